@@ -23,7 +23,10 @@ LABS ?=
 # Three workers on two cores, since some tests wait for processes; the long tests at the end are shared out.
 WORKERS ?= -n 3 --dist worksteal
 
-.PHONY: help lab digits test test-quick check test-gpu bench record compare-ncu compare-machine-code differential numba-tests public-programs bench-simulator bench-grading exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
+# Tests start Python some hundred times: its compiled files are kept, also where the environment says not to.
+PYTEST = PYTHONDONTWRITEBYTECODE= WARPLAB_BACKEND=simulator $(BIN)/python -m pytest
+
+.PHONY: help lab digits test test-changed test-all check test-gpu bench record compare-ncu evidence exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -36,17 +39,22 @@ lab: setup ## open JupyterLab on your own copy of the lessons, in mine/
 digits: setup ## open the page of lab 12: train, look inside and deploy a network
 	$(BIN)/python -m warplab digits $(LAB_ARGS)
 
-test: check ## lint, types, imports and all tests that need no GPU
-	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest $(WORKERS) -m "not gpu" $(TEST_ARGS)
+test: check ## lint, types, imports, and of the tests that need no GPU what fits ten minutes on two cores
+	$(PYTEST) $(WORKERS) --target=test -m "not gpu and not thorough" $(TEST_ARGS)
 
-test-quick: check ## the same without the slow tests, for work in progress
-	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest $(WORKERS) -m "not gpu and not slow" $(TEST_ARGS)
+test-changed: setup-dev ## the tests that a change touches: make test-changed SINCE=main BUDGET=1800 (seconds)
+	@tests=$$($(BIN)/python -m tests.support.changed_tests --since "$(SINCE)" --seconds $(or $(BUDGET),inf)) || exit 1; \
+	test -z "$$tests" || $(PYTEST) $(WORKERS) --target=test-changed -m "not gpu" $(TEST_ARGS) $$tests
 
-check: setup-dev ## lint, format, types, and which room may import which
+test-all: check ## the same with all tests that need no GPU; records what each takes, which `make test` chooses by
+	WARPLAB_VERDICTS=off $(PYTEST) $(WORKERS) --target=test-all --hypothesis-profile=explore -m "not gpu" $(TEST_ARGS)
+
+check: setup-dev ## lint, format, types, which room may import which, lines of code by room (budget.toml)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
+	$(BIN)/python -m tools.line_budget
 
 test-gpu: setup-dev ## the tests that need an NVIDIA GPU
 	WARPLAB_BACKEND=gpu $(BIN)/python -m pytest -m gpu $(TEST_ARGS)
@@ -60,26 +68,8 @@ record: setup ## the same, written to the recordings that notebooks show where n
 compare-ncu: setup ## the simulator's counters against Nsight Compute's (needs an NVIDIA GPU and ncu)
 	$(BIN)/python -m tools.ncu $(LABS)
 
-compare-machine-code: setup ## instructions counted from machine code against Nsight Compute's (needs no GPU)
-	$(BIN)/python -m tools.machine_code $(LABS)
-
-differential: setup ## 2,400 random kernels in the simulator against results recorded on an H100
-	$(BIN)/python -m tests.differential.compare
-
-estimate-error: setup ## estimated times beside recorded ones (ERROR_ARGS=--held-out for those put aside)
-	WARPLAB_BACKEND=simulator $(BIN)/python -m tools.estimate_error $(ERROR_ARGS)
-
-numba-tests: setup-dev ## numba-cuda's own tests against the stand-in for numba.cuda; writes docs/numba_tests.md
-	$(BIN)/python -m tools.numba_tests $(TEST_ARGS)
-
-public-programs: setup ## published programs in the simulator: make public-programs REPOS="cuda-samples=DIR llm.c=DIR SGEMM_CUDA=DIR fast.cu=DIR"
-	WARPLAB_BACKEND=simulator $(BIN)/python -m tools.public_programs $(REPOS)
-
-bench-simulator: setup ## the simulator's speed against Numba's own
-	$(BIN)/python -m tools.simulator_speed
-
-bench-grading: setup-dev ## the grading of a class of 300, and its speed against nbgrader's own
-	$(BIN)/python -m tools.grading_speed
+evidence: setup-dev ## what all claims are held to, an hour or two: PARTS="numba-tests", ARGS="--resume"; evidence/README.md
+	$(BIN)/python -m evidence $(PARTS) $(if $(ARGS),-- $(ARGS))
 
 exercises: setup ## generate exercises/ from solutions/, as nbgrader does
 	$(BIN)/python -m tools.release_exercises
@@ -89,8 +79,7 @@ notebooks: setup ## execute the notebooks and write their outputs
 
 pages: setup-dev ## write the generated pages and README's table of labs from what is there
 	$(BIN)/python -m tools.labs_page
-	$(BIN)/python -m tools.simulator_page
-	$(BIN)/python -m tools.attacks_page
+	$(BIN)/python -m evidence.attacks_page
 
 new-lab: setup-dev ## lay the skeleton of a lab: make new-lab NUMBER=06 TOPIC=convolution TITLE="Convolution and cuDNN"
 	@test -n "$(NUMBER)" -a -n "$(TOPIC)" || { echo "error: make new-lab NUMBER=06 TOPIC=convolution TITLE=\"...\"" >&2; exit 1; }

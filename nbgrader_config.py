@@ -35,14 +35,14 @@ c.Execute.extra_arguments = ["--IPKernelApp.log_level=ERROR"]
 # nbgrader's own commands; for a class, `python -m warplab grade` is faster. As names, imported when they are used.
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
-    "warplab.grading.course.autograde.RestoreNames",
+    "warpcourse.grading.course.autograde.RestoreNames",
     "nbgrader.preprocessors.DeduplicateIds",
     "nbgrader.preprocessors.OverwriteKernelspec",
-    "warplab.grading.course.autograde.OverwriteTests",
+    "warpcourse.grading.course.autograde.OverwriteTests",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.Autograde.autograde_preprocessors = [
-    "warplab.grading.course.autograde.SandboxedExecute",
+    "warpcourse.grading.course.autograde.SandboxedExecute",
     "nbgrader.preprocessors.IgnorePattern",
     "nbconvert.preprocessors.ClearMetadataPreprocessor",
     "nbgrader.preprocessors.LimitOutput",
@@ -52,12 +52,12 @@ c.Autograde.autograde_preprocessors = [
 ]
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
-    "warplab.grading.course.feedback_page.HideHiddenTests",
+    "warpcourse.grading.course.feedback_page.HideHiddenTests",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
-c.GenerateFeedback.exporter_class = "warplab.grading.course.feedback_page.InertPages"
+c.GenerateFeedback.exporter_class = "warpcourse.grading.course.feedback_page.InertPages"
 # nbgrader's own ends in a traceback at the first submission that did not come through the exchange.
-c.ExchangeFactory.release_feedback = "warplab.grading.course.release_feedback.ReleaseFeedback"
+c.ExchangeFactory.release_feedback = "warpcourse.grading.course.release_feedback.ReleaseFeedback"
 
 
 def put_first(variable, folder):

@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     # Here, since it brings Voilà and Jupyter's server: wrong arguments are said at once. Without rfc3987_syntax, which
-    # nothing here needs, jsonschema is imported 2 s faster; see warplab/grading/__init__.py.
+    # nothing here needs, jsonschema is imported 2 s faster; see warpcourse/grading/__init__.py.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     from digits.page.server import serve
 

@@ -22,7 +22,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def draw_images(images: np.ndarray, titles: Sequence[str] = (), title: str = "", rows: int = 1) -> Figure:
-    """Images side by side, each with a line of text above it, of one scale: 0 is black, 255 white, as on the page.
+    """Return images side by side, each with a line of text above it, of one scale: 0 is black, 255 white, as on the
+    page.
 
     `images`: (n, h, w), (n, h, w, 1) or (n, h, w, 3), uint8, or float of 0 to 255.
     """
@@ -56,7 +57,8 @@ def _show(ax: Any, image: np.ndarray) -> None:
 
 
 def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], figure_name: str = "accuracy") -> Figure:
-    """Loss and a figure against epochs: of validation with a marker, of training, as means over an epoch, dotted.
+    """Return the loss and a figure against epochs: of validation with a marker, of training, as means over an epoch,
+    dotted.
 
     `runs`: by label, the points of a run's curves: dictionaries with epoch, part ("train" or "validation"), loss and
     `figure_name`. A loss above 10 is cut off.
@@ -96,7 +98,7 @@ def _series(points: Sequence[Mapping[str, Any]], part: str, name: str) -> tuple[
 def draw_resumed(
     unbroken: Sequence[Mapping[str, Any]], resumed: Sequence[Mapping[str, Any]], killed: int, checkpoint: int
 ) -> Figure:
-    """The training loss by step of two runs, one of which was killed and went on from a checkpoint."""
+    """Return the training loss by step of two runs, one of which was killed and went on from a checkpoint."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8.5, 2.7), dpi=DPI)
         for points, colour, width, label in (
@@ -115,7 +117,7 @@ def draw_resumed(
 
 
 def draw_policies(policies: Mapping[str, Callable[[int], float]], steps: int, title: str) -> Figure:
-    """The learning rate at each step, by policy."""
+    """Return the learning rate at each step, by policy."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.6, 2.4), dpi=DPI)
         styles = ("-", "--", "-.", ":")
@@ -128,7 +130,8 @@ def draw_policies(policies: Mapping[str, Callable[[int], float]], steps: int, ti
 
 
 def draw_early_stop(losses: Sequence[float], best: int, patience: int, title: str) -> Figure:
-    """Losses of the validation images by epoch, the chosen epoch marked, and the epochs without a new lowest shaded."""
+    """Return losses of the validation images by epoch, the chosen epoch marked, and the epochs without a new lowest
+    shaded."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.6, 2.3), dpi=DPI)
         ax.plot(range(len(losses)), losses, color=BLUE, marker="o", ms=3.5, label="validation loss")
@@ -143,7 +146,8 @@ def draw_early_stop(losses: Sequence[float], best: int, patience: int, title: st
 
 
 def draw_confusion(matrix: np.ndarray, classes: Sequence[str], title: str) -> Figure:
-    """A confusion matrix: what it is down, what the network says across; numbers, and colour for the mistakes."""
+    """Return a confusion matrix: what it is down, what the network says across; numbers, and colour for the
+    mistakes."""
     matrix = np.asarray(matrix)
     mistakes = matrix * (1 - np.eye(len(matrix), dtype=int))
     with plt.rc_context(FONT):
@@ -161,7 +165,7 @@ def draw_confusion(matrix: np.ndarray, classes: Sequence[str], title: str) -> Fi
 
 
 def draw_maps(layers: Sequence[Any], image: np.ndarray) -> Figure:
-    """An image, and below it the first channels of some layers' outputs, a row for each.
+    """Return an image, and below it the first channels of some layers' outputs, a row for each.
 
     `layers`: with name, kind, shape and maps, (channels, h, w), as `digits.look` answers. All maps of a layer have one
     range of colours, white for 0.
@@ -185,7 +189,8 @@ def draw_maps(layers: Sequence[Any], image: np.ndarray) -> Figure:
 
 
 def draw_heat(images: np.ndarray, heats: Sequence[np.ndarray], titles: Sequence[str], title: str) -> Figure:
-    """Pairs of an image and a map over it: orange speaks for the class (covered, its score falls), violet against."""
+    """Return pairs of an image and a map over it: orange speaks for the class (covered, its score falls), violet
+    against."""
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(2, len(images), figsize=(1.5 * len(images), 3.2), dpi=DPI, squeeze=False)
         for top, bottom, image, heat, text in zip(*axes, images, heats, titles, strict=True):
@@ -204,7 +209,7 @@ Box = Sequence[float]  # x, y, width, height
 
 
 def draw_boxes(image: np.ndarray, groups: Mapping[str, Sequence[Box]], title: str) -> Figure:
-    """An image with boxes of several kinds, by label, each kind with a colour and a line of its own."""
+    """Return an image with boxes of several kinds, by label, each kind with a colour and a line of its own."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(5.2, 3), dpi=DPI)
         _show(ax, np.asarray(image))
@@ -221,7 +226,7 @@ def draw_boxes(image: np.ndarray, groups: Mapping[str, Sequence[Box]], title: st
 
 
 def draw_precision_recall(right: Sequence[bool], objects: int, title: str) -> Figure:
-    """Precision against recall, detection by detection, and the envelope whose area is the average precision."""
+    """Return precision against recall, detection by detection, and the envelope whose area is the average precision."""
     hits = np.cumsum(np.asarray(right, bool))
     recall, precision = hits / objects, hits / np.arange(1, len(hits) + 1)
     envelope = np.maximum.accumulate(precision[::-1])[::-1]
@@ -239,7 +244,7 @@ def draw_precision_recall(right: Sequence[bool], objects: int, title: str) -> Fi
 
 
 def draw_masks(image: np.ndarray, masks: Mapping[str, np.ndarray], classes: int, title: str) -> Figure:
-    """An image, and beside it masks by label: (h, w), 0 for the background, class + 1 otherwise."""
+    """Return an image, and beside it masks by label: (h, w), 0 for the background, class + 1 otherwise."""
     colours = plt.get_cmap("tab10" if classes <= 10 else "tab20")
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(1, 1 + len(masks), figsize=(2.6 * (1 + len(masks)), 2.6), dpi=DPI)
@@ -276,7 +281,7 @@ def _places(mask: np.ndarray, least: int = 12) -> list[tuple[int, int]]:
 
 
 def draw_jobs() -> Figure:
-    """Who reads and writes what: browser, page's kernel, the folder of a run, its worker process."""
+    """Return who reads and writes what: browser, page's kernel, the folder of a run, its worker process."""
     files = (
         ("run.json", "what to do; never changed", "right"),
         ("wanted", "run, pause or stop", "right"),

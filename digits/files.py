@@ -250,7 +250,7 @@ class Lock:
 
     @property
     def descriptor(self) -> int | None:
-        """The open file that holds the lock, for a child process to inherit it (subprocess's `pass_fds`)."""
+        """Return the open file that holds the lock, for a child process to inherit it (subprocess's `pass_fds`)."""
         return self._descriptor
 
     def release(self) -> None:

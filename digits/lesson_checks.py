@@ -47,7 +47,7 @@ def _labelled(rng: np.random.Generator, n: int) -> Case:
 
 
 def occluded(image: np.ndarray, scores: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
-    """How much a score falls where a square of the image is covered with 0.
+    """Return how much a score falls where a square of the image is covered with 0.
 
     `image`: (h, w). `scores`: from images (n, h, w) to n numbers. Returns float64, (h - size + 1, w - size + 1): at
     (y, x) for the square whose upper left corner is there.
@@ -211,7 +211,7 @@ def check_best_epoch(best_epoch: Callable[..., Any]) -> None:
 
 
 def suppressed(scores: np.ndarray, overlap: np.ndarray, limit: float) -> list[int]:
-    """Non-maximum suppression: indices of the boxes that are kept, best first.
+    """Return non-maximum suppression: indices of the boxes that are kept, best first.
 
     `scores`: (n,). `overlap`: (n, n), IoU of each pair. A box goes if it overlaps a kept one by more than `limit`.
     """

@@ -9,7 +9,7 @@ import unicodedata
 from pathlib import Path
 
 from digits.files import DigitsError, delete_folder, explained
-from warplab.paths import own_folder
+from warpcourse.paths import own_folder
 
 KINDS = ("datasets", "runs", "plans")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import warplab
+from warpcourse.paths import COURSE
 from warplab.dropin import cupy as cp
 from warplab.dropin import numba_cuda as cuda
 from warplab.estimating.estimate import estimate
-from warplab.estimating.rates import PER_CLOCK, RARE
-from warplab.paths import COURSE
+from warplab.estimating.rates import RARE
+from warplab.hardware.cards import CARDS
 
 CARD = (COURSE / "docs" / "launches.md").read_text()
 GLOSSARY = (COURSE / "docs" / "glossary.md").read_text()
@@ -104,7 +105,7 @@ def test_the_glossary_explains_every_bar_of_an_estimate():
     explained |= {f"{name} instructions" for name in re.findall("[A-Z]+", single)}
     launch = warplab.simulate(numba_kernel, 1, 32, (np.ones(32, np.float32), np.zeros(32, np.float32)))
     bars = {resource.name for resource in estimate(launch).time.resources}
-    bars |= {f"{pipe} pipe" for pipe in PER_CLOCK[9, 0] if pipe != "IMAD"}  # IMAD is a rate within the FMA pipe
+    bars |= {f"{pipe} pipe" for pipe in CARDS["H100"].per_clock if pipe != "IMAD"}  # IMAD is a rate within the FMA pipe
     bars |= {f"{name} instructions" for name in RARE}
     assert bars | {"atomics", "tensor cores"} <= explained
 

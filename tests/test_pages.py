@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 PAGES = (
     "README.md",
@@ -15,15 +15,19 @@ PAGES = (
     "docs/glossary.md",
     "docs/launches.md",
     "docs/after_hopper.md",
+    "docs/simulator.md",
+    "docs/trust.md",
 )
 # A name in capitals stands for any name.
 ANY = {"TOPIC": "*", "NN_topic": "*", "KIND": "*"}
 
 
 def named(page: str) -> set[str]:
-    """Paths from the course's folder that a page names in code: `warplab/checks/`, `tests/labs/NN_topic/mutants/`."""
+    """Paths from the course's folder that a page names in code: `warplab/checks/`, `tests/labs/NN_topic/`."""
     text = re.sub(r"```.*?```", "", (COURSE / page).read_text(), flags=re.S)
-    return set(re.findall(r"`((?:warplab|kernels|tests|tools|notebooks|exercises|solutions|docs)/[\w./-]*)`", text))
+    return set(
+        re.findall(r"`((?:evidence|warplab|kernels|tests|tools|notebooks|exercises|solutions|docs)/[\w./-]*)`", text)
+    )
 
 
 @pytest.mark.parametrize(("page", "path"), [(page, path) for page in PAGES for path in sorted(named(page))])
@@ -37,5 +41,5 @@ def test_paths_exist(page, path):
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     text = re.sub(r"```.*?```|`[^`]*`", "", (COURSE / page).read_text(), flags=re.S)
-    for link in re.findall(r"\]\(([^)#]+)\)", text):
+    for link in re.findall(r"\]\((?!https:)([^)#]+)[^)]*\)", text):
         assert ((COURSE / page).parent / link).exists(), f"{page} links to {link}, which does not exist"

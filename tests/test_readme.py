@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 TEXT = (COURSE / "README.md").read_text()
 

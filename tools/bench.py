@@ -12,10 +12,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from warplab.bench import timing
-from warplab.bench.benchmark import WRONG
-from warplab.bench.lab import Lab, find, labs
-from warplab.paths import COURSE
+from warpcourse.bench import timing
+from warpcourse.bench.benchmark import WRONG
+from warpcourse.bench.lab import Lab, find, labs
+from warpcourse.paths import COURSE
 
 
 def run(lab: Lab, arguments: Sequence[str]) -> tuple[int, dict]:

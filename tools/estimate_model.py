@@ -8,28 +8,26 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from warpcourse.paths import COURSE
 from warplab.estimating import rates
-from warplab.hardware.cards import CARDS
-from warplab.paths import COURSE
+from warplab.hardware.cards import Card
 
 FOLDER = COURSE / "warplab" / "estimating"
 FILES = ("atomics", "launch_time", "pipes", "uneven_work", "warp_latency", "work")
-TABLES = ("FACTORS", "L2_USED", "PER_CLOCK", "RARE", "SLOW", "SLOW_OTHERS")  # of rates, whose other words are sources
+TABLES = ("FACTORS", "L2_USED", "RARE", "SLOW", "SLOW_OTHERS")  # of rates
+NO_NUMBERS = ("name", "full_name", "year", "sources", "rates", "launch_overhead_us")  # of a card, for its estimates
 
 
-def model_hash() -> str:
-    """16 hexadecimal digits of the SHA-256 of the model's code without comments and docstrings, and of its rates."""
+def model_hash(card: str | Card = "H100") -> str:
+    """16 hexadecimal digits of the SHA-256 of the model's code without comments and docstrings, and of the numbers of
+    the card that its error was measured on; no other card counts."""
     code = [_code(FOLDER / f"{name}.py") for name in FILES]
-    numbers = {name: repr(getattr(rates, name)) for name in TABLES}
-    cards = {
-        name: {k: v for k, v in asdict(rates.rates(name)).items() if k not in ("card", "sources")} for name in CARDS
-    }
-    text = json.dumps([code, numbers, cards], sort_keys=True)
+    tables = {name: repr(getattr(rates, name)) for name in TABLES}
+    known = asdict(rates.rates(card))
+    facts = known.pop("card")
+    numbers = [{k: v for k, v in of.items() if k not in NO_NUMBERS} for of in (facts, known)]
+    text = json.dumps([code, tables, numbers], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _numbers(known: rates.Rates) -> dict[str, object]:
-    return {name: value for name, value in asdict(known).items() if name not in ("card", "sources")}
 
 
 def _code(path: Path) -> str:

@@ -32,10 +32,10 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat.notebooknode import NotebookNode
 from PIL import Image
 
-from warplab.bench import timing
-from warplab.bench.lab import Lab, find, labs
+from warpcourse.bench import timing
+from warpcourse.bench.lab import Lab, find, labs
+from warpcourse.paths import COURSE
 from warplab.hardware import backend
-from warplab.paths import COURSE
 
 NOTEBOOKS = COURSE / "notebooks"
 TIMEOUT = 300  # seconds per cell

@@ -18,6 +18,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,11 +27,11 @@ from typing import Any
 import nbformat
 from nbformat.notebooknode import NotebookNode
 
-from tests.support.exercise_harness import answers_and_tests, cells_by_id, mutants, source_notebook
-from warplab.bench.lab import Lab, find, labs
-from warplab.bench.recordings import Measurement
-from warplab.bench.timing import host
-from warplab.paths import COURSE
+from tests.support.exercise_answers import FOLDER, answers_and_tests, cells_by_id, source_notebook, wrong_answers
+from warpcourse.bench.lab import Lab, find, labs
+from warpcourse.bench.recordings import Measurement
+from warpcourse.bench.timing import host
+from warpcourse.paths import COURSE
 from warplab.text.tables import markdown
 
 INDEX = COURSE / "docs" / "labs.md"
@@ -45,8 +46,8 @@ HEAD = """# The labs: what was measured and counted
 A lab's page has its tables of kernels, its counters beside Nsight Compute's, some of its pictures, and the verdict.
 Tables are from `make record` on the GPU that is named with them; `make bench` prints the same for yours. Ratios are to
 a copy, to libraries and to peaks timed in the same run, alternating; each output was checked. Counters are from
-`make compare-ncu`; how they are counted: [counters.md](counters.md). Pictures are some of those in the lessons, as last
-run."""
+`make compare-ncu`; how they are counted: [simulator.md](simulator.md). Pictures are some of those in the lessons, as
+last run."""
 LAB_HEAD = "<!-- Written by tools/labs_page.py; do not edit. How to read this page: {index} -->"
 NOT_MEASURED = (
     "Not measured yet: nobody has recorded these kernels on a GPU. No time, and no ratio to a library or to a measured "
@@ -90,7 +91,7 @@ def index() -> str:
     rows = []
     for lab in (lab for lab in labs() if has_page(lab)):
         origins = _origins(lab.recordings.load().values()) if lab.recordings.path.exists() else []
-        wrong = str(len(mutants(lab.slug))) if lab.solution else ""
+        wrong = str(len(wrong_answers(lab.slug))) if lab.solution else ""
         link = f"[{lab.number:02} {lab.title}]({_link(INDEX, lab.folder / 'README.md')})"
         rows.append((link, lab.runs_on, "; ".join(origins), wrong))
     headers = ("lab", "runs on", "measured on", "wrong answers that its exercise must reject")
@@ -126,8 +127,8 @@ def _parts(lab: Lab) -> Iterator[str]:
         yield "## Verdict\n\nWhat the lesson prints, of what was recorded:"
         yield f"```text\n{verdict}\n```"
     if lab.solution:
-        tests = _link(here, lab.tests / "mutants")
-        yield f"## Exercise\n\nWrong answers that it must reject, each for its reason, are in [mutants]({tests}/)."
+        tables = _link(here, lab.tests / FOLDER)
+        yield f"## Exercise\n\nWrong answers that it must reject, each for its reason, are in [tables]({tables}/)."
         yield markdown(["problem", "points", "wrong answers"], _problems(lab))
     if lab.code_cells and not lab.needs_gpu:
         yield f"## Time without a GPU\n\n{_times(lab)}"
@@ -220,7 +221,7 @@ def pictures(lab: Lab) -> dict[str, bytes]:
 
 def _problems(lab: Lab) -> Iterator[list[str]]:
     notebook = source_notebook(lab.slug)
-    cells, wrong = cells_by_id(notebook), mutants(lab.slug)
+    cells, wrong = cells_by_id(notebook), Counter(answer.problem for answer in wrong_answers(lab.slug))
     titles = {
         cell.metadata.nbgrader.grade_id: heading
         for cell, heading in _with_headings(notebook)
@@ -228,7 +229,7 @@ def _problems(lab: Lab) -> Iterator[list[str]]:
     }
     for problem, tests in answers_and_tests(notebook).items():
         points = " + ".join(f"{cells[test].metadata.nbgrader.points:g}" for test in tests)
-        yield [titles[problem], points, str(sum(mutant.problem == problem for mutant in wrong))]
+        yield [titles[problem], points, str(wrong[problem])]
 
 
 def _with_headings(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, str]]:

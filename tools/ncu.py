@@ -1,9 +1,9 @@
 """The simulator's counters held to Nsight Compute's: `python -m tools.ncu [topic ...]`.
 
-A topic is a lab with launches (`Lab.launches`), or "counters", the launches of kernels/counters. On a machine with a
-GPU and `ncu` the launches run there under `ncu`, which gives `kernels/TOPIC/ncu.json`; elsewhere the committed file is
-used. Then the same launches run in the simulator, and the topic's page is written: counters.md beside the kernels, or
-docs/counters.md. The exit code is 1 when a counter differs by more than is allowed.
+A topic is a lab with launches (`Lab.launches`), or the dotted name of a package whose module `launches` has some. On a
+machine with a GPU and `ncu` the launches run there under `ncu`, which gives ncu.json beside the kernels; elsewhere the
+committed file is used. Then the same launches run in the simulator, and counters.md is written beside the kernels. The
+exit code is 1 when a counter differs by more than is allowed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warplab.bench import isolation, lab_kernels, nsight_compute, timing
-from warplab.bench.compared_launches import EFFICIENCY, Difference, Launch, is_array
-from warplab.bench.lab import find, labs
+from warpcourse.bench import lab_kernels, nsight_compute, timing
+from warpcourse.bench.compared_launches import EFFICIENCY, Difference, Launch, is_array
+from warpcourse.bench.lab import find, labs
+from warpcourse.paths import COURSE
+from warpcourse.processes import isolated_call
 from warplab.hardware import backend
-from warplab.paths import COURSE
 from warplab.simulator.count.counters import COUNTERS
 
-COUNTERS_TOPIC = "counters"  # kernels/counters: launches of no lab, one for each pattern that the simulator counts
 # Counters that the hardware and the simulator must agree on, exactly unless a launch says why not.
 EQUAL = (
     *(f"global_{op}_{what}" for op in ("load", "store") for what in ("requests", "sectors", "bytes")),
@@ -49,29 +49,29 @@ LABELS = {c.name: c.label for c in COUNTERS} | {EFFICIENCY: "warp efficiency"}
 
 
 def topics() -> list[str]:
-    """Names of the folders below kernels/ with launches: the simulator's own, and those of labs that have some."""
-    return [COUNTERS_TOPIC, *(lab.topic for lab in labs() if lab.launches)]
+    """Return the topics of the labs that have launches."""
+    return [lab.topic for lab in labs() if lab.launches]
 
 
 def folder(topic: str) -> Path:
-    """Where a topic's launches are, and what was recorded and written of them."""
-    return COURSE / "kernels" / COUNTERS_TOPIC if topic == COUNTERS_TOPIC else find(topic).folder
+    """Return where a topic's launches are, and what was recorded and written of them."""
+    return COURSE / topic.replace(".", "/") if "." in topic else find(topic).folder
 
 
 def title(topic: str) -> str:
-    """What pages call a topic."""
-    if topic == COUNTERS_TOPIC:
+    """Return what pages call a topic."""
+    if "." in topic:
         return "the simulator"
     lab = find(topic)
     return f"lab {lab.number:02}, {lab.title}"
 
 
 def launches(topic: str) -> list[Launch]:
-    """The table of a topic; raises ValueError when there is none or two launches share a name."""
-    if topic not in topics():
+    """Return the table of a topic; raise ValueError when there is none or two launches share a name."""
+    if "." in topic:
+        table = importlib.import_module(f"{topic}.launches").LAUNCHES
+    elif topic not in topics():
         raise ValueError(f"there are no launches of {topic!r}; topics with some: {', '.join(topics())}")
-    if topic == COUNTERS_TOPIC:
-        table = importlib.import_module(f"kernels.{COUNTERS_TOPIC}.launches").LAUNCHES
     else:
         lab = find(topic)
         table = lab.module(str(lab.launches)).LAUNCHES
@@ -115,7 +115,7 @@ def measured(topic: str) -> dict[str, Any]:
     """Run a topic's launches under `ncu`; return what `ncu.json` holds. RuntimeError when ncu fails."""
     table = launches(topic)
     names = metrics()
-    command = isolation.command("tools.ncu:run_topic_on_gpu", topic)
+    command = isolated_call.command("tools.ncu:run_topic_on_gpu", topic)
     found = nsight_compute.profiled(command, dict.fromkeys(" + ".join(names.values()).split(" + ")))
     if len(found) != len(table):
         raise RuntimeError(f"ncu saw {len(found)} launches instead of {len(table)}: {[row.kernel for row in found]}")
@@ -202,8 +202,8 @@ def compare(topic: str, recorded: dict[str, Any]) -> list[Comparison]:
             continue
         if entry is None or [tuple(entry["grid"]), tuple(entry["block"])] != [launch.grid, launch.block]:
             raise ValueError(
-                f"kernels/{topic}/ncu.json does not hold the launch {launch.name!r} as it is now; "
-                "run `make compare-ncu` on a machine with a GPU"
+                f"the ncu.json of {topic} does not hold the launch {launch.name!r} as it is now; "
+                f"run `python -m tools.ncu {topic}` on a machine with a GPU"
             )
         counts = simulated(launch)
         read = dict.fromkeys(recorded["counters"], 0) | entry["counters"]
@@ -240,7 +240,7 @@ def main() -> int:
     arguments = parser.parse_args()
     figures: dict[str, Any] = {}
     recorded: dict[str, Any] = {}
-    asked = [name if name == COUNTERS_TOPIC else find(name).topic for name in arguments.topics]
+    asked = [name if "." in name else find(name).topic for name in arguments.topics]
     for topic in asked or topics():
         path = folder(topic) / "ncu.json"
         if backend.name() == "gpu" and shutil.which("ncu"):

@@ -18,8 +18,8 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from tools import execute_notebooks, labs_page, release_exercises
-from warplab.bench.lab import labs
-from warplab.paths import COURSE
+from warpcourse.bench.lab import labs
+from warpcourse.paths import COURSE
 
 SKELETON = Path(__file__).parent / "skeleton"
 SUFFIX = ".txt"  # of every file of the skeleton, so that nothing takes it for what it becomes

@@ -11,8 +11,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from warplab.exercises.release import release_files, topics
-from warplab.paths import COURSE
+from warpcourse.exercises.release import release_files, topics
+from warpcourse.paths import COURSE
 
 
 def out_of_date(topic: str, course: Path = COURSE) -> list[str]:

@@ -19,12 +19,9 @@ _NAMES = {
     "PeerAccess": "simulator",
     "Profile": "report.profile",
     "SimulatorError": "simulator",
-    "attempt": "learner.attempts",
     "backend": "hardware.backend",
     "cards": "hardware.cards",
-    "check": "desk.check_cell",
     "checks": "checks",
-    "compare": "learner.predictions",
     "draw_accesses": "draw.accesses",
     "draw_banks": "draw.banks",
     "draw_cluster": "draw.cluster",
@@ -53,9 +50,7 @@ _NAMES = {
     "heat_map": "draw.heat_map",
     "machine_counts": "estimating.machine_counts",
     "occupancy": "hardware.occupancy",
-    "predict": "learner.predictions",
     "profile": "report.profile",
-    "progress": "desk.progress_page",
     "resources": "launch.resources",
     "roofline": "estimating.roofline",
     "roofline_all": "estimating.roofline",
@@ -66,14 +61,24 @@ _NAMES = {
 }
 _BACKEND_NAMES = ("cuda", "cp")
 
-__all__ = [*_BACKEND_NAMES, *_NAMES]
+
+def _names_of_course() -> dict[str, str]:
+    """Return what warpcourse, if it is there, adds for lessons (name -> module); the engine knows no module of it."""
+    try:
+        return _importlib.import_module("warpcourse").NAMES
+    except ModuleNotFoundError:
+        return {}
+
+
+_MODULES = {name: f"{__name__}.{module}" for name, module in _NAMES.items()} | _names_of_course()
+__all__ = [*_BACKEND_NAMES, *_MODULES]
 
 
 def __getattr__(name: str):
     if name in _BACKEND_NAMES:
         value = _importlib.import_module(f"{__name__}.dropin.choice").load(name)
-    elif name in _NAMES:
-        module = _importlib.import_module(f"{__name__}.{_NAMES[name]}")
+    elif name in _MODULES:
+        module = _importlib.import_module(_MODULES[name])
         value = getattr(module, name, module)
     else:
         raise AttributeError(f"module 'warplab' has no attribute {name!r}")

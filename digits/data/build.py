@@ -1,6 +1,6 @@
 """The job that makes a dataset of a folder or an archive of images.
 
-    python -m digits.data.build DATASET_FOLDER LOCK
+    python -m digits.data.build DATASET_FOLDER --lock LOCK
 
 The folder holds dataset.json and build.json, as digits.data.building writes them, and the lock is held by the open file
 LOCK, which ends with this process. The job says how far it has come in dataset.json, ends early when the file `wanted`
@@ -35,6 +35,7 @@ from digits.data.read_image import read_image
 from digits.data.resize import fit
 from digits.data.zip_source import ZipSource
 from digits.files import DigitsError, explained, read_json, save_array, write_file, write_json
+from digits.jobs import inherited, wanted
 
 RAW = "images.unfinished"  # the images one after another, before they are drawn into parts
 UPLOAD = "upload.zip"  # what a browser sent
@@ -83,7 +84,7 @@ def _build(folder: Path, description: dict[str, Any], skipped: Skipped) -> None:
     """Write the arrays and the description of a ready dataset; add to `skipped` what is not taken."""
     recipe = read_json(folder / "build.json")
     options = BuildOptions.from_dict(recipe["options"])
-    note = Progress(folder, description)
+    note = BuildProgress(folder, description)
     note(0.0, "Listing the files.")
     # Not what the recipe says: it may have been copied from somebody else, and the upload is deleted in the end.
     path = folder / UPLOAD if recipe["uploaded"] else Path(recipe["path"])
@@ -123,7 +124,7 @@ def _first(skipped: Skipped) -> str:
     return f" {len(skipped)} files were skipped, the first, {file}: {reason}"
 
 
-class Progress:
+class BuildProgress:
     """Notes how far the job has come, at most every half second, and ends it when the user wants that."""
 
     def __init__(self, folder: Path, description: dict[str, Any]) -> None:
@@ -131,10 +132,9 @@ class Progress:
         self._next = 0.0
 
     def __call__(self, progress: float, message: str) -> None:
-        """Raises Stopped if the user wants no more of it."""
-        with contextlib.suppress(FileNotFoundError):
-            if (self._folder / "wanted").read_text().strip() == "stop":
-                raise Stopped("Stopped before it was done. Build it again, or delete it.")
+        """Raise Stopped if the user wants no more of it."""
+        if wanted(self._folder) == "stop":
+            raise Stopped("Stopped before it was done. Build it again, or delete it.")
         if time.monotonic() >= self._next:
             write_json(self._folder / "dataset.json", {**self._description, "progress": progress, "message": message})
             self._next = time.monotonic() + _BETWEEN
@@ -170,7 +170,7 @@ def _read(
     folder: Path,
     options: BuildOptions,
     skipped: Skipped,
-    note: Progress,
+    note: BuildProgress,
 ) -> list[int]:
     """Write the images that can be read to the raw file. Return which of `files` these are."""
 
@@ -227,7 +227,7 @@ def _write_parts(
     places: Sequence[int],
     classes: Sequence[str],
     options: BuildOptions,
-    note: Progress,
+    note: BuildProgress,
 ) -> dict[str, int]:
     """Draw the parts, write their arrays and return how many images each has.
 
@@ -268,13 +268,16 @@ def _gather(raw: NDArray[np.uint8], where: NDArray[np.int64], stream: BinaryIO) 
 
 
 def main(arguments: Sequence[str]) -> int:
-    folder = Path(arguments[0])
-    os.set_inheritable(int(arguments[1]), False)  # held open until this process ends, and by no other
+    folder, _, descriptor = arguments
+    release = inherited(Path(folder), int(descriptor))
+    assert release is not None
     try:
-        build(folder)
+        build(Path(folder))
     except BaseException:
         traceback.print_exc()  # into the log
         return 1
+    finally:
+        release()
     return 0
 
 

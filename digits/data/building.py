@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
-import sys
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -17,19 +15,9 @@ from digits.data.dataset import Dataset, describe
 from digits.data.folder_source import FolderSource
 from digits.data.layout import LONGEST_CLASS, printable
 from digits.data.zip_source import ZipSource
-from digits.files import (
-    DigitsError,
-    Lock,
-    delete_folder,
-    explained,
-    is_locked,
-    open_log,
-    read_json,
-    write_file,
-    write_json,
-)
+from digits.files import DigitsError, Lock, delete_folder, explained, is_locked, read_json, write_file, write_json
+from digits.jobs import LOCK, WANTED, Job, launch, write_wanted
 from digits.workspace import Workspace
-from warplab.paths import COURSE
 
 MOST_UPLOADED = 512 << 20  # bytes of one upload
 
@@ -87,8 +75,8 @@ def check_archive(name: str, data: bytes) -> None:
 def stop(dataset: Dataset) -> None:
     """Ask the process that builds `dataset` to end; it does so after the images it is at. Nothing happens if it has."""
     described = read_json(dataset.folder / "dataset.json")
-    if described.get("status") == "building" and is_locked(dataset.folder / "lock"):
-        write_file(dataset.folder / "wanted", lambda stream: stream.write(b"stop\n"))
+    if described.get("status") == "building" and is_locked(dataset.folder / LOCK):
+        write_wanted(dataset.folder, "stop")
 
 
 def again(workspace: Workspace, id: str) -> Dataset:
@@ -101,7 +89,7 @@ def again(workspace: Workspace, id: str) -> Dataset:
         raise DigitsError(f"{dataset.name} is {dataset.status}. Only what failed or was stopped is built again.")
     folder = dataset.folder
     options = BuildOptions.from_dict(read_json(folder / "build.json").get("options", {}))
-    with Lock(folder / "lock") as lock:
+    with Lock(folder / LOCK) as lock:
         clear(folder)
         _run(folder, lock, _description(dataset.name, folder.name, options, dataset.source))
     return Dataset.open(workspace, id)
@@ -119,10 +107,7 @@ def wait(workspace: Workspace, id: str, timeout: float = 600.0) -> Dataset:
 
 def log(dataset: Dataset) -> str:
     """Return what the process that built `dataset` printed: errors that nobody had foreseen."""
-    try:
-        return (dataset.folder / "log.txt").read_text(errors="replace")
-    except FileNotFoundError:
-        return ""
+    return Job(dataset.folder).log()
 
 
 def _check_upload(size: int) -> None:
@@ -151,7 +136,7 @@ def _start(
     """Create the dataset's folder, put the upload into it and start the process."""
     folder = workspace.create("datasets", name)
     try:
-        with Lock(folder / "lock") as lock:
+        with Lock(folder / LOCK) as lock:
             if isinstance(upload, bytes):
                 write_file(folder / UPLOAD, lambda stream: stream.write(upload))
                 ZipSource(folder / UPLOAD).close()
@@ -177,16 +162,6 @@ def _pack(stream: object, files: Mapping[str, Sequence[tuple[str, bytes]]]) -> N
 
 def _run(folder: Path, lock: Lock, description: dict[str, object]) -> None:
     """Start the process that builds; it inherits the lock, so that from now until its end the dataset is locked."""
-    (folder / "wanted").unlink(missing_ok=True)
+    (folder / WANTED).unlink(missing_ok=True)
     write_json(folder / "dataset.json", description)
-    assert lock.descriptor is not None
-    with explained("start the process that builds the dataset"), open_log(folder / "log.txt", anew=True) as output:
-        subprocess.Popen(
-            [sys.executable, "-m", "digits.data.build", str(folder), str(lock.descriptor)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=COURSE,
-            start_new_session=True,
-            pass_fds=[lock.descriptor],
-        )
+    launch(folder, lock, "digits.data.build", "start the process that builds the dataset", anew=True)

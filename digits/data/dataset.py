@@ -126,7 +126,7 @@ class Dataset:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """The shape of one image: height, width, channels."""
+        """Return the shape of one image: height, width, channels."""
         return self.height, self.width, self.channels
 
     def images(self, part: str) -> NDArray[np.uint8]:

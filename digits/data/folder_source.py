@@ -68,4 +68,4 @@ class FolderSource:
             raise BadImage(str(error)) from error
 
     def close(self) -> None:
-        """A folder holds nothing open."""
+        """Do nothing: a folder holds nothing open."""

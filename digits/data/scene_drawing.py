@@ -109,7 +109,8 @@ def draw_scene(
 
 
 def pack_boxes(scenes: Sequence[np.ndarray], most: int) -> np.ndarray:
-    """Boxes of scenes, each (k, 5) with k ≤ most, as one float32 array (scenes, most, 5), padded with class −1."""
+    """Return boxes of scenes, each (k, 5) with k ≤ most, as one float32 array (scenes, most, 5), padded with class
+    −1."""
     packed = np.zeros((len(scenes), most, 5), np.float32)
     packed[:, :, 0] = NOTHING
     for row, boxes in zip(packed, scenes, strict=True):
@@ -118,12 +119,12 @@ def pack_boxes(scenes: Sequence[np.ndarray], most: int) -> np.ndarray:
 
 
 def unpack_boxes(packed: np.ndarray) -> np.ndarray:
-    """The boxes of one scene, (most, 5), without the rows of class −1."""
+    """Return the boxes of one scene, (most, 5), without the rows of class −1."""
     return packed[packed[:, 0] >= 0]
 
 
 def _ground(random: np.random.Generator, options: SceneOptions) -> np.ndarray:
-    """A dark ground with patches of a few sizes and stripes, float64 (height, width)."""
+    """Return a dark ground with patches of a few sizes and stripes, float64 (height, width)."""
     shape = (options.height, options.width)
     ground = np.full(shape, random.uniform(45, 85))
     for cells, depth in ((3, 25.0), (8, 14.0)):
@@ -147,7 +148,8 @@ def _draw_clutter(random: np.random.Generator, canvas: np.ndarray, options: Scen
 
 
 def _enlarged(digit: np.ndarray, height: int, options: SceneOptions) -> np.ndarray:
-    """How much of each pixel the digit's ink covers, 0 to 1, cut to the box of what is covered by more than half.
+    """Return how much of each pixel the digit's ink covers, 0 to 1, cut to the box of what is covered by more than
+    half.
 
     `height` is that of the whole digit before it is cut; its width follows, up to the width of the scene.
     """
@@ -179,7 +181,7 @@ def _free_place(
 
 
 def _overlap(box: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """The area that two boxes share, of the smaller one's."""
+    """Return the area that two boxes share, of the smaller one's."""
     across = min(box[0] + box[2], other[0] + other[2]) - max(box[0], other[0])
     down = min(box[1] + box[3], other[1] + other[3]) - max(box[1], other[1])
     return max(across, 0.0) * max(down, 0.0) / min(box[2] * box[3], other[2] * other[3])

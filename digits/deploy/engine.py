@@ -29,10 +29,11 @@ class PlanEngine:
         self.name = f"{folder.name}: {self._served.name}"
 
     def predict(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Probabilities, (images, classes), for (images, height, width, channels)."""
+        """Return probabilities, (images, classes), for (images, height, width, channels)."""
         return self._served.predict(np.ascontiguousarray(batch.transpose(0, 3, 1, 2)))
 
 
 def from_plan(folder: str) -> PlanEngine:
-    """The engine of the plan in a folder. Raises DigitsError or lab 09's errors, all ValueErrors, for damaged ones."""
+    """Return the engine of the plan in a folder. Raises DigitsError or lab 09's errors, all ValueErrors, for damaged
+    ones."""
     return PlanEngine(Path(folder))

@@ -17,43 +17,27 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from digits.files import (
-    DigitsError,
-    Lock,
-    delete_folder,
-    explained,
-    is_locked,
-    open_log,
-    read_json,
-    write_file,
-    write_json,
-)
+from digits.files import DigitsError, Lock, delete_folder, read_json, write_json
+from digits.jobs import ALIVE, LOCK, STATE, Job, launch
 from digits.training import runs, trained
 from digits.workspace import Workspace
-from warplab.paths import COURSE
 
-PLAN, STATE, WANTED, LOCK, REPORT, LOG = "plan.json", "state.json", "wanted", "lock", "report.json", "log.txt"
+PLAN, REPORT = "plan.json", "report.json"
 TIMINGS = "timings.json"  # beside the plans: lab 09's timing cache, which all of them share
 PRECISIONS = {"float32": "FP32", "float16": "FP16", "int8": "INT8, calibrated"}
 CALIBRATIONS = ("entropy", "percentile", "min-max")
-ALIVE = ("waiting", "running")
 ENDED = ("done", "failed", "stopped", "killed", "broken")
 _MOST_BATCH = 1024
-_children: list[subprocess.Popen[bytes]] = []  # to be reaped when they end
 
 
 def missing() -> str:
-    """Which lab is missing for plans, and what that means; "" if none is."""
+    """Return which lab is missing for plans, and what that means; "" if none is."""
     with contextlib.suppress(ModuleNotFoundError):
         if importlib.util.find_spec("kernels.fusion.plan") is not None:
             return ""
@@ -98,7 +82,7 @@ class PlanSpec:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> PlanSpec:
-        """The spec in a plan.json; unknown keys are left aside."""
+        """Return the spec in a plan.json; unknown keys are left aside."""
         return cls(**{key: given[key] for key in cls.__dataclass_fields__ if key in given})
 
 
@@ -106,19 +90,16 @@ def _is_whole(value: Any, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-class PlanJob:
+class PlanJob(Job):
     """The plan in `folder`. Every question reads the files, so the answer is the same in every process."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = Path(folder)
-        self.id = self.folder.name
-
-    def __repr__(self) -> str:
-        return f"PlanJob({self.id!r})"
+    ENDED = ENDED
+    BUSY = "The plan {name} is being built. Stop it first."
 
     @property
     def about(self) -> dict[str, Any]:
-        """plan.json: {"id", "created", "run", "name", "dataset", the fields of PlanSpec}. DigitsError if damaged."""
+        """Return plan.json: {"id", "created", "run", "name", "dataset", the fields of PlanSpec}. DigitsError if
+        damaged."""
         about = read_json(self.folder / PLAN)
         if not all(isinstance(about.get(key), str) for key in ("run", "name", "dataset")):
             raise DigitsError(f"{PLAN} of {self.id} is damaged: it names no run. Delete the plan, and build it again.")
@@ -128,11 +109,6 @@ class PlanJob:
     def spec(self) -> PlanSpec:
         return PlanSpec.from_json(self.about)
 
-    @property
-    def alive(self) -> bool:
-        """Whether a process builds it."""
-        return is_locked(self.folder / LOCK)
-
     def state(self) -> dict[str, Any]:
         """Return {"status", "message", "progress", "seconds", "pid"}. Never raises.
 
@@ -141,14 +117,8 @@ class PlanJob:
         """
         try:
             assert self.spec
-            while True:
-                alive = self.alive
-                state = _checked_state(self.folder)
-                if state["status"] not in ALIVE or alive:
-                    return state
-                if read_json(self.folder / STATE)["status"] == state["status"] and not self.alive:
-                    gone = "The process is gone: it was killed, or the machine restarted. Build the plan again."
-                    return state | {"status": "killed", "message": gone}
+            gone = "The process is gone: it was killed, or the machine restarted. Build the plan again."
+            return self.settled(lambda: _checked_state(self.folder), lambda: gone)
         except DigitsError as error:
             return _EMPTY | {"status": "broken", "message": str(error)}
 
@@ -165,39 +135,11 @@ class PlanJob:
             return [path for batch in self.spec.batches if (path := plan_file(self.folder, batch)).is_file()]
         return []
 
-    def log(self) -> str:
-        """Return what the process printed, at most the last 100,000 characters."""
-        try:
-            return (self.folder / LOG).read_text(errors="replace")[-100_000:]
-        except OSError:
-            return ""
-
     def stop(self) -> None:
         """Ask the process to end, which it does between two layers. DigitsError if none lives."""
         if self.state()["status"] not in ALIVE:
             raise DigitsError(f"The plan {self.id} is not being built: there is nothing to stop.")
-        write_file(self.folder / WANTED, lambda stream: stream.write(b"stop"))
-
-    def delete(self) -> None:
-        """Delete the plan. Raises DigitsError while it is being built."""
-        lock = Lock(self.folder / LOCK)
-        if not lock.acquire(0.5):
-            raise DigitsError(f"The plan {self.id} is being built. Stop it first.")
-        try:
-            delete_folder(self.folder)
-        finally:
-            lock.release()
-
-    def wait(self, timeout: float, until: Iterable[str] = ENDED) -> dict[str, Any]:
-        """Return the state once its status is one of `until`, or as it is after `timeout` seconds."""
-        until, deadline = tuple(until), time.monotonic() + timeout
-        while True:
-            state = self.state()
-            _reap()
-            ended = state["status"] in ENDED
-            if time.monotonic() >= deadline or (state["status"] in until and not (ended and self.alive)):
-                return state
-            time.sleep(0.05)
+        self.ask("stop")
 
 
 def _checked_state(folder: Path) -> dict[str, Any]:
@@ -227,7 +169,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _fits(value: Any, shape: Any) -> bool:
-    """Whether a value is what `shape` says: a type, (type, None), a [shape] of all items, or a {key: shape}.
+    """Return whether a value is what `shape` says: a type, (type, None), a [shape] of all items, or a {key: shape}.
 
     The key "*" stands for any; `float` for any number from 0 on.
     """
@@ -271,7 +213,7 @@ _EMPTY: dict[str, Any] = {"status": "broken", "message": "", "progress": 0.0, "s
 
 
 def plan_file(folder: Path, batch: int) -> Path:
-    """Where the plan for a batch is."""
+    """Return where the plan for a batch is."""
     return folder / f"batch-{batch}.plan"
 
 
@@ -323,23 +265,5 @@ def _launch(folder: Path) -> None:
     with Lock(folder / LOCK) as lock:
         message = "Starting: TensorFlow takes some seconds."
         write_json(folder / STATE, _EMPTY | {"status": "waiting", "message": message})
-        command = [sys.executable, "-m", "digits.deploy.worker", str(folder), "--lock", str(lock.descriptor)]
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        with explained(f"start building {folder.name}"), open_log(folder / LOG) as log:
-            _children.append(
-                subprocess.Popen(
-                    command,
-                    cwd=COURSE,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=(lock.descriptor,),
-                    start_new_session=True,
-                )
-            )
-    _reap()
-
-
-def _reap() -> None:
-    _children[:] = [child for child in _children if child.poll() is None]
+        environment = {"TF_CPP_MIN_LOG_LEVEL": "3"}
+        launch(folder, lock, "digits.deploy.worker", f"start building {folder.name}", environment=environment)

@@ -31,8 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from digits.data.dataset import Dataset
-from digits.deploy.plans import LOCK, REPORT, STATE, TIMINGS, WANTED, PlanJob, PlanSpec, plan_file
-from digits.files import DigitsError, Lock, write_json
+from digits.deploy.plans import REPORT, TIMINGS, PlanJob, PlanSpec, plan_file
+from digits.files import DigitsError, write_json
+from digits.jobs import STATE, inherited, wanted
 from digits.training import runs
 from digits.training.task import prepare
 from digits.training.trained import load_model
@@ -52,7 +53,7 @@ class Stopped(Exception):
     """The user asked to stop."""
 
 
-class Progress:
+class PlanProgress:
     """state.json, and the question whether to go on. Stages take shares of the whole that were guessed."""
 
     def __init__(self, folder: Path) -> None:
@@ -68,10 +69,9 @@ class Progress:
         self.share(0.0, at_once=True)
 
     def share(self, done: float, at_once: bool = False) -> None:
-        """So much of the stage is done, 0 to 1. Raises Stopped if the user asked to."""
-        with contextlib.suppress(OSError):
-            if (self._folder / WANTED).read_text().strip() == "stop":
-                raise Stopped
+        """Note that so much of the stage is done, 0 to 1. Raises Stopped if the user asked to."""
+        if wanted(self._folder) == "stop":
+            raise Stopped
         now = time.monotonic()
         if at_once or now - self._written > 0.3:
             self._value["progress"] = self._low + (self._high - self._low) * min(1.0, done)
@@ -80,7 +80,7 @@ class Progress:
             self._written = now
 
     def end(self, status: str, message: str) -> None:
-        """The last state."""
+        """Write the last state."""
         _say(message)
         self._value |= {"status": status, "message": message, "seconds": time.monotonic() - self._began}
         if status == "done":
@@ -95,21 +95,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--lock", type=int, help="the open file that holds the plan's lock, if the parent took it")
     given = parser.parse_args(arguments)
     folder = given.folder.absolute()
-    lock = Lock(folder / LOCK)
-    if given.lock is None:
-        if not lock.acquire():
-            print(f"Another process builds the plan {folder.name} already.", file=sys.stderr)
-            return 2
-    else:
-        os.set_inheritable(given.lock, False)
+    release = inherited(folder, given.lock)
+    if release is None:
+        print(f"Another process builds the plan {folder.name} already.", file=sys.stderr)
+        return 2
     try:
         return _work(folder)
     finally:
-        lock.release() if given.lock is None else os.close(given.lock)
+        release()
 
 
 def _work(folder: Path) -> int:
-    progress = Progress(folder)
+    progress = PlanProgress(folder)
     try:
         write_json(folder / REPORT, build(folder, progress))
         progress.end("done", "Done.")
@@ -133,7 +130,7 @@ def _told(error: BaseException, folder: Path) -> str:
     return f"Building ended with {type(error).__name__}: {first}. The whole message is in log.txt of {folder.name}."
 
 
-def build(folder: Path, progress: Progress) -> dict[str, Any]:
+def build(folder: Path, progress: PlanProgress) -> dict[str, Any]:
     """Write the plan files of `folder`, and return the report."""
     job = PlanJob(folder)
     about, spec = job.about, job.spec
@@ -191,15 +188,16 @@ def _sample(dataset: Dataset, part: str, most: int) -> tuple[NDArray[np.float32]
 
 
 def _keras(model: Any, images: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The first output of the model, float32, (images, classes)."""
+    """Return the first output of the model, float32, (images, classes)."""
     found = [model(images[start : start + 64], training=False) for start in range(0, len(images), 64)]
     first = [one[0] if isinstance(one, list | tuple) else one for one in found]
     return np.concatenate([np.asarray(one, np.float32) for one in first])
 
 
-def optimised(model: Any, spec: PlanSpec, dataset: Dataset, progress: Progress) -> tuple[Any, list[str]]:
-    """Lab 09's graph of a model, after its optimiser; and what each pass said."""
-    from kernels.fusion import keras_import, optimise, quantise
+def optimised(model: Any, spec: PlanSpec, dataset: Dataset, progress: PlanProgress) -> tuple[Any, list[str]]:
+    """Return lab 09's graph of a model, after its optimiser; and what each pass said."""
+    from kernels.fusion.exchange import keras_import
+    from kernels.fusion.passes import optimise, quantise
 
     answer = model.outputs[0]._keras_history.operation.name
     graph = keras_import.import_keras(model, [answer])
@@ -221,13 +219,14 @@ def _channels_first(images: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
 
 
-def _plan(graph: Any, batch: int, spec: PlanSpec, workspace: Workspace, progress: Progress) -> tuple[Any, Any]:
-    from kernels.fusion import plan, timing_cache, tune
+def _plan(graph: Any, batch: int, spec: PlanSpec, workspace: Workspace, progress: PlanProgress) -> tuple[Any, Any]:
+    from kernels.fusion import plan
+    from kernels.fusion.tactics.timing_cache import TimingCache, TimingCacheError
 
     if not spec.tuned:
         return plan.build(graph, batch), None
 
-    class Watched(timing_cache.TimingCache):
+    class Watched(TimingCache):
         """Tells how far tuning has come: tactics are looked up one by one."""
 
         def get(self, layer: Any, tactic: str) -> float | None:
@@ -237,33 +236,33 @@ def _plan(graph: Any, batch: int, spec: PlanSpec, workspace: Workspace, progress
     most = max(1, _tactics(graph, batch))
     path = workspace.plans / TIMINGS
     kept: dict[str, Any] = {}
-    with contextlib.suppress(FileNotFoundError, timing_cache.TimingCacheError):  # a damaged one is written anew
-        kept = timing_cache.TimingCache.load(path, tune.device()).timings
-    cache = Watched(tune.device(), kept)
-    tuned = tune.tune(graph, batch, cache)
+    with contextlib.suppress(FileNotFoundError, TimingCacheError):  # a damaged one is written anew
+        kept = TimingCache.load(path, plan.device()).timings
+    cache = Watched(plan.device(), kept)
+    tuned = plan.tune(graph, batch, cache)
     cache.save(path)
     return plan.build(graph, batch, tuned=tuned), tuned
 
 
 def _tactics(graph: Any, batch: int) -> int:
-    from kernels.fusion import layer, memory_plan, tactics, tune
+    from kernels.fusion import tactics
+    from kernels.fusion.plan import memory_plan, tuning
 
-    device = tune.capability()
+    device = tuning.capability()
     return sum(
         len(tactics.candidates(one, device))
-        for one in layer.layers(graph, batch)
+        for one in tactics.layers(graph, batch)
         if one.node.op not in memory_plan.WITHOUT_LAUNCH
     )
 
 
 def _described(folder: Path, plan: Any, tuned: Any) -> dict[str, Any]:
-    """The file of a plan, and the row of the report about it."""
-    from kernels.fusion import engine
-    from kernels.fusion import plan_file as files
+    """Return the file of a plan, and the row of the report about it."""
+    from kernels.fusion.plan import Engine, save
 
     path = plan_file(folder, plan.batch)
-    files.save(plan, path)
-    made = engine.Engine(plan)
+    save(plan, path)
+    made = Engine(plan)
     latency, label = _latency(made, plan)
     return {
         "launches": len(made.launches),
@@ -278,7 +277,8 @@ def _described(folder: Path, plan: Any, tuned: Any) -> dict[str, Any]:
 
 def _latency(engine: Any, plan: Any) -> tuple[float, str]:
     """Seconds for a batch, and what they are."""
-    from kernels.fusion import clocks, cost
+    from kernels.fusion.graph import cost
+    from kernels.fusion.measured import clocks
     from warplab.hardware.cards import card
 
     if _on_gpu():
@@ -293,9 +293,9 @@ def compare(
     images: NDArray[np.float32],
     labels: NDArray[np.int64],
     expected: NDArray[np.float32],
-    progress: Progress,
+    progress: PlanProgress,
 ) -> dict[str, Any]:
-    """Accuracies of the plan and of Keras on the same images, (count, height, width, channels)."""
+    """Return accuracies of the plan and of Keras on the same images, (count, height, width, channels)."""
     first = _channels_first(images)
     if _on_gpu():
         answers, by, kernels = _by_kernels(plans, first, progress), f"the plan's kernels on {plans[0].device}", None
@@ -313,7 +313,7 @@ def compare(
     }
 
 
-def _by_kernels(plans: list[Any], images: NDArray[np.float32], progress: Progress) -> NDArray[np.float32]:
+def _by_kernels(plans: list[Any], images: NDArray[np.float32], progress: PlanProgress) -> NDArray[np.float32]:
     from kernels.fusion.served import Served
 
     progress.stage(f"The plan answers {len(images)} test images.", 0.75, 1.0)
@@ -324,9 +324,10 @@ def _by_kernels(plans: list[Any], images: NDArray[np.float32], progress: Progres
     return np.concatenate(found)
 
 
-def _by_interpreter(graph: Any, images: NDArray[np.float32], progress: Progress) -> NDArray[np.float32]:
-    """What the optimised graph computes, in its precision, without its kernels: they would take the simulator long."""
-    from kernels.fusion import interpret
+def _by_interpreter(graph: Any, images: NDArray[np.float32], progress: PlanProgress) -> NDArray[np.float32]:
+    """Return what the optimised graph computes, in its precision, without its kernels: they would take the simulator
+    long."""
+    from kernels.fusion.graph import interpret
 
     progress.stage(f"Lab 09's interpreter answers {len(images)} test images.", 0.75, 0.85)
     found = []
@@ -338,10 +339,10 @@ def _by_interpreter(graph: Any, images: NDArray[np.float32], progress: Progress)
 
 
 def _held_to(
-    answers: NDArray[np.float32], plans: list[Any], images: NDArray[np.float32], progress: Progress
+    answers: NDArray[np.float32], plans: list[Any], images: NDArray[np.float32], progress: PlanProgress
 ) -> dict[str, Any]:
-    """How far the kernels of the plans are from `answers`: one batch of each in the simulator."""
-    from kernels.fusion.engine import Engine
+    """Return how far the kernels of the plans are from `answers`: one batch of each in the simulator."""
+    from kernels.fusion.plan.engine import Engine
 
     progress.stage("The plan's kernels answer one batch of each plan in the simulator.", 0.85, 1.0)
     count, largest = 0, 0.0

@@ -33,12 +33,12 @@ class Model:
     layers: tuple[LayerRow, ...]
 
     def message(self) -> Message:
-        """As JSON and arrays."""
+        """Return it as JSON and arrays."""
         return asdict(self), {}
 
     @classmethod
     def from_message(cls, message: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
-        """From JSON and arrays."""
+        """Make one from JSON and arrays."""
         rows = tuple(LayerRow(**{**row, "shape": tuple(row["shape"])}) for row in message["layers"])
         given = {**message, "layers": rows, "input": tuple(message["input"]), "classes": tuple(message["classes"])}
         return cls(**given)
@@ -59,7 +59,7 @@ class LayerWeights:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerOutput:
     """A layer, what it made of one image, and its weights.
 
     `shape`: of the output for one image, channels last. `maps`: float32, (channels, h, w), or (units,) for a vector,
@@ -78,8 +78,8 @@ class Layer:
     weights: tuple[LayerWeights, ...] = ()
 
 
-def layers_message(layers: list[Layer]) -> Message:
-    """Layers as JSON and arrays."""
+def layers_message(layers: list[LayerOutput]) -> Message:
+    """Return layers as JSON and arrays."""
     rows: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     for i, layer in enumerate(layers):
@@ -104,8 +104,8 @@ def layers_message(layers: list[Layer]) -> Message:
     return {"layers": rows}, arrays
 
 
-def layers_from_message(message: dict[str, Any], arrays: dict[str, np.ndarray]) -> list[Layer]:
-    """Layers from JSON and arrays."""
+def layers_from_message(message: dict[str, Any], arrays: dict[str, np.ndarray]) -> list[LayerOutput]:
+    """Return layers from JSON and arrays."""
     found = []
     for i, row in enumerate(message["layers"]):
         weights = tuple(
@@ -114,7 +114,7 @@ def layers_from_message(message: dict[str, Any], arrays: dict[str, np.ndarray]) 
         )
         activation = Statistics.from_message(row["activation"])
         given = {**row, "shape": tuple(row["shape"]), "activation": activation, "weights": weights}
-        found.append(Layer(**given, maps=arrays.get(f"{i}")))
+        found.append(LayerOutput(**given, maps=arrays.get(f"{i}")))
     return found
 
 
@@ -135,13 +135,13 @@ class Saliency:
     patch: int
 
     def message(self) -> Message:
-        """As JSON and arrays."""
+        """Return it as JSON and arrays."""
         about = {"label": self.label, "probability": self.probability, "method": self.method, "patch": self.patch}
         return about, {"values": self.values}
 
     @classmethod
     def from_message(cls, message: dict[str, Any], arrays: dict[str, np.ndarray]) -> Saliency:
-        """From JSON and arrays."""
+        """Make one from JSON and arrays."""
         return cls(values=arrays["values"], **message)
 
 
@@ -160,13 +160,13 @@ class Tested:
     part: str
 
     def message(self) -> Message:
-        """As JSON and arrays."""
+        """Return it as JSON and arrays."""
         arrays = {"probabilities": self.probabilities, "labels": self.labels, "indices": self.indices}
         return {"classes": list(self.classes), "part": self.part}, arrays
 
     @classmethod
     def from_message(cls, message: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tested:
-        """From JSON and arrays."""
+        """Make one from JSON and arrays."""
         return cls(**arrays, classes=tuple(message["classes"]), part=message["part"])
 
 

@@ -25,28 +25,29 @@ def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, classes: int) ->
 
 
 def precision(matrix: np.ndarray) -> NDArray[np.float64]:
-    """Of the answers "this class", the share that is right, by class; NaN where the class was never answered."""
+    """Return the share of the answers "this class" that is right, by class; NaN where the class was never answered."""
     return _share(np.diag(matrix), matrix.sum(axis=0))
 
 
 def recall(matrix: np.ndarray) -> NDArray[np.float64]:
-    """Of this class's images, the share that is found, by class; NaN where there is no such image."""
+    """Return the share of this class's images that is found, by class; NaN where there is no such image."""
     return _share(np.diag(matrix), matrix.sum(axis=1))
 
 
 def f1(matrix: np.ndarray) -> NDArray[np.float64]:
-    """Harmonic mean of precision and recall, by class: 2 TP / (2 TP + FP + FN); NaN where all three are 0."""
+    """Return harmonic mean of precision and recall, by class: 2 TP / (2 TP + FP + FN); NaN where all three are 0."""
     right = np.diag(matrix)
     return _share(2 * right, matrix.sum(axis=0) + matrix.sum(axis=1))
 
 
 def accuracy(matrix: np.ndarray) -> float:
-    """The share of all images that is right; NaN without images."""
+    """Return the share of all images that is right; NaN without images."""
     return float(_share(np.trace(matrix), matrix.sum()))
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """The 95 % confidence interval of an accuracy that was measured on `count` images, of which `right` are right.
+    """Return the 95 % confidence interval of an accuracy that was measured on `count` images, of which `right` are
+    right.
 
     Wilson's score interval (1927; Agresti and Coull, 1998, compare it): unlike p ± 2 standard errors it stays within 0
     and 1, and does not say "for certain" where all are right. (nan, nan) without images.
@@ -61,7 +62,8 @@ def interval(right: int, count: int) -> tuple[float, float]:
 
 
 def top(probabilities: np.ndarray, k: int = 5) -> list[list[tuple[int, float]]]:
-    """For each row of (n, classes), the k most probable classes and their probabilities, the first of equals first.
+    """Return, for each row of (n, classes), the k most probable classes and their probabilities, the first of equals
+    first.
 
     What is no number comes last: a network that diverged answers NaN.
     """
@@ -71,12 +73,12 @@ def top(probabilities: np.ndarray, k: int = 5) -> list[list[tuple[int, float]]]:
 
 
 def answers(probabilities: np.ndarray) -> NDArray[np.int64]:
-    """The most probable class of each row of (n, classes), the first of equals."""
+    """Return the most probable class of each row of (n, classes), the first of equals."""
     return np.argmax(np.nan_to_num(probabilities, nan=-1.0), axis=1).astype(np.int64)
 
 
 def worst(probabilities: np.ndarray, labels: np.ndarray, most: int = 12) -> NDArray[np.int64]:
-    """Indices of the wrong answers, the one that gave the truth the least probability first."""
+    """Return indices of the wrong answers, the one that gave the truth the least probability first."""
     labels = np.asarray(labels, np.int64)
     wrong = np.flatnonzero(answers(probabilities) != labels)
     of_truth = np.nan_to_num(probabilities[wrong, labels[wrong]], nan=0.0)
@@ -84,7 +86,7 @@ def worst(probabilities: np.ndarray, labels: np.ndarray, most: int = 12) -> NDAr
 
 
 def mean_loss(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Mean cross-entropy in nats, probabilities below 1e-12 taken for that; NaN without images."""
+    """Return the mean cross-entropy in nats, probabilities below 1e-12 taken for that; NaN without images."""
     if not len(labels):
         return float("nan")
     of_truth = probabilities[np.arange(len(labels)), labels]

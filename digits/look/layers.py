@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from digits.look.answers import Layer, LayerRow, LayerWeights
+from digits.look.answers import LayerOutput, LayerRow, LayerWeights
 from digits.look.statistics import statistics
 
 MAPS, SIDE, UNITS = 32, 32, 1024  # at most: pictures of one layer, their pixels per side, values of a vector
@@ -39,7 +39,8 @@ class Nested:
 
 
 def uses(model: Any, prefix: str = "") -> list[Use | Nested]:
-    """Uses of layers in a functional or sequential model, in the order in which they run; inputs are left out."""
+    """Return uses of layers in a functional or sequential model, in the order in which they run; inputs are left
+    out."""
     graph = getattr(model, "_functional", None) or model
     order = {operation.name: i for i, operation in enumerate(graph.operations)}
     nodes = [node for depth in sorted(graph._nodes_by_depth, reverse=True) for node in graph._nodes_by_depth[depth]]
@@ -60,7 +61,7 @@ def uses(model: Any, prefix: str = "") -> list[Use | Nested]:
 
 
 def rows(model: Any) -> tuple[LayerRow, ...]:
-    """The table of a model's layers, those of nested models before the model itself."""
+    """Return the table of a model's layers, those of nested models before the model itself."""
     found: list[LayerRow] = []
 
     def walk(inner: Any, prefix: str) -> None:
@@ -74,8 +75,9 @@ def rows(model: Any) -> tuple[LayerRow, ...]:
     return tuple(found)
 
 
-def of_image(model: Any, prepared: Any, name: str | None = None) -> list[Layer]:
-    """Every layer's answer to one prepared image of shape (1, h, w, c), or that of the layer `name`, in more detail.
+def of_image(model: Any, prepared: Any, name: str | None = None) -> list[LayerOutput]:
+    """Return every layer's answer to one prepared image of shape (1, h, w, c), or that of the layer `name`, in more
+    detail.
 
     KeyError if no layer has that name.
     """
@@ -109,7 +111,7 @@ def _about(use: Use) -> tuple[str, tuple[int, ...], int]:
     return type(use.operation).__name__, shape, int(count)
 
 
-def _layer(use: Use, output: np.ndarray, most: int, side: int) -> Layer:
+def _layer(use: Use, output: np.ndarray, most: int, side: int) -> LayerOutput:
     kind, _, parameters = _about(use)
     channels, step, maps = output.shape[-1] if output.ndim else 1, 1, None
     if output.ndim == 1:
@@ -117,7 +119,7 @@ def _layer(use: Use, output: np.ndarray, most: int, side: int) -> Layer:
     elif output.ndim == 3:
         step = -(-max(output.shape[:2]) // side)
         maps = np.ascontiguousarray(output[::step, ::step, :most].transpose(2, 0, 1))
-    return Layer(
+    return LayerOutput(
         name=use.name,
         kind=kind,
         shape=output.shape,

@@ -21,30 +21,31 @@ Limits = tuple[float, float]
 
 
 def limits_of(values: np.ndarray) -> Limits:
-    """The values that get the darkest and the brightest colour: from 0 up where none is negative, else even about 0."""
+    """Return the values that get the darkest and the brightest colour: from 0 up where none is negative, else even
+    about 0."""
     finite = values[np.isfinite(values)]
     most = float(np.abs(finite).max(initial=0.0)) or 1.0
     return (-most if (finite < 0).any() else 0.0), most
 
 
 def image_png(image: np.ndarray) -> bytes:
-    """A uint8 image of shape (h, w, 1 or 3) as it is."""
+    """Return a uint8 image of shape (h, w, 1 or 3) as it is."""
     return _png(np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image)
 
 
 def heat_png(values: np.ndarray, limits: Limits | None = None) -> bytes:
-    """Numbers of shape (h, w), a pixel each."""
+    """Return numbers of shape (h, w), a pixel each."""
     return _png(_coloured(values, limits or limits_of(values)))
 
 
 def tiles_png(maps: np.ndarray, columns: int | None = None, limits: Limits | None = None) -> bytes:
-    """Maps of shape (n, h, w) side by side in rows, all with the same limits, gaps of one pixel see-through."""
+    """Return maps of shape (n, h, w) side by side in rows, all with the same limits, gaps of one pixel see-through."""
     limits = limits or limits_of(maps)
     return _png(_grid([_coloured(one, limits) for one in maps], columns or _columns(maps.shape)))
 
 
 def vector_png(values: np.ndarray, limits: Limits | None = None) -> bytes:
-    """Numbers of shape (n,), a pixel each, in rows of 32, the first at the top left."""
+    """Return numbers of shape (n,), a pixel each, in rows of 32, the first at the top left."""
     rows = -(-len(values) // COLUMNS)
     padded = np.full(rows * COLUMNS, 0.0, np.float32)
     padded[: len(values)] = values
@@ -54,7 +55,8 @@ def vector_png(values: np.ndarray, limits: Limits | None = None) -> bytes:
 
 
 def filters_png(tiles: np.ndarray) -> bytes:
-    """Weights of shape (filters, inputs, h, w): one row per filter with a tile per input, or colour tiles for 3 inputs.
+    """Return weights of shape (filters, inputs, h, w): one row per filter with a tile per input, or colour tiles for 3
+    inputs.
 
     Filters of a single input are laid out in rows. Three inputs are drawn as red, green and blue, mid-grey being 0.
     """
@@ -70,7 +72,8 @@ def filters_png(tiles: np.ndarray) -> bytes:
 
 
 def overlay_png(image: np.ndarray, values: np.ndarray) -> bytes:
-    """Numbers of shape (h, w) over a uint8 image (h, w, c): orange for, blue against, the stronger the denser."""
+    """Return numbers of shape (h, w) over a uint8 image (h, w, c): orange for, blue against, the stronger the
+    denser."""
     grey = image.mean(axis=2, keepdims=True).repeat(3, axis=2)
     _, most = limits_of(values)
     shown = np.nan_to_num(values)[:, :, None]

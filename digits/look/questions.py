@@ -34,7 +34,8 @@ class Questions:
     def answer(
         self, ask: str, given: Mapping[str, Any], arrays: Mapping[str, np.ndarray], progress: Progress
     ) -> Message:
-        """The answer to one question as JSON and arrays. LookError or DigitsError with a sentence if there is none."""
+        """Return the answer to one question as JSON and arrays. LookError or DigitsError with a sentence if there is
+        none."""
         checkpoint = given.get("checkpoint")
         if ask == "model":
             return self._describe(checkpoint)
@@ -61,7 +62,7 @@ class Questions:
         return Dataset.open(Workspace(self._folder.parent.parent), self._dataset_id)
 
     def _classes(self, model: Any) -> tuple[str, ...]:
-        """The classes' names, or their numbers if the dataset was deleted since."""
+        """Return the classes' names, or their numbers if the dataset was deleted since."""
         try:
             return self._dataset().classes
         except DigitsError:

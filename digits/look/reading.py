@@ -11,14 +11,15 @@ from digits.training import checkpoints, trained
 
 
 def stamp(folder: Path, checkpoint: str | None) -> tuple[Any, ...]:
-    """A value that changes when the weights of a checkpoint, or the last ones, may have changed."""
+    """Return a value that changes when the weights of a checkpoint, or the last ones, may have changed."""
     weights = checkpoints.FOLDER if checkpoint is None else f"{checkpoints.FOLDER}/{checkpoint}.json"
     seen = [folder / trained.MODEL, folder / weights]
     return checkpoint, *(path.stat().st_mtime_ns if path.exists() else None for path in seen)
 
 
 def read_model(folder: Path, checkpoint: str | None) -> Any:
-    """The Keras model of a run, the last one or of a checkpoint. LookError with a sentence if it cannot be read."""
+    """Return the Keras model of a run, the last one or of a checkpoint. LookError with a sentence if it cannot be
+    read."""
     try:
         return trained.load_model(folder, checkpoint)
     except DigitsError:

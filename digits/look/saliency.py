@@ -17,7 +17,8 @@ TINY = 1e-30
 
 
 def scores(model: Any) -> Callable[[Any], Any]:
-    """What the model computes before its softmax, or the logarithm of its probabilities where that cannot be had.
+    """Return what the model computes before its softmax, or the logarithm of its probabilities where that cannot be
+    had.
 
     A softmax answers for all classes at once, so its gradient says as much about the others; the score before it
     belongs to one class. The logarithm differs from it by a number that all classes share.
@@ -45,7 +46,7 @@ def _softmax_activation(layer: Any) -> bool:
 
 
 def gradient_times_input(model: Any, prepared: np.ndarray, label: int) -> np.ndarray:
-    """Gradient of the class's score × input, summed over the channels: (1, h, w, c) to float32 (h, w)."""
+    """Return the gradient of the class's score × input, summed over the channels: (1, h, w, c) to float32 (h, w)."""
     import tensorflow as tf
 
     image = tf.constant(prepared)
@@ -64,7 +65,7 @@ def occlusion(
     progress: Callable[[float], None] = lambda share: None,
     batch: int = 32,
 ) -> tuple[np.ndarray, int]:
-    """How much the class's probability falls when patches of the image take its mean colour.
+    """Return how much the class's probability falls when patches of the image take its mean colour.
 
     `probabilities`: prepared images to (n, classes). `prepared`: (1, h, w, c). A patch is a sixth of the shorter side,
     at least 2 pixels where the image has them. Returns float32 (h, w), for each pixel the mean of the patches that
@@ -89,7 +90,8 @@ def occlusion(
 
 
 def _starts(side: int, patch: int) -> list[int]:
-    """Where patches begin so that they cover the side, at most POSITIONS of them unless that would leave gaps."""
+    """Return where patches begin so that they cover the side, at most POSITIONS of them unless that would leave
+    gaps."""
     most = max(POSITIONS, -(-side // patch))
     count = min(side - patch + 1, most)
     return sorted({round(i * (side - patch) / max(count - 1, 1)) for i in range(count)})

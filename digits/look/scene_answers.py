@@ -42,7 +42,7 @@ class Answers:
         return len(self.images)
 
     def boxes(self, way: str = "group") -> list[np.ndarray]:
-        """For each image its detections (m, 6), unsure ones too; `way` as in digits.tasks.grid.detections."""
+        """Return, for each image its detections (m, 6), unsure ones too; `way` as in digits.tasks.grid.detections."""
         pairs = zip(self.said["coverage"], self.said["edges"], strict=True)
         return [grid.detections(coverage, edges, STRIDE, way) for coverage, edges in pairs]
 
@@ -106,7 +106,7 @@ def _check_output(name: str, output: np.ndarray, dataset: Dataset, images: int) 
 
 
 def sure(found: list[np.ndarray], least: float) -> list[np.ndarray]:
-    """The detections of each image with a score of at least `least`."""
+    """Return the detections of each image with a score of at least `least`."""
     return [boxes[boxes[:, SCORE] >= least] for boxes in found]
 
 
@@ -123,7 +123,8 @@ class Figures:
 
 
 def detection_figures(answers: Answers, found: list[np.ndarray], least: float) -> Figures:
-    """`found`: as `answers.boxes` gives them. Precision and recall are those of scores of at least `least`."""
+    """Return figures. `found`: as `answers.boxes` gives them. Precision and recall are those of scores of at least
+    `least`."""
     classes = len(answers.classes)
     by_voc = average_precision.voc(answers.truth, found, classes)
     by_coco = average_precision.coco(answers.truth, found, classes)
@@ -156,7 +157,7 @@ def segmentation_figures(answers: Answers) -> Figures:
 
 
 def mistakes(answers: Answers, found: list[np.ndarray] | None = None) -> np.ndarray:
-    """How much is wrong in each image, int (n,): boxes wrong and missed (`found`: those shown), or pixels."""
+    """Return how much is wrong in each image, int (n,): boxes wrong and missed (`found`: those shown), or pixels."""
     if answers.kind == "segmentation":
         return (answers.truth != answers.said["mask"]).sum(axis=(1, 2))
     if found is None:

@@ -28,17 +28,17 @@ class Statistics:
     edges: tuple[float, ...]
 
     def message(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return it as JSON."""
         return asdict(self)
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Statistics:
-        """From JSON."""
+        """Make one from JSON."""
         return cls(**{**message, "counts": tuple(message["counts"]), "edges": tuple(message["edges"])})
 
 
 def statistics(values: np.ndarray, bins: int = BINS) -> Statistics:
-    """Statistics of an array of numbers of any shape, computed in float64."""
+    """Return statistics of an array of numbers of any shape, computed in float64."""
     flat = np.asarray(values, np.float64).ravel()
     finite = flat[np.isfinite(flat)]
     lost = flat.size - finite.size

@@ -6,29 +6,29 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from digits.look.answers import Layer, LayerWeights, Saliency
+from digits.look.answers import LayerOutput, LayerWeights, Saliency
 from digits.look.statistics import Statistics
 
 _COUNTED = "(counted from 0, row by row)"  # how to find one among tiles that bear no numbers
 
 
 def number(value: float | None) -> str:
-    """A number with three digits that count, "none" where there is none."""
+    """Return a number with three digits that count, "none" where there is none."""
     return "none" if value is None or not np.isfinite(value) else f"{value:.3g}".replace("-", "−")
 
 
 def share(value: float) -> str:
-    """A probability as a percentage; "not a number" for what a diverged network answers."""
+    """Return a probability as a percentage; "not a number" for what a diverged network answers."""
     return "not a number" if not np.isfinite(value) else f"{100 * value:.1f}\N{NO-BREAK SPACE}%"
 
 
 def shape(sizes: Sequence[int]) -> str:
-    """A shape as the page writes it."""
+    """Return a shape as the page writes it."""
     return " × ".join(map(str, sizes)) or "one value"
 
 
 def figures(about: Statistics) -> str:
-    """Mean, standard deviation, range and zeros, in one line."""
+    """Return mean, standard deviation, range and zeros, in one line."""
     if about.mean is None:
         return f"All {about.count} values are NaN or infinite: the training has diverged."
     lost = f", {about.not_finite} of {about.count} are NaN or infinite" if about.not_finite else ""
@@ -38,8 +38,8 @@ def figures(about: Statistics) -> str:
     )
 
 
-def activation(layer: Layer) -> str:
-    """What the picture of a layer's activations shows."""
+def activation(layer: LayerOutput) -> str:
+    """Return what the picture of a layer's activations shows."""
     if layer.maps is None:
         return f"{layer.name} puts out {shape(layer.shape)} values, which are not drawn."
     about = f"from {number(layer.activation.least)} to {number(layer.activation.most)}"
@@ -56,7 +56,7 @@ def activation(layer: Layer) -> str:
 
 
 def weights(layer: str, of: LayerWeights) -> str:
-    """What the picture of weights shows."""
+    """Return what the picture of weights shows."""
     assert of.tiles is not None
     count, inputs, height, width = of.tiles.shape
     about = f"values from {number(of.statistics.least)} to {number(of.statistics.most)}"
@@ -69,7 +69,7 @@ def weights(layer: str, of: LayerWeights) -> str:
 
 
 def saliency(found: Saliency, classes: Sequence[str]) -> str:
-    """What a saliency map shows: where it is strongest, for and against."""
+    """Return what a saliency map shows: where it is strongest, for and against."""
     values = np.nan_to_num(found.values)
     lines = [f"How pixels speak for class {classes[found.label]}, answered with {share(found.probability)}."]
     for sign, word in ((1, "for it"), (-1, "against it")):

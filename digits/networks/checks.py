@@ -19,7 +19,7 @@ def number(network: str, options: Mapping[str, Any], name: str, low: float, high
 
 
 def at_least(network: str, image: tuple[int, int, int], pixels: int) -> None:
-    """Raises DigitsError if an image has fewer than `pixels` × `pixels` pixels."""
+    """Raise DigitsError if an image has fewer than `pixels` × `pixels` pixels."""
     height, width, _ = image
     if min(height, width) < pixels:
         raise DigitsError(

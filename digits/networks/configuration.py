@@ -97,7 +97,7 @@ class ConfigurationError(ValueError):
 
 
 def check(given: Any, image: tuple[int, ...], classes: int) -> dict[str, Any]:
-    """A copy of a configuration that holds what the tables allow, for images (height, width, channels).
+    """Return a copy of a configuration that holds what the tables allow, for images (height, width, channels).
 
     Raises ConfigurationError for anything else: another input, several outputs, an output that is no softmax over
     `classes`, a layer or a setting that is not in the tables.
@@ -181,7 +181,7 @@ def _setting(key: str, value: Any, where: str) -> Any:
 
 
 def _object(value: Any, table: dict[str, tuple[str, ...]], where: str) -> dict[str, Any] | None:
-    """An initializer, a regularizer or a constraint: {"kind": ..., its numbers}."""
+    """Return an initializer, a regularizer or a constraint: {"kind": ..., its numbers}."""
     if value is None:
         return None
     kind = value.get("kind") if isinstance(value, dict) else None
@@ -283,7 +283,7 @@ def _some(names: list[str]) -> str:
 
 
 def build(configuration: dict[str, Any], name: str = "custom") -> Any:
-    """The Keras model of a configuration that `check` returned, with new weights.
+    """Return the Keras model of a configuration that `check` returned, with new weights.
 
     Probabilities are computed in float32 in mixed precision, too. Raises ConfigurationError before a layer is made that
     would have too many parameters, or put out too much.
@@ -337,7 +337,7 @@ def _parameters(layer: dict[str, Any], read: tuple[int, ...]) -> int:
 
 
 def _normalised(axis: int | list[int], read: tuple[int, ...]) -> int:
-    """How many means a normalising layer has: along its axes, counted with the batch as axis 0."""
+    """Return how many means a normalising layer has: along its axes, counted with the batch as axis 0."""
     axes = [one - 1 if one > 0 else one % len(read) for one in (axis if isinstance(axis, list) else [axis])]
     return math.prod(read[one] for one in axes if one < len(read))  # an axis named twice counts twice in Keras, too
 
@@ -369,7 +369,8 @@ def _tuples(value: Any) -> Any:
 
 
 def describe(model: Any) -> dict[str, Any]:
-    """The configuration of a Keras model. Raises ConfigurationError for one that has none, naming layer and setting."""
+    """Return the configuration of a Keras model. Raises ConfigurationError for one that has none, naming layer and
+    setting."""
     import keras
 
     if not isinstance(model, keras.Model) or not getattr(model, "inputs", None):
@@ -401,7 +402,7 @@ def describe(model: Any) -> dict[str, Any]:
 
 
 def _origin(tensor: Any) -> tuple[Any, list[Any]]:
-    """The layer that made a tensor, and the tensors that it read."""
+    """Return the layer that made a tensor, and the tensors that it read."""
     history = tensor._keras_history
     layer = history.operation
     if len(layer._inbound_nodes) > 1:
@@ -428,7 +429,7 @@ def _described(layer: Any, inputs: list[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as Keras' configuration has it, as ours has it."""
+    """Return a setting as Keras' configuration has it, as ours has it."""
     if isinstance(value, dict):
         kind, numbers = value.get("class_name"), value.get("config")
         table = {**INITIALIZERS, **REGULARIZERS, **CONSTRAINTS}
@@ -440,7 +441,7 @@ def _plain(value: Any) -> Any:
 
 
 def lost(model: Any, rebuilt: Any) -> list[str]:
-    """Settings of a model's layers that its configuration does not hold, as "layer 'x': setting"."""
+    """Return settings of a model's layers that its configuration does not hold, as "layer 'x': setting"."""
     ignored = {"dtype", "name", "seed", "batch_shape"}
     found = []
     twins = {layer.name: layer.get_config() for layer in rebuilt.layers}

@@ -11,7 +11,7 @@ MOMENTUM = 0.9
 
 
 def convolution(x: Any, name: str, filters: int, stride: int = 1) -> Any:
-    """A convolution of 3 × 3 without bias, and batch norm."""
+    """Return a convolution of 3 × 3 without bias, and batch norm."""
     from keras import layers
 
     x = layers.Conv2D(filters, 3, strides=stride, padding="same", use_bias=False, name=name)(x)
@@ -19,7 +19,7 @@ def convolution(x: Any, name: str, filters: int, stride: int = 1) -> Any:
 
 
 def unit(x: Any, name: str, filters: int, stride: int = 1) -> Any:
-    """`convolution`, and ReLU."""
+    """Return `convolution`, and ReLU."""
     from keras import layers
 
     return layers.ReLU(name=f"{name}_relu")(convolution(x, name, filters, stride))

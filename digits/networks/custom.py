@@ -16,7 +16,7 @@ from digits.networks import configuration as configurations
 from digits.networks import sandboxed
 from digits.networks.configuration import ConfigurationError
 from digits.networks.sandboxed import unavailable
-from warplab.grading.sandbox.limits import SubmissionLimits
+from warpcourse.grading.sandbox.limits import SubmissionLimits
 
 __all__ = ["EXAMPLE", "WARNING", "CustomNetworkError", "build", "configure", "unavailable"]
 
@@ -54,7 +54,7 @@ def configure(
     limits: SubmissionLimits = sandboxed.LIMITS,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
-    """The network that `network(image, classes)` in `source` returns, as plain data; takes some seconds.
+    """Return the network that `network(image, classes)` in `source` returns, as plain data; takes some seconds.
 
     `image`: (height, width, channels). `confirmed`: whether the user has read WARNING and agreed. `cancelled`: see
     `sandboxed.run`. Raises CustomNetworkError for code that fails, goes beyond `limits`, or returns what cannot be
@@ -81,7 +81,7 @@ def configure(
 
 
 def build(image: tuple[int, int, int], classes: int, options: dict[str, Any]) -> Any:
-    """The Keras model of `options["configuration"]`, checked again, as files may have been changed.
+    """Return the Keras model of `options["configuration"]`, checked again, as files may have been changed.
 
     Images (batch, *image), float32, to probabilities (batch, classes). Raises CustomNetworkError.
     """
@@ -104,7 +104,7 @@ def _checked(configuration: Any, image: tuple[int, int, int], classes: int) -> d
 
 
 def _parsed(answer: bytes) -> dict[str, Any]:
-    """The answer as JSON. NaN and Infinity, which are none, are refused, too."""
+    """Return the answer as JSON. NaN and Infinity, which are none, are refused, too."""
 
     def constant(name: str) -> None:
         raise ValueError(name)

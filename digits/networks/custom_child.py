@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def configured(image: tuple[int, ...], classes: int) -> dict:
-    """What the user's network is, as plain data."""
+    """Return what the user's network is, as plain data."""
     with open(FILE, encoding="utf-8") as file:
         source = file.read()
     names: dict = {"__name__": "network"}
@@ -49,7 +49,7 @@ def configured(image: tuple[int, ...], classes: int) -> dict:
 
 
 def explained(error: BaseException) -> str:
-    """An error as its author needs it: the line of the code, and what Python says."""
+    """Return an error as its author needs it: the line of the code, and what Python says."""
     if type(error).__name__ == "ConfigurationError":
         return str(error)
     text = str(error).strip().splitlines()

@@ -17,7 +17,8 @@ _LARGEST = 32  # pixels that reach the first inception module
 
 
 def build(image: tuple[int, int, int], classes: int, options: Mapping[str, Any]) -> Any:
-    """The network has no options. Two outputs: the answer, and an auxiliary classifier that helps training."""
+    """Return the network, which has no options. Two outputs: the answer, and an auxiliary classifier that helps
+    training."""
     at_least("googlenet", image, 8)
     model = _of_lab_09() if tuple(image) == LAB_09_IMAGE and classes == LAB_09_CLASSES else None
     model = model or _build(image, classes)
@@ -34,7 +35,7 @@ def _of_lab_09() -> Any:
     if keras.config.dtype_policy().compute_dtype != "float32":
         return None
     try:
-        from kernels.fusion.network import untrained_model
+        from kernels.fusion.trained.network import untrained_model
     except ImportError:
         return None
     return untrained_model()

@@ -14,7 +14,7 @@ from digits.networks.checks import at_least, number
 
 
 def build(image: tuple[int, int, int], classes: int, options: Mapping[str, Any]) -> Any:
-    """Options: `filters` of the first convolution (the second has 2.5 times as many), `units`, `dropout`."""
+    """Return options: `filters` of the first convolution (the second has 2.5 times as many), `units`, `dropout`."""
     filters = int(number("lenet", options, "filters", 1, 1024, whole=True))
     units = int(number("lenet", options, "units", 1, 16_384, whole=True))
     dropout = number("lenet", options, "dropout", 0.0, 0.95)

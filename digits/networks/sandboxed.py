@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 
 from digits.files import DigitsError
-from warplab.grading.sandbox.isolation import Bubblewrap, find
-from warplab.grading.sandbox.limits import SubmissionLimits
-from warplab.grading.sandbox.zygote_client import Ended, SandboxError, ZygoteClient
+from warpcourse.grading.sandbox.isolation import Bubblewrap, find
+from warpcourse.grading.sandbox.limits import SubmissionLimits
+from warpcourse.grading.sandbox.zygote_client import Ended, SandboxError, ZygoteClient
 
 _MEBIBYTE = 1 << 20
 # Importing TensorFlow took 4 s and 25 threads on two cores of an x86-64 machine, 2026-11-23. Each process can map
@@ -42,7 +42,7 @@ class ProgramEnded(DigitsError):
 
 
 def unavailable() -> str:
-    """Why no code of other people can be run here, and what to do; "" if it can."""
+    """Return why no code of other people can be run here, and what to do; "" if it can."""
     sandbox = find()
     return (
         "" if isinstance(sandbox, Bubblewrap) else f"Your own code runs in a sandbox only, and {sandbox.why}. {ADVICE}"
@@ -55,7 +55,7 @@ def run(
     limits: SubmissionLimits = LIMITS,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> bytes:
-    """What the program `script`, one of `files`, wrote to the file descriptor that its one argument names.
+    """Return what the program `script`, one of `files`, wrote to the file descriptor that its one argument names.
 
     `cancelled` is asked ten times a second; the program is ended once it says True. Believe nothing of what it wrote.
     Raises ProgramEnded for a program that goes beyond `limits` or answers more than MOST_BYTES, DigitsError where there

@@ -1,6 +1,6 @@
 """Trained weights as a start: a run's, or those that lab 09 committed. Layers that fit are taken, the others named.
 
-taken = take(model, from_file(folder / "model.keras"))
+taken = take(model, of_model(trained))
 print(taken.sentence())
 """
 
@@ -28,7 +28,7 @@ class Taken:
     left: Mapping[str, str]
 
     def sentence(self) -> str:
-        """Both in words, for the page and the log."""
+        """Return both in words, for the page and the log."""
         text = f"{len(self.layers)} of {len(self.layers) + len(self.left)} layers with weights start from trained ones."
         if self.left:
             text += " Random: " + ", ".join(f"{name} ({reason})" for name, reason in self.left.items()) + "."
@@ -36,20 +36,12 @@ class Taken:
 
 
 def of_model(model: Any) -> Weights:
-    """The weights of a keras.Model."""
+    """Return the weights of a keras.Model."""
     return {layer.name: layer.get_weights() for layer in model.layers if layer.get_weights()}
 
 
-def from_file(path: Path) -> Weights:
-    """The weights in a .keras file, loaded in Keras' safe mode: no code in it runs.
-
-    Raises DigitsError if it cannot be read.
-    """
-    return of_model(load_file(path))
-
-
 def load_file(path: Path) -> Any:
-    """The keras.Model in a .keras file, loaded in safe mode. Raises DigitsError if it cannot be read."""
+    """Return the keras.Model in a .keras file, loaded in safe mode. Raises DigitsError if it cannot be read."""
     import keras
 
     if not Path(path).is_file():
@@ -65,9 +57,10 @@ def load_file(path: Path) -> Any:
 
 
 def lab_09() -> Weights:
-    """The weights of lab 09's network, trained on scikit-learn's digits. Raises DigitsError if lab 09 was deleted."""
+    """Return the weights of lab 09's network, trained on scikit-learn's digits. Raises DigitsError if lab 09 was
+    deleted."""
     try:
-        from kernels.fusion.network import trained_model
+        from kernels.fusion.trained.network import trained_model
     except ImportError as error:
         raise DigitsError(
             "Lab 09 (kernels/fusion) is not in this copy of the course, so its weights are missing. Choose another "

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from digits.files import DigitsError
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 FLOAT_BYTES = 4
 SECONDS = 120.0  # to import TensorFlow and build a network
@@ -34,7 +34,7 @@ class TooLarge(DigitsError):
 
 
 def of_network(network: Mapping[str, Any], image: tuple[int, int, int], classes: int) -> dict[str, Any]:
-    """The summary of a network as a run's spec names it: {"name": ..., options}. Takes some 5 seconds.
+    """Return the summary of a network as a run's spec names it: {"name": ..., options}. Takes some 5 seconds.
 
     It is built in a process of its own, with a limit on memory. Raises DigitsError for a network that cannot be built
     for such images, or that is too large.
@@ -67,7 +67,7 @@ def of_network(network: Mapping[str, Any], image: tuple[int, int, int], classes:
 
 
 def of_model(model: Any) -> dict[str, Any]:
-    """The summary of a keras.Model of the functional kind."""
+    """Return the summary of a keras.Model of the functional kind."""
     layers = [_row(layer) for layer in model.layers]
     parameters = model.count_params()
     return {

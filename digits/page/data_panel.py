@@ -16,6 +16,7 @@ from digits.data.dataset import PARTS, Dataset
 from digits.files import DigitsError
 from digits.page import data_view
 from digits.page.elements import button, choice, column, escape, note, row, section
+from digits.page.filling import Filling
 from digits.page.new_dataset import NewDataset
 from digits.training import runs
 from digits.training.spec import Solver
@@ -25,14 +26,14 @@ EXAMPLE = Augmentation(shift=0.1, rotation=15, scale=0.1, noise=8, contrast=0.2)
 _PREVIEWED = 4  # images in the preview of augmentation
 
 
-class DataPanel:
+class DataPanel(Filling):
     """Writes `page.selected.dataset`, when a dataset that is ready is chosen."""
 
     title = "Data"
 
     def __init__(self, page: Any) -> None:
         self.page = page
-        self._filling = self._form_open = False
+        self._form_open = False
         self._made_here = ""  # id of the dataset that the form made last
         self._listed: list[tuple[str, str]] | None = None  # id and status of each dataset
         self._status: dict[str, str] = {}  # of each dataset, when it was looked at last
@@ -104,7 +105,7 @@ class DataPanel:
             wanted = next((id for id, status in seen if status == "ready"), seen[0][0] if seen else "")
         if seen != before:
             options = list(zip(data_view.titles(datasets), by_id, strict=True)) or [("none yet", "")]
-            self._refill(options, wanted)
+            self._refill(self._dataset, options, wanted)
         self._show(by_id.get(wanted))
         if before is not None and seen != before:
             self._say_what_ended(by_id)
@@ -121,16 +122,6 @@ class DataPanel:
                 if dataset.status == "failed" and id == self._made_here and dataset == self._shown:
                     self._new.correct(dataset)
                     self._open_form(True)
-
-    def _refill(self, options: list[tuple[str, str]], value: str) -> None:
-        """Give the list its options, without taking that for a choice of the user."""
-        self._filling = True
-        try:
-            if list(self._dataset.options) != options:
-                self._dataset.options = options
-            self._dataset.value = value
-        finally:
-            self._filling = False
 
     def _chosen(self, change: Any) -> None:
         if not self._filling:
@@ -168,7 +159,7 @@ class DataPanel:
             self._state.value = '<p class="digits-muted">There is no dataset yet. Make one below.</p>'
             self._facts.value = ""
         else:
-            self._refill(list(self._dataset.options), dataset.id)
+            self._refill(self._dataset, list(self._dataset.options), dataset.id)
             self._state.value = data_view.state(dataset)
             self._facts.value = data_view.skipped(dataset)
         status = dataset.status if dataset else ""
@@ -190,12 +181,9 @@ class DataPanel:
     def _show_ready(self, dataset: Dataset) -> None:
         self._facts.value = data_view.facts(dataset) + data_view.skipped(dataset)
         self._classes.value = data_view.classes(dataset) + data_view.mean(dataset)
-        self._filling = True
-        try:
+        with self._quietly():
             self._class.options = [("all classes", -1), *((name, index) for index, name in enumerate(dataset.classes))]
             self._class.layout.display = None if dataset.kind == "classification" else "none"
-        finally:
-            self._filling = False
         self._draw_images(0)
         self._draw_augmented()
         self.page.selected.dataset = dataset.id

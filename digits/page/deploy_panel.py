@@ -10,19 +10,19 @@ from digits.files import DigitsError
 from digits.page import deploy_view
 from digits.page.deploy_service import ServicePart
 from digits.page.elements import button, check, choice, column, escape, integer, note, row, section, text
+from digits.page.filling import Filling
 from digits.training import runs, trained
 
 EVERY = 1.0  # seconds between two looks at the plans
 
 
-class DeployPanel:
+class DeployPanel(Filling):
     """Builds plans of `page.selected.run`, shows them, and serves one."""
 
     title = "Deploy"
 
     def __init__(self, page: Any) -> None:
         self.page = page
-        self._filling = False
         self._seen: Any = None  # of the plan that is shown
         self._run = choice("Run", [("none yet", "")])
         self._precision = choice("Precision", [(title, name) for name, title in plans.PRECISIONS.items()])
@@ -94,7 +94,7 @@ class DeployPanel:
     # Building
 
     def spec(self) -> plans.PlanSpec:
-        """What the controls say. Raises DigitsError with a sentence where that is wrong."""
+        """Return what the controls say. Raises DigitsError with a sentence where that is wrong."""
         try:
             batches = tuple(int(one) for one in self._batches.value.replace(";", ",").split(",") if one.strip())
         except ValueError:
@@ -142,7 +142,7 @@ class DeployPanel:
         self._model_links.value = deploy_view.downloads([(f"{run.id}.keras", path), *self._labels(run.spec.dataset)])
 
     def _labels(self, dataset: str) -> list[tuple[str, bytes]]:
-        """The classes' names as a file to offer; none if the dataset was deleted."""
+        """Return the classes' names as a file to offer; none if the dataset was deleted."""
         try:
             return [("labels.txt", deploy_view.labels(Dataset.open(self.page.workspace, dataset).classes))]
         except DigitsError:
@@ -158,16 +158,6 @@ class DeployPanel:
         wanted = wanted or self._plan.value
         self._refill(self._plan, options, wanted if wanted in ids else ids[0])
         self._look()
-
-    def _refill(self, control: Any, options: list, value: Any) -> None:
-        self._filling = True
-        try:
-            if list(control.options) != options:
-                control.options = options
-            if control.value != value:
-                control.value = value
-        finally:
-            self._filling = False
 
     def _plan_chosen(self) -> None:
         if not self._filling:

@@ -38,7 +38,7 @@ class ServicePart:
         self._show()
 
     def choose(self, plan: str, done: bool) -> None:
-        """The panel shows this plan now, an ID or "". `done`: whether it can be served."""
+        """Note which plan the panel shows now, an ID or "". `done`: whether it can be served."""
         if (plan, done) != (self._plan, self._done):
             self._plan, self._done = plan, done
             self._show()
@@ -95,7 +95,7 @@ class ServicePart:
         return self.running
 
     def _dataset(self) -> Dataset:
-        """The dataset of the plan that is served."""
+        """Return the dataset of the plan that is served."""
         about = plans.open(self.page.workspace, self._served().plan).about
         return Dataset.open(self.page.workspace, about["dataset"])
 

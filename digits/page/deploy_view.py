@@ -29,7 +29,7 @@ _STATUS = {
 
 
 def title(job: plans.PlanJob) -> str:
-    """What a plan is called in the list to choose from."""
+    """Return what a plan is called in the list to choose from."""
     status = _STATUS[job.state()["status"]].lower()
     try:
         return f"{job.about['name']}, {plans.PRECISIONS[job.spec.precision]} – {status} ({job.id[:15]})"
@@ -38,7 +38,7 @@ def title(job: plans.PlanJob) -> str:
 
 
 def state(found: Mapping[str, Any]) -> str:
-    """How far a plan is: its status in words, what it does now, a bar while it is being built."""
+    """Return how far a plan is: its status in words, what it does now, a bar while it is being built."""
     kind = "digits-error" if found["status"] in ("failed", "killed", "broken") else ""
     more = "" if found["status"] == "done" else escape(found["message"])
     said = f'<p class="{kind}"><strong>{_STATUS[found["status"]]}.</strong> {more}</p>'
@@ -49,7 +49,8 @@ def state(found: Mapping[str, Any]) -> str:
 
 
 def report(found: Mapping[str, Any], precision: str) -> str:
-    """The tables of a plan that is done: accuracy beside Keras, launches and latency by batch, what the passes did."""
+    """Return the tables of a plan that is done: accuracy beside Keras, launches and latency by batch, what the passes
+    did."""
     return _accuracy(found["test"], precision) + _batches(found) + _passes(found)
 
 
@@ -110,7 +111,7 @@ def _passes(found: Mapping[str, Any]) -> str:
 
 
 def downloads(files: Iterable[tuple[str, Path | bytes]]) -> str:
-    """Links to files, as (name to save it under, path or content). The browser gets their bytes with the page.
+    """Return links to files, as (name to save it under, path or content). The browser gets their bytes with the page.
 
     A file that is too large for that is named with its path, and one that is gone is said to be.
     """
@@ -131,12 +132,12 @@ def downloads(files: Iterable[tuple[str, Path | bytes]]) -> str:
 
 
 def labels(classes: Iterable[str]) -> bytes:
-    """The content of a labels.txt: a class a line, in the order of the probabilities."""
+    """Return the content of a labels.txt: a class a line, in the order of the probabilities."""
     return "".join(f"{one}\n" for one in classes).encode()
 
 
 def request(url: str, image: NDArray[np.float32], classes: Sequence[str]) -> str:
-    """How to call a service from elsewhere. `image`: a sample that is offered to try it with."""
+    """Return how to call a service from elsewhere. `image`: a sample that is offered to try it with."""
     sizes = " × ".join(map(str, image.shape))
     sample = json.dumps({"instances": [np.round(image.astype(float), 4).tolist()]}).encode()
     return (

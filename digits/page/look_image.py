@@ -11,20 +11,20 @@ from digits.data.dataset import PARTS
 from digits.files import DigitsError
 from digits.page import look_view
 from digits.page.elements import button, check, choice, column, escape, integer, note, row, upload
+from digits.page.filling import Filling
 
 MOST_OWN = 100  # uploaded images that are kept
 METHODS = (("Gradient × input", "gradient"), ("Occlusion, patch by patch", "occlusion"))
 ANSWERED = ("the one it answers", -1)
 
 
-class ImagePart:
+class ImagePart(Filling):
     """A part of the look panel `panel`, which asks for it."""
 
     def __init__(self, panel: Any) -> None:
         self._panel = panel
         page = panel.page
         self.own: list[tuple[str, np.ndarray]] = []  # uploaded: names, and uint8 images of the dataset's size
-        self._filling = False
         self._source = choice("Image from", [("nothing yet", "")])
         self._index = integer("Number", 0, 0, 0)
         self._next = button("Next image", page.guarded(self._go_on))
@@ -75,17 +75,15 @@ class ImagePart:
 
     def show(self, part: str, index: int) -> None:
         """Choose an image of the dataset."""
-        self._filling = True
-        try:
+        with self._quietly():
             self._source.value = part
             self._index.max = max(self._panel.dataset.counts[part] - 1, 0)
             self._index.value = index
-        finally:
-            self._filling = False
         self._show()
 
     def image(self) -> tuple[np.ndarray, str, int | None]:
-        """The chosen image, uint8 (h, w, c), what it is called, and its class. Raises DigitsError if there is none."""
+        """Return the chosen image, uint8 (h, w, c), what it is called, and its class. Raises DigitsError if there is
+        none."""
         source, index = self._source.value, self._index.value
         if isinstance(source, int):
             name, pixels = self.own[source]
@@ -98,7 +96,7 @@ class ImagePart:
         return pixels, f"{source} image {index}", truth
 
     def as_asked(self, pixels: np.ndarray) -> np.ndarray:
-        """An uploaded image, inverted if that is ticked."""
+        """Return an uploaded image, inverted if that is ticked."""
         return 255 - pixels if self._invert.value else pixels
 
     # Choosing
@@ -108,13 +106,10 @@ class ImagePart:
         parts = [(f"{part} ({counts[part]})", part) for part in reversed(PARTS) if counts[part]]
         parts.sort(key=lambda option: option[1] != "validation")
         options = [*parts, *((f"uploaded: {name}", i) for i, (name, _) in enumerate(self.own))]
-        self._filling = True
-        try:
+        with self._quietly():
             self._source.options = options or [("nothing yet", "")]
             if value is not None:
                 self._source.value = value
-        finally:
-            self._filling = False
         self._source_chosen()
 
     def _chosen(self, change: Any) -> None:
@@ -124,12 +119,9 @@ class ImagePart:
     def _source_chosen(self) -> None:
         source = self._source.value
         own = isinstance(source, int)
-        self._filling = True
-        try:
+        with self._quietly():
             self._index.max = max(self._panel.dataset.counts.get(source, 1) - 1, 0) if not own else 0
             self._index.value = 0
-        finally:
-            self._filling = False
         self._index.layout.display = "none" if own else None
         self._show()
 

@@ -14,6 +14,7 @@ from digits.data.dataset import Dataset
 from digits.files import DigitsError
 from digits.page import look_view
 from digits.page.elements import button, choice, column, escape, note, row, section
+from digits.page.filling import Filling
 from digits.page.look_image import ImagePart
 from digits.page.look_many import ManyPart
 from digits.training import runs, trained
@@ -23,7 +24,7 @@ LIST_EVERY = 6  # looks at the progress for one at the weights there are
 REST = 600.0  # seconds without a question, after which the model's process gives its memory back
 
 
-class LookPanel:
+class LookPanel(Filling):
     """Asks the model of `page.selected.run`. Its parts show one image, and many."""
 
     title = "Look inside"
@@ -33,7 +34,7 @@ class LookPanel:
         self.inside: look.Inside | None = None
         self.dataset: Dataset | None = None
         self.kind = ""  # of the run
-        self._filling = self._busy = False
+        self._busy = False
         self._share, self._doing, self._looks, self._asked = 0.0, "", 0, time.monotonic()
         self._run = choice("Run", [("none yet", "")])
         self._weights = choice("Weights", [("the last", "")])
@@ -64,11 +65,11 @@ class LookPanel:
     # What the parts use
 
     def weights(self) -> str | None:
-        """The chosen checkpoint, None for the last."""
+        """Return the chosen checkpoint, None for the last."""
         return self._weights.value or None
 
     def opened(self) -> look.Inside:
-        """The look into the selected run. Raises DigitsError if there is none."""
+        """Return the look into the selected run. Raises DigitsError if there is none."""
         if self.inside is None:
             raise DigitsError("No run is selected. Train a network first, then choose its run here.")
         return self.inside
@@ -168,17 +169,6 @@ class LookPanel:
             self._table.value = ""
             self._image.clear()
             self._many.clear()
-
-    def _refill(self, control: Any, options: list, value: Any) -> None:
-        """Give a list new options, without taking that for a choice of the user."""
-        self._filling = True
-        try:
-            if list(control.options) != options:
-                control.options = options
-            if control.value != value:
-                control.value = value
-        finally:
-            self._filling = False
 
     # What it is busy with
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from digits.look import pictures, words
-from digits.look.answers import Layer, Model, Saliency, Tested
+from digits.look.answers import LayerOutput, Model, Saliency, Tested
 from digits.look.confusion import (
     accuracy,
     answers,
@@ -33,19 +33,19 @@ CARD_FILTERS = 8  # filters and inputs of a convolution that a card shows
 
 
 def image(pixels: np.ndarray, says: str, width: str = "10rem") -> str:
-    """A uint8 image (h, w, c), enlarged with its pixels seen."""
+    """Return a uint8 image (h, w, c), enlarged with its pixels seen."""
     return picture(pictures.image_png(pixels), says, width, pixelated=max(pixels.shape[:2]) < 128)
 
 
 def model(about: Model) -> str:
-    """The table of a model's layers."""
+    """Return the table of a model's layers."""
     rows = [(row.name, row.kind, words.shape(row.shape), f"{row.parameters:,}") for row in about.layers]
     caption = f"Layers of the network: {about.parameters:,} parameters, input {words.shape(about.input)}"
     return table(("Layer", "Kind", "Output", "Parameters"), rows, caption)
 
 
 def top_five(probabilities: np.ndarray, classes: Sequence[str], truth: int | None = None) -> str:
-    """The five most probable classes of one image, each with its probability as number and bar."""
+    """Return the five most probable classes of one image, each with its probability as number and bar."""
     (best,) = top(probabilities[None])
     rows = [(classes[c] + (" (true)" if c == truth else ""), words.share(p), _bar(p)) for c, p in best]
     verdict = ""
@@ -58,7 +58,7 @@ def top_five(probabilities: np.ndarray, classes: Sequence[str], truth: int | Non
 
 
 def many(named: Iterable[tuple[str, np.ndarray]], probabilities: np.ndarray, classes: Sequence[str]) -> str:
-    """A row for each of several images: the image, its name, its five most probable classes."""
+    """Return a row for each of several images: the image, its name, its five most probable classes."""
     rows = []
     for (name, pixels), best in zip(named, top(probabilities), strict=True):
         listed = ", ".join(f"{classes[c]} {words.share(p)}" for c, p in best)
@@ -66,18 +66,18 @@ def many(named: Iterable[tuple[str, np.ndarray]], probabilities: np.ndarray, cla
     return table(("Image", "As the network sees it", "Top 5"), rows, "Answers for each image", numbers=False)
 
 
-def layers(found: Sequence[Layer]) -> str:
-    """A card for each layer, in the order in which they run: activations, weights, figures and histograms."""
+def layers(found: Sequence[LayerOutput]) -> str:
+    """Return a card for each layer, in the order in which they run: activations, weights, figures and histograms."""
     return f'<div class="look-layers">{"".join(_layer(layer) for layer in found)}</div>'
 
 
-def layer(found: Layer) -> str:
-    """One layer with more of its channels, as wide as there is room."""
+def layer(found: LayerOutput) -> str:
+    """Return one layer with more of its channels, as wide as there is room."""
     return _layer(found, whole=True)
 
 
 def saliency(pixels: np.ndarray, found: Saliency, classes: Sequence[str]) -> str:
-    """A saliency map over the image and alone, and what it means."""
+    """Return a saliency map over the image and alone, and what it means."""
     least, most = pictures.limits_of(found.values)
     says = words.saliency(found, classes)
     meaning = (
@@ -105,7 +105,7 @@ def saliency(pixels: np.ndarray, found: Saliency, classes: Sequence[str]) -> str
 
 
 def tested(found: Tested) -> str:
-    """Accuracy, confusion matrix, and precision and recall by class."""
+    """Return accuracy, confusion matrix, and precision and recall by class."""
     answered = answers(found.probabilities)
     matrix = confusion_matrix(found.labels, answered, len(found.classes))
     count, right = len(found.labels), int(np.trace(matrix))
@@ -126,7 +126,8 @@ def tested(found: Tested) -> str:
 
 
 def confusion(matrix: np.ndarray, classes: Sequence[str]) -> str:
-    """The confusion matrix as a table, or as a picture with its most frequent confusions where classes are many."""
+    """Return the confusion matrix as a table, or as a picture with its most frequent confusions where classes are
+    many."""
     if len(classes) > MOST_CLASSES:
         says = f"The confusion matrix of {len(classes)} classes: rows are the truth, columns the answers."
         drawn = picture(pictures.heat_png(np.log1p(matrix)), says, "24rem", pixelated=True)
@@ -142,7 +143,7 @@ def confusion(matrix: np.ndarray, classes: Sequence[str]) -> str:
 
 
 def by_class(matrix: np.ndarray, classes: Sequence[str]) -> str:
-    """Precision, recall and F1 of each class."""
+    """Return precision, recall and F1 of each class."""
     figures = zip(classes, matrix.sum(axis=1), precision(matrix), recall(matrix), f1(matrix), strict=True)
     rows = [
         (name, int(n), *("none" if np.isnan(v) else words.share(v) for v in values)) for name, n, *values in figures
@@ -153,7 +154,7 @@ def by_class(matrix: np.ndarray, classes: Sequence[str]) -> str:
 
 
 def mistakes(found: Tested, images: np.ndarray, most: int = 12) -> str:
-    """The wrong answers that gave the truth the least probability. `images`: the whole part's."""
+    """Return the wrong answers that gave the truth the least probability. `images`: the whole part's."""
     wrong = worst(found.probabilities, found.labels, most)
     if not len(wrong):
         return "<p>No mistakes.</p>"
@@ -170,7 +171,7 @@ def mistakes(found: Tested, images: np.ndarray, most: int = 12) -> str:
 
 
 def histogram(about: Statistics, of: str) -> str:
-    """A histogram as a small SVG in the page's own ink."""
+    """Return a histogram as a small SVG in the page's own ink."""
     if not about.counts:
         return ""
     most, width = max(about.counts), 100 / len(about.counts)
@@ -189,8 +190,8 @@ def histogram(about: Statistics, of: str) -> str:
     )
 
 
-def _layer(found: Layer, whole: bool = False) -> str:
-    """A card: what can be drawn, and the figures to be unfolded. `whole`: larger, with all that there is."""
+def _layer(found: LayerOutput, whole: bool = False) -> str:
+    """Return a card: what can be drawn, and the figures to be unfolded. `whole`: larger, with all that there is."""
     count = f", {found.parameters:,} parameters" if found.parameters else ""
     most = MOST_HEIGHT if whole else CARD_HEIGHT
     drawn = [_drawn(found, most)]
@@ -216,7 +217,7 @@ def _figures(heading: str, about: Statistics, of: str) -> str:
     return f"<h6>{escape(heading)}</h6><p>{escape(words.figures(about))}</p>{histogram(about, of)}"
 
 
-def _drawn(found: Layer, most: float) -> str:
+def _drawn(found: LayerOutput, most: float) -> str:
     if found.maps is None:
         return ""
     says = words.activation(found)
@@ -226,7 +227,7 @@ def _drawn(found: Layer, most: float) -> str:
 
 
 def _pixels(png: bytes, says: str, most: float, caption: str = "") -> str:
-    """A picture as wide as its place, unless it would be higher than `most` rem."""
+    """Return a picture as wide as its place, unless it would be higher than `most` rem."""
     width, height = struct.unpack(">II", png[16:24])  # of the PNG's header
     return _figure(picture(png, says, f"min(100%, {most * width / height:.2f}rem)", pixelated=True), caption or says)
 

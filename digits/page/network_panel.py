@@ -12,6 +12,7 @@ from digits.data.dataset import Dataset
 from digits.files import DigitsError, read_json, write_json
 from digits.networks import NETWORKS, configuration, custom, drawing, starts, summary
 from digits.page.elements import Markup, button, check, choice, column, escape, integer, note, real, row, section, table
+from digits.page.filling import Filling
 from digits.training import runs, trained
 
 _LABELS = {
@@ -24,14 +25,13 @@ _RANDOM = "random weights"
 DRAFT = "network_draft.json"  # in the workspace: {"network": as chosen last, "code": in the editor}
 
 
-class NetworkPanel:
+class NetworkPanel(Filling):
     """Writes `page.selected.network` and `start`; `network_error` while your own code is not checked."""
 
     title = "Network"
 
     def __init__(self, page: Any) -> None:
         self.page = page
-        self._filling = False
         self._configuration: dict[str, Any] | None = None  # of the code that was checked last
         self._checked_code = ""
         self._checked_for: tuple[Any, ...] = ()
@@ -95,14 +95,11 @@ class NetworkPanel:
         self._draft = draft
         code, network = draft.get("code"), draft.get("network")
         name = network.get("name") if isinstance(network, dict) else None
-        self._filling = True
-        try:
+        with self._quietly():
             if isinstance(code, str) and len(code) <= custom.MOST_SOURCE:
                 self._code.value = code
             if not self.page.selected.network and isinstance(name, str) and name in NETWORKS:
                 self.page.selected.network = network
-        finally:
-            self._filling = False
 
     def _write_draft(self) -> None:
         draft = {"network": self.page.selected.network, "code": self._code.value}
@@ -129,12 +126,9 @@ class NetworkPanel:
         self._for.value = f"<p>{said} {height} × {width} × {channels}, {classes} classes, {escape(kind)}.</p>"
         fitting = [(one.title, one.name) for one in NETWORKS.values() if kind in one.kinds]
         wanted = self.page.selected.network.get("name", self._network.value)
-        self._filling = True
-        try:
+        with self._quietly():
             self._network.options = fitting
             self._network.value = wanted if wanted in dict(map(reversed, fitting)) else fitting[0][1]
-        finally:
-            self._filling = False
         self._fill_starts()
         self._show_options(self.page.selected.network, with_code)
         self._changed()
@@ -154,11 +148,8 @@ class NetworkPanel:
         self._own.layout.display = None if network.name == "custom" else "none"
         if network.name == "custom" and values.get("configuration"):
             if with_code:
-                self._filling = True
-                try:
+                with self._quietly():
                     self._code.value = str(values.get("source", ""))
-                finally:
-                    self._filling = False
             if self._code.value == values.get("source"):
                 try:
                     self._keep(configuration.check(values["configuration"], *self._task()[1:]))
@@ -179,7 +170,7 @@ class NetworkPanel:
     # What is chosen
 
     def _chosen(self) -> dict[str, Any] | None:
-        """The network as a run's spec has it; None for code that is not checked as it stands."""
+        """Return the network as a run's spec has it; None for code that is not checked as it stands."""
         name = self._network.value
         if name != "custom":
             return {"name": name, **{option: control.value for option, control in self._options.items()}}
@@ -298,12 +289,9 @@ class NetworkPanel:
         wanted = self.page.selected.start
         if wanted not in [value for _, value in options]:
             options.append((f"{wanted} (not there)", wanted))
-        self._filling = True
-        try:
+        with self._quietly():
             self._start.options = options
             self._start.value = wanted
-        finally:
-            self._filling = False
 
     def _start_chosen(self) -> None:
         if not self._filling:
@@ -311,13 +299,13 @@ class NetworkPanel:
 
 
 def _number(value: Any, default: float) -> float:
-    """An option as a draft or a run has it, or its default where that is no number."""
+    """Return an option as a draft or a run has it, or its default where that is no number."""
     right = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1_000_000
     return type(default)(value) if right else default
 
 
 def layers_table(found: Mapping[str, Any]) -> str:
-    """The HTML of a network's table of layers, with its sums, as `digits.networks.summary` describes it."""
+    """Return the HTML of a network's table of layers, with its sums, as `digits.networks.summary` describes it."""
     rows = [
         [
             Markup(

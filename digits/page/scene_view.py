@@ -45,7 +45,7 @@ def segmentation(figures: Figures, scenes: int) -> str:
 
 
 def precision_recall(answers: Answers, found: list[np.ndarray], which: int) -> str:
-    """The chart of one class by VOC's rule: what was measured, and the falling curve whose area is the AP."""
+    """Return the chart of one class by VOC's rule: what was measured, and the falling curve whose area is the AP."""
     points = average_precision.curve(answers.truth, found, which, average_precision.VOC_THRESHOLD, "voc")
     name = answers.classes[which]
     if not len(points.recall):
@@ -67,13 +67,13 @@ LEGENDS = {
 
 
 def drawn(answers: Answers, which: Sequence[int], found: list[np.ndarray] | None = None) -> str:
-    """Scenes by their numbers, with what was found (`found`: the boxes to show) and what was missed."""
+    """Return scenes by their numbers, with what was found (`found`: the boxes to show) and what was missed."""
     legend = LEGENDS[answers.kind] if answers.truth is not None else ""
     return _grid(legend, [_scene(answers, index, found) for index in which])
 
 
 def coverage(answers: Answers, which: Sequence[int]) -> str:
-    """Scenes by their numbers, with the coverage of each cell for the class that is surest there."""
+    """Return scenes by their numbers, with the coverage of each cell for the class that is surest there."""
     figures = []
     for index in which:
         covered = answers.said["coverage"][index].max(axis=-1)

@@ -15,6 +15,7 @@ from digits.look import scene_answers
 from digits.look.scene_answers import Answers
 from digits.page import run_figures, scene_view
 from digits.page.elements import button, check, choice, column, escape, integer, note, real, row, section, upload
+from digits.page.filling import Filling
 from digits.page.new_scenes import NewScenes
 from digits.tasks.detection import SURE
 from digits.training import runs, trained
@@ -32,14 +33,14 @@ WAYS = (
 WORST, IN_ORDER = "Worst first", "In their order"
 
 
-class ScenesPanel:
+class ScenesPanel(Filling):
     """New scenes; a run on scenes; what a run's network finds in them."""
 
     title = "Scenes"
 
     def __init__(self, page: Any) -> None:
         self.page = page
-        self._filling = self._asking = False
+        self._asking = False
         self._inside: look.Inside | None = None
         self._asked, self._share = time.monotonic(), 0.0
         self._answers: Answers | None = None
@@ -364,14 +365,3 @@ class ScenesPanel:
                 self._gallery.value = drawn
 
         self.page.in_background(draw, show)
-
-    def _refill(self, control: Any, options: list | None, value: Any) -> None:
-        """Give a control new options and a value, without taking that for a choice of the user."""
-        self._filling = True
-        try:
-            if options is not None and list(control.options) != options:
-                control.options = options
-            if control.value != value:
-                control.value = value
-        finally:
-            self._filling = False

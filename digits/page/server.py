@@ -28,7 +28,7 @@ from voila.app import Voila
 from voila.tornado.handler import TornadoVoilaHandler
 
 from digits.workspace import Workspace
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 HOST = "127.0.0.1"
 TEMPLATES = Path(__file__).parent / "template"

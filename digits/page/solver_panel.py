@@ -11,6 +11,7 @@ from digits.data.dataset import Dataset
 from digits.files import DigitsError
 from digits.page import charts
 from digits.page.elements import choice, column, escape, integer, note, real, section, text
+from digits.page.filling import Filling
 from digits.training.schedule import POLICIES, WARM_UP, rate
 from digits.training.spec import OPTIMIZERS, PRECISIONS, SEEDS, Solver
 
@@ -38,14 +39,13 @@ _UNKNOWN_IMAGES = 1000  # for the drawing of the rate, as long as no dataset is 
 _POINTS = 200
 
 
-class SolverPanel:
+class SolverPanel(Filling):
     """Writes `page.selected.solver`, or `solver_error` while something in it is wrong."""
 
     title = "Solver"
 
     def __init__(self, page: Any) -> None:
         self.page = page
-        self._filling = False
         self._policy_options: dict[str, Any] = {}
         self._drawing, self._again = False, False
         self._controls: dict[str, Any] = {
@@ -148,8 +148,7 @@ class SolverPanel:
         solver = Solver(**value) if value else Solver()
         if value and self._shows(solver):
             return
-        self._filling = True
-        try:
+        with self._quietly():
             for name, control in self._controls.items():
                 control.value = getattr(solver, name)
             self._policy.value = solver.policy["name"]
@@ -159,8 +158,6 @@ class SolverPanel:
             for name, control in self._augment.items():
                 control.value = getattr(augmentation, name)
             self._flip.value = augmentation.flip
-        finally:
-            self._filling = False
         self._changed()
 
     def _shows(self, solver: Solver) -> bool:

@@ -15,6 +15,7 @@ from digits.files import DigitsError
 from digits.networks import NETWORKS
 from digits.page import chance, charts, run_figures
 from digits.page.elements import button, check, choice, column, escape, note, row, section, table, text
+from digits.page.filling import Filling
 from digits.training import curves, load, runs
 from digits.training.spec import RunSpec, Solver
 
@@ -24,14 +25,14 @@ _LISTED = 50  # runs in the table; the list to choose from has all
 _LOG_LINES = 40
 
 
-class TrainPanel:
+class TrainPanel(Filling):
     """Writes `page.selected.run`; starts what `dataset`, `network`, `start` and `solver` of `page.selected` say."""
 
     title = "Train"
 
     def __init__(self, page: Any) -> None:
         self.page = page
-        self._filling = self._drawing = self._listing = False
+        self._drawing = self._listing = False
         self._looks, self._drawn, self._listed = 0, None, None
         self._names: dict[str, str] = {}  # of datasets
         self._last = ("", "")  # the run that was looked at last, and its status
@@ -198,19 +199,6 @@ class TrainPanel:
         """Offer all runs but the shown one for comparison."""
         others = [(label, id) for label, id in self._run.options if id and id != self._run.value]
         self._refill(self._with, others, tuple(id for id in self._with.value if id in {id for _, id in others}))
-
-    def _refill(self, control: Any, options: list, value: Any) -> None:
-        """Give a list new options, without taking that for a choice of the user."""
-        self._filling = True
-        try:
-            # In one message: between two of them the list would show something that nobody chose.
-            with control.hold_sync():
-                if list(control.options) != options:
-                    control.options = options
-                if control.value != value:
-                    control.value = value
-        finally:
-            self._filling = False
 
     def _run_chosen(self, change: Any) -> None:
         if not self._filling:

@@ -48,7 +48,7 @@ class PrecisionRecall:
 
 
 def voc(truth: Sequence[np.ndarray], found: Sequence[np.ndarray], classes: int) -> np.ndarray:
-    """VOC's average precision of each class, float64 (classes,); NaN for a class without a true box."""
+    """Return VOC's average precision of each class, float64 (classes,); NaN for a class without a true box."""
     return np.array([voc_area(curve(truth, found, which, VOC_THRESHOLD, "voc")) for which in range(classes)])
 
 
@@ -58,7 +58,7 @@ def coco(
     classes: int,
     thresholds: Sequence[float] = COCO_THRESHOLDS,
 ) -> np.ndarray:
-    """COCO's average precision, float64 (thresholds, classes); NaN for a class without a true box."""
+    """Return COCO's average precision, float64 (thresholds, classes); NaN for a class without a true box."""
     columns = []
     for which in range(classes):
         overlaps, scores, boxes = _overlaps(truth, found, which, COCO_MOST)
@@ -67,7 +67,7 @@ def coco(
 
 
 def mean(areas: np.ndarray) -> float:
-    """The mean over all areas that are no NaN: mAP; 0.0 if there is none."""
+    """Return the mean over all areas that are no NaN: mAP; 0.0 if there is none."""
     there = areas[~np.isnan(areas)]
     return float(there.mean()) if there.size else 0.0
 
@@ -75,13 +75,14 @@ def mean(areas: np.ndarray) -> float:
 def curve(
     truth: Sequence[np.ndarray], found: Sequence[np.ndarray], which: int, threshold: float, rule: str
 ) -> PrecisionRecall:
-    """Precision and recall of class `which`, matched by the `rule` "voc" or "coco" at an IoU of `threshold`."""
+    """Return precision and recall of class `which`, matched by the `rule` "voc" or "coco" at an IoU of `threshold`."""
     match, most = {"voc": (_match_voc, None), "coco": (_match_coco, COCO_MOST)}[rule]
     return _points(*_overlaps(truth, found, which, most), threshold, match)
 
 
 def taken(truth: np.ndarray, found: np.ndarray, threshold: float = VOC_THRESHOLD) -> np.ndarray:
-    """For one image: the row of `truth` that each detection takes by VOC's rule, −1 for a wrong one. Int (detections,).
+    """Return, for one image: the row of `truth` that each detection takes by VOC's rule, −1 for a wrong one. Int
+    (detections,).
 
     `truth` (n, 5), `found` (m, 6), of any classes; the better score comes first, wherever it stands in `found`.
     """
@@ -95,7 +96,7 @@ def taken(truth: np.ndarray, found: np.ndarray, threshold: float = VOC_THRESHOLD
 
 
 def voc_area(points: PrecisionRecall) -> float:
-    """The exact area under the falling precision, over recall from 0 to 1; NaN without a true box."""
+    """Return the exact area under the falling precision, over recall from 0 to 1; NaN without a true box."""
     if not points.boxes:
         return float("nan")
     recall = np.concatenate([[0], points.recall])
@@ -103,7 +104,8 @@ def voc_area(points: PrecisionRecall) -> float:
 
 
 def coco_area(points: PrecisionRecall) -> float:
-    """The mean of the falling precision at 101 recalls, 0 where recall is not reached; NaN without a true box."""
+    """Return the mean of the falling precision at 101 recalls, 0 where recall is not reached; NaN without a true
+    box."""
     if not points.boxes:
         return float("nan")
     reached = np.searchsorted(points.recall, COCO_RECALLS, side="left")
@@ -149,7 +151,8 @@ def _falling(precision: np.ndarray) -> np.ndarray:
 
 
 def _match_voc(overlaps: np.ndarray, threshold: float) -> np.ndarray:
-    """The box (column) that each detection (row, best score first) takes, or −1: its own best box, if it is free."""
+    """Return the box (column) that each detection (row, best score first) takes, or −1: its own best box, if it is
+    free."""
     taken = np.full(len(overlaps), -1)
     if overlaps.shape[1] == 0:
         return taken
@@ -160,7 +163,8 @@ def _match_voc(overlaps: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def _match_coco(overlaps: np.ndarray, threshold: float) -> np.ndarray:
-    """The box (column) that each detection (row, best score first) takes, or −1: the best of those that are free."""
+    """Return the box (column) that each detection (row, best score first) takes, or −1: the best of those that are
+    free."""
     taken, free = np.full(len(overlaps), -1), np.ones(overlaps.shape[1], bool)
     for row in range(len(overlaps)):
         candidates = np.where(free, overlaps[row], -1.0)

@@ -8,13 +8,15 @@ detection its score behind them: class, x, y, width, height, score.
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 CLASS, SCORE = 0, 5
 WHERE = slice(1, 5)
 
 
 def iou(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The intersection over union of all pairs: (n, 4) and (m, 4) to float64 (n, m), 0 to 1; empty boxes have 0."""
+    """Return the intersection over union of all pairs: (n, 4) and (m, 4) to float64 (n, m), 0 to 1; empty boxes have
+    0."""
     boxes = _checked(boxes, 4, "boxes").astype(np.float64)
     others = _checked(others, 4, "others").astype(np.float64)
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])
@@ -58,34 +60,16 @@ def group(detections: np.ndarray, spread: float = 0.4, fewest: int = 1) -> np.nd
     lesser = np.minimum(where[:, None, 2:], where[None, :, 2:]).sum(axis=2) / 2
     similar = (np.abs(sides[:, None] - sides[None, :]) <= spread * lesser[:, :, None]).all(axis=2)
     similar &= detections[:, None, CLASS] == detections[None, :, CLASS]
-    groups = [members for members in _connected(similar) if len(members) >= fewest]
-    found = [_mean_of(detections[members]) for members in groups]
+    count, part = connected_components(similar, directed=False)
+    groups = [detections[part == i] for i in range(count)]
+    found = [_mean_of(members) for members in groups if len(members) >= fewest]
     return by_score(np.array(found, np.float32).reshape(-1, 6))
 
 
 def by_score(detections: np.ndarray) -> np.ndarray:
-    """Detections (n, 6), the best score first; equal scores stay in their order."""
+    """Return detections (n, 6), the best score first; equal scores stay in their order."""
     detections = _checked(detections, 6, "detections")
     return detections[np.argsort(-detections[:, SCORE], kind="stable")]
-
-
-def _connected(linked: np.ndarray) -> list[np.ndarray]:
-    """The connected parts of a graph, given as a symmetric matrix of links."""
-    left = np.ones(len(linked), bool)
-    parts = []
-    for first in range(len(linked)):
-        if not left[first]:
-            continue
-        part = np.zeros(len(linked), bool)
-        part[first] = True
-        while True:
-            wider = part | linked[part].any(axis=0)
-            if (wider == part).all():
-                break
-            part = wider
-        left &= ~part
-        parts.append(np.flatnonzero(part))
-    return parts
 
 
 def _mean_of(members: np.ndarray) -> np.ndarray:

@@ -88,7 +88,7 @@ class Detection(Task):
 
 
 def measured(truth: list[NDArray[Any]], found: list[NDArray[Any]], classes: int) -> dict[str, float]:
-    """The figures of detections `found`, (n, 6) per image, against `truth`, (n, 5).
+    """Return the figures of detections `found`, (n, 6) per image, against `truth`, (n, 5).
 
     `mAP` is PASCAL VOC's, `mAP_coco` COCO's; `precision` and `recall` are of all boxes with a score of at least 0.5,
     over all classes, matched by VOC's rule (0.0 where nothing is found, or nothing is there).
@@ -104,7 +104,7 @@ def measured(truth: list[NDArray[Any]], found: list[NDArray[Any]], classes: int)
 
 
 def right_given_there(truth: list[NDArray[Any]], found: list[NDArray[Any]], classes: int) -> tuple[int, int, int]:
-    """How many detections are right by VOC's rule, how many there are, and how many true boxes."""
+    """Return how many detections are right by VOC's rule, how many there are, and how many true boxes."""
     curves = [average_precision.curve(truth, found, label, VOC_THRESHOLD, "voc") for label in range(classes)]
     right, given = sum(int(curve.right.sum()) for curve in curves), sum(len(curve.right) for curve in curves)
     return right, given, sum(curve.boxes for curve in curves)

@@ -36,7 +36,7 @@ _SMALLEST_LABELLED = 12  # pixels of a patch; smaller ones stay without a word
 
 
 def boxes(image: np.ndarray, truth: np.ndarray, found: np.ndarray | None, classes: Sequence[str]) -> bytes:
-    """An image (h, w, 1 or 3), uint8, with its true boxes (n, 5) and detections (m, 6) as a PNG.
+    """Return an image (h, w, 1 or 3), uint8, with its true boxes (n, 5) and detections (m, 6) as a PNG.
 
     `found` None: the true boxes alone, with their classes.
     """
@@ -57,7 +57,7 @@ def boxes(image: np.ndarray, truth: np.ndarray, found: np.ndarray | None, classe
 
 
 def found(image: np.ndarray, detections: np.ndarray, classes: Sequence[str]) -> bytes:
-    """An image (h, w, 1 or 3), uint8, that nobody labelled, with detections (m, 6) as a PNG."""
+    """Return an image (h, w, 1 or 3), uint8, that nobody labelled, with detections (m, 6) as a PNG."""
     picture, factor = _enlarged(image)
     draw = ImageDraw.Draw(picture)
     for box in detections:
@@ -66,7 +66,8 @@ def found(image: np.ndarray, detections: np.ndarray, classes: Sequence[str]) -> 
 
 
 def mask(image: np.ndarray, found: np.ndarray, classes: Sequence[str], truth: np.ndarray | None = None) -> bytes:
-    """An image (h, w, 1 or 3), uint8, under a mask (h, w) of 0 and class + 1, each patch with its class, as a PNG.
+    """Return an image (h, w, 1 or 3), uint8, under a mask (h, w) of 0 and class + 1, each patch with its class, as a
+    PNG.
 
     `truth`: a second mask whose outlines are drawn in white.
     """
@@ -86,7 +87,7 @@ def mask(image: np.ndarray, found: np.ndarray, classes: Sequence[str], truth: np
 
 
 def patches(found: np.ndarray) -> list[tuple[int, float, float]]:
-    """(value, mean row, mean column) of each connected patch of a mask that is large enough to be labelled."""
+    """Return (value, mean row, mean column) of each connected patch of a mask that is large enough to be labelled."""
     numbers = np.where(found > 0, np.arange(1, found.size + 1).reshape(found.shape), 0)
     same = [(axis, found == np.roll(found, 1, axis)) for axis in (0, 1)]
     while True:
@@ -111,7 +112,7 @@ def patches(found: np.ndarray) -> list[tuple[int, float, float]]:
 
 
 def _enlarged(image: np.ndarray) -> tuple[Image.Image, int]:
-    """The image in colour, each pixel a square of `factor` × `factor`, and that factor."""
+    """Return the image in colour, each pixel a square of `factor` × `factor`, and that factor."""
     image = np.asarray(image)
     colour = np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
     factor = max(1, round(WIDTH / image.shape[1]))
@@ -123,7 +124,7 @@ def _repeated(array: np.ndarray, factor: int) -> np.ndarray:
 
 
 def _outline(values: np.ndarray) -> np.ndarray:
-    """Where a value other than 0 has another one to its left, right, above or below."""
+    """Return where a value other than 0 has another one to its left, right, above or below."""
     edge = np.zeros(values.shape, bool)
     edge[1:] |= values[1:] != values[:-1]
     edge[:-1] |= values[1:] != values[:-1]
@@ -133,14 +134,14 @@ def _outline(values: np.ndarray) -> np.ndarray:
 
 
 def _box(draw: ImageDraw.ImageDraw, where: np.ndarray, colour: tuple[int, int, int], text: str) -> None:
-    """A box with a word above it, or below where there is no room above."""
+    """Draw a box with a word above it, or below where there is no room above."""
     x, y, x_end, y_end = _ends(where)
     draw.rectangle((x, y, x_end, y_end), outline=colour, width=2)
     _text(draw, x, y - _FONT_SIZE - 2 if y > _FONT_SIZE else y_end + 1, text, colour)
 
 
 def _missed(draw: ImageDraw.ImageDraw, where: np.ndarray, text: str) -> None:
-    """A dashed box with a word below it, where that of a wrong box at the same place is not."""
+    """Draw a dashed box with a word below it, where that of a wrong box at the same place is not."""
     x, y, x_end, y_end = _ends(where)
     corners = [(x, y), (x_end, y), (x_end, y_end), (x, y_end)]
     for at, corner in enumerate(corners):
@@ -167,7 +168,7 @@ def _dashes(
 def _text(
     draw: ImageDraw.ImageDraw, x: float, y: float, text: str, colour: tuple[int, int, int], centred: bool = False
 ) -> None:
-    """A word with a dark edge, moved into the picture if it would stand outside."""
+    """Draw a word with a dark edge, moved into the picture if it would stand outside."""
     font = ImageFont.load_default(_FONT_SIZE)
     left, top, right, bottom = draw.textbbox((0, 0), text, font=font)
     if centred:

@@ -21,7 +21,7 @@ WAYS = ("group", "suppress", "cells")  # of making one box from many cells
 def targets(
     boxes: np.ndarray, grid: tuple[int, int], stride: int, classes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What the network should say of one image.
+    """Return what the network should say of one image.
 
     `boxes` (most, 5): class, −1 for none, x, y, width, height in pixels. Returns float32 `coverage` (*grid, classes),
     `edges` (*grid, 4) and `covered` (*grid,), 1 where a cell belongs to a box.
@@ -46,7 +46,8 @@ def targets(
 
 
 def cells(coverage: np.ndarray, edges: np.ndarray, stride: int, least: float = LEAST_COVERAGE) -> np.ndarray:
-    """The box that each cell and class of one image tells of, with its coverage as score, if that is at least `least`.
+    """Return the box that each cell and class of one image tells of, with its coverage as score, if that is at least
+    `least`.
 
     `coverage` (rows, columns, classes), `edges` (rows, columns, 4). Returns detections, float32 (n, 6): class, x, y,
     width, height in pixels, cut at the image's edges, score; best first. A box without an area is left out.
@@ -71,7 +72,7 @@ def detections(
     way: str = "group",
     least: float = LEAST_COVERAGE,
 ) -> np.ndarray:
-    """One box for each object of one image, float32 (n, 6) as from `cells`.
+    """Return one box for each object of one image, float32 (n, 6) as from `cells`.
 
     `way`: "group" joins the boxes of neighbouring cells, as DetectNet does, "suppress" keeps the best (non-maximum
     suppression), "cells" leaves them all.

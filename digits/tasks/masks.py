@@ -10,7 +10,7 @@ import numpy as np
 
 
 def confusion(truth: np.ndarray, found: np.ndarray, values: int) -> np.ndarray:
-    """How many pixels of each true value (rows) were given each value (columns): int64 (values, values).
+    """Return how many pixels of each true value (rows) were given each value (columns): int64 (values, values).
 
     `truth` and `found` are whole numbers from 0 to values − 1, of one shape.
     """
@@ -25,39 +25,41 @@ def confusion(truth: np.ndarray, found: np.ndarray, values: int) -> np.ndarray:
 
 
 def pixel_accuracy(counts: np.ndarray) -> float:
-    """The part of all pixels that have the right value; ground counts as any other."""
+    """Return the part of all pixels that have the right value; ground counts as any other."""
     return float(np.trace(counts) / counts.sum()) if counts.sum() else 0.0
 
 
 def iou_by_value(counts: np.ndarray) -> np.ndarray:
-    """Intersection over union of each value, float64 (values,); NaN for one that is neither true nor found anywhere."""
+    """Return intersection over union of each value, float64 (values,); NaN for one that is neither true nor found
+    anywhere."""
     shared = np.diag(counts).astype(np.float64)
     union = counts.sum(axis=0) + counts.sum(axis=1) - shared
     return np.divide(shared, union, out=np.full(len(shared), np.nan), where=union > 0)
 
 
 def mean_iou(counts: np.ndarray) -> float:
-    """The mean of `iou_by_value` over the values that are anywhere, ground among them; 0.0 if there is none."""
+    """Return the mean of `iou_by_value` over the values that are anywhere, ground among them; 0.0 if there is none."""
     by_value = iou_by_value(counts)
     there = by_value[~np.isnan(by_value)]
     return float(there.mean()) if there.size else 0.0
 
 
 def mean_accuracy(counts: np.ndarray) -> float:
-    """The mean over the true values of the part of their pixels that were found; 0.0 without any pixel."""
+    """Return the mean over the true values of the part of their pixels that were found; 0.0 without any pixel."""
     pixels = counts.sum(axis=1)
     return float((np.diag(counts)[pixels > 0] / pixels[pixels > 0]).mean()) if pixels.any() else 0.0
 
 
 def weighted_iou(counts: np.ndarray) -> float:
-    """The mean of `iou_by_value`, each value weighted by how many pixels truly have it; 0.0 without any pixel."""
+    """Return the mean of `iou_by_value`, each value weighted by how many pixels truly have it; 0.0 without any
+    pixel."""
     pixels = counts.sum(axis=1)
     there = pixels > 0
     return float(np.sum(pixels[there] * iou_by_value(counts)[there]) / pixels.sum()) if pixels.any() else 0.0
 
 
 def mask_iou(mask: np.ndarray, other: np.ndarray) -> float:
-    """Intersection over union of two masks, true where an object is; 0.0 if both are empty."""
+    """Return intersection over union of two masks, true where an object is; 0.0 if both are empty."""
     mask, other = np.asarray(mask, bool), np.asarray(other, bool)
     if mask.shape != other.shape:
         raise ValueError(f"masks of shapes {mask.shape} and {other.shape}; give the same shape")

@@ -26,7 +26,7 @@ class Segmentation(Task):
 
     @property
     def values(self) -> int:
-        """How many values a pixel of a mask may have: ground and classes."""
+        """Return how many values a pixel of a mask may have: ground and classes."""
         return self.classes + 1
 
     def batch(self, part: str, indices: NDArray[np.int64], epoch: int | None) -> tuple[NDArray[np.float32], Targets]:
@@ -43,7 +43,7 @@ class Segmentation(Task):
         return tf.reduce_mean(sparse_categorical_crossentropy(targets["mask"], outputs))
 
     def sums(self, targets: dict[str, Any], outputs: Any) -> dict[str, Any]:
-        """The table of `masks.confusion`, an entry each."""
+        """Return the table of `masks.confusion`, an entry each."""
         import tensorflow as tf
 
         values = self.values

@@ -42,7 +42,7 @@ class Stored:
 
     @property
     def arrays(self) -> Path:
-        """The file of arrays that `about` names, one of `places`."""
+        """Return the file of arrays that `about` names, one of `places`."""
         with contextlib.suppress(DigitsError):
             named = read_json(self.about).get("arrays")
             return next((place for place in self.places if place.name == named), self.places[0])
@@ -50,7 +50,7 @@ class Stored:
 
     @property
     def places(self) -> tuple[Path, Path]:
-        """Two names for the arrays: a checkpoint that is written again never overwrites what it replaces."""
+        """Return two names for the arrays: a checkpoint that is written again never overwrites what it replaces."""
         return self.folder / f"{self.name}.npz", self.folder / f"{self.name}-again.npz"
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from digits.files import DigitsError, read_json
+from digits.jobs import ALIVE
 
-ALIVE = ("waiting", "running")
 ENDED = ("paused", "stopped", "done", "failed", "killed", "broken")
 PARTS = ("train", "validation")
 EMPTY: dict[str, Any] = {
@@ -55,7 +55,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def is_point(line: Any) -> bool:
-    """Whether `line` is a point of a curve; see digits.training.curves. A figure may be NaN or infinite."""
+    """Return whether `line` is a point of a curve; see digits.training.curves. A figure may be NaN or infinite."""
     if not isinstance(line, dict) or line.get("part") not in PARTS:
         return False
     if type(line.get("step")) is not int or not (_is_count(line["step"]) and _is_count(line.get("epoch"))):
@@ -64,7 +64,7 @@ def is_point(line: Any) -> bool:
 
 
 def is_load(line: Any) -> bool:
-    """Whether `line` is a sample; see digits.training.load."""
+    """Return whether `line` is a sample; see digits.training.load."""
     if not isinstance(line, dict) or not _is_count(line.get("time")):
         return False
     gpus = line.get("gpus", [])
@@ -86,5 +86,5 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    """A finite number from 0."""
+    """Return a finite number from 0."""
     return _is_number(value) and math.isfinite(value) and value >= 0

@@ -11,56 +11,36 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from digits.data.dataset import Dataset
-from digits.files import (
-    DigitsError,
-    Lock,
-    delete_folder,
-    explained,
-    is_locked,
-    open_log,
-    open_plain,
-    read_json,
-    read_lines,
-    write_file,
-    write_json,
-)
+from digits.files import DigitsError, Lock, delete_folder, read_json, read_lines, write_file, write_json
+from digits.jobs import ALIVE, LOCK, STATE, Job, launch, write_wanted
 from digits.networks.starts import LAB_09
 from digits.training import checkpoints
 from digits.training.curves import points
-from digits.training.records import ALIVE, EMPTY, ENDED, is_load, read_state
+from digits.training.records import EMPTY, ENDED, is_load, read_state
 from digits.training.spec import RunSpec
 from digits.workspace import Workspace
-from warplab.paths import COURSE
 
-RUN, STATE, WANTED, LOCK = "run.json", "state.json", "wanted", "lock"
+RUN = "run.json"
 RESERVE = "reserve"  # a file that a worker gives up when the disk is full, so that the state can still say so
 RESERVED = 64 * 1024  # bytes
-LOAD, LOG, MODEL, EVENTS = "load.jsonl", "log.txt", "model.keras", "events"
-_children: list[subprocess.Popen[bytes]] = []  # workers that this process started, to be reaped when they end
+LOAD, MODEL, EVENTS = "load.jsonl", "model.keras", "events"
 
 
-class Run:
+class Run(Job):
     """A run that is in `folder`. Every question reads the files, so the answer is the same in every process."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = Path(folder)
-        self.id = self.folder.name
-        self._spec: RunSpec | None = None
-
-    def __repr__(self) -> str:
-        return f"Run({self.id!r})"
+    ENDED = ENDED
+    BUSY = "Cannot {doing} the run {name} while it is training. Pause it first."
+    _spec: RunSpec | None = None
 
     @property
     def spec(self) -> RunSpec:
-        """What was asked. Raises DigitsError if run.json is damaged."""
+        """Return what was asked. Raises DigitsError if run.json is damaged."""
         if self._spec is None:
             self._spec = RunSpec.from_json(read_json(self.folder / RUN))
         return self._spec
@@ -70,11 +50,6 @@ class Run:
         with contextlib.suppress(DigitsError):
             return self.spec.name
         return self.id
-
-    @property
-    def alive(self) -> bool:
-        """Whether a worker process holds the run's lock."""
-        return is_locked(self.folder / LOCK)
 
     def state(self) -> dict[str, Any]:
         """Return the keys of records.EMPTY: how far the run is, and how it is. Never raises.
@@ -87,13 +62,8 @@ class Run:
         """
         try:
             assert self.spec
-            while True:
-                alive = self.alive  # asked first: a worker writes its last state before it gives the lock back
-                state = read_state(self.folder / STATE)
-                if state["status"] not in ALIVE or alive:
-                    return state
-                if not self.alive:  # otherwise one began between the two questions
-                    return state | {"status": "killed", "remaining": None, "message": self._killed()}
+            state = self.settled(lambda: read_state(self.folder / STATE), self._killed)
+            return state | ({"remaining": None} if state["status"] == "killed" else {})
         except DigitsError as error:
             return EMPTY | {"status": "broken", "message": str(error)}
 
@@ -110,14 +80,6 @@ class Run:
         """Return the lines of the machine's load; see digits.training.load."""
         return [line for line in read_lines(self.folder / LOAD) if is_load(line)]
 
-    def log(self) -> str:
-        """Return what the worker printed, at most the last 100,000 characters."""
-        try:
-            with explained(f"read the log of {self.id}"), _opened(self.folder / LOG) as stream:
-                return stream.read()[-100_000:]
-        except DigitsError as error:
-            return str(error)
-
     def checkpoints(self) -> list[int]:
         """Return the steps of which there are weights, in order."""
         return [stored.step for stored in checkpoints.listed(self.folder)]
@@ -127,9 +89,10 @@ class Run:
         self._ask("pause")
 
     def stop(self) -> None:
-        """As `pause`, and the network as it is becomes model.keras. A paused or killed run is marked as stopped."""
+        """Do as `pause` does, and the network as it is becomes model.keras. A paused or killed run is marked as
+        stopped."""
         if not self.alive and self.state()["status"] in ("paused", "killed"):
-            with self._locked("stop"):
+            with self.locked("stop"):
                 state = read_state(self.folder / STATE)
                 write_json(self.folder / STATE, state | {"status": "stopped", "remaining": None, "message": "Stopped."})
             return
@@ -139,7 +102,7 @@ class Run:
         status = self.state()["status"]
         if status not in ALIVE:
             raise DigitsError(f"The run {self.name} is {status}: there is nothing to {wanted}.")
-        _write_wanted(self.folder, wanted)
+        self.ask(wanted)
 
     def resume(self) -> None:
         """Start a worker that goes on from the last checkpoint. Raises DigitsError if one lives, or the run is done."""
@@ -153,33 +116,6 @@ class Run:
         with contextlib.suppress(DigitsError):  # an old worker that is just ending gives its lock back within moments
             self.wait(1.0, until=ENDED)
         _launch(self.folder, self.state())
-
-    def delete(self) -> None:
-        """Delete the run with its weights and curves. Raises DigitsError if its worker lives."""
-        with self._locked("delete"):
-            delete_folder(self.folder)
-
-    @contextlib.contextmanager
-    def _locked(self, doing: str) -> Any:
-        lock = Lock(self.folder / LOCK)
-        if not lock.acquire(0.5):
-            raise DigitsError(f"Cannot {doing} the run {self.name} while it is training. Pause it first.")
-        try:
-            yield
-        finally:
-            lock.release()
-
-    def wait(self, timeout: float, until: tuple[str, ...] = ENDED) -> dict[str, Any]:
-        """Return the state once its status is one of `until`, or as it is after `timeout` seconds."""
-        deadline = time.monotonic() + timeout
-        while True:
-            state = self.state()
-            _reap()
-            if time.monotonic() >= deadline or (
-                state["status"] in until and not (state["status"] in ENDED and self.alive)
-            ):
-                return state
-            time.sleep(0.05)
 
 
 def start(workspace: Workspace, spec: RunSpec) -> Run:
@@ -236,41 +172,14 @@ def _launch(folder: Path, state: dict[str, Any]) -> None:
         raise DigitsError(f"Another process is training the run {folder.name} already. Wait for it, or pause it.")
     try:
         reserve(folder)
-        _write_wanted(folder, "run")
+        write_wanted(folder, "run")
         message = "Starting: TensorFlow takes some seconds."
         write_json(folder / STATE, state | {"status": "waiting", "pid": None, "remaining": None, "message": message})
-        inherited = lock.descriptor
-        assert inherited is not None  # it was acquired
-        command = [sys.executable, "-m", "digits.training.worker", str(folder), "--lock", str(inherited)]
-        with open_log(folder / LOG) as log, explained(f"start the run {folder.name}"):
-            _children.append(
-                subprocess.Popen(
-                    command,
-                    cwd=COURSE,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=(inherited,),
-                    start_new_session=True,  # neither Ctrl-C nor the end of a terminal reaches it
-                )
-            )
+        launch(folder, lock, "digits.training.worker", f"start the run {folder.name}")
     finally:
         lock.release()
-    _reap()
 
 
 def reserve(folder: Path) -> None:
     """Set aside the room on the disk that a worker needs to say that the disk is full. DigitsError if there is none."""
     write_file(folder / RESERVE, lambda stream: stream.write(os.urandom(RESERVED)))
-
-
-def _opened(path: Path) -> TextIO:
-    return os.fdopen(open_plain(path, os.O_RDONLY), errors="replace")
-
-
-def _reap() -> None:
-    _children[:] = [child for child in _children if child.poll() is None]
-
-
-def _write_wanted(folder: Path, wanted: str) -> None:
-    write_file(folder / WANTED, lambda stream: stream.write(wanted.encode()))

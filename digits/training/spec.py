@@ -75,7 +75,7 @@ class Solver:
         Augmentation.from_dict(self.augment)
 
     def rate_at(self, step: int, steps: int) -> float:
-        """The learning rate of step `step`, from 0, of `steps`."""
+        """Return the learning rate of step `step`, from 0, of `steps`."""
         return schedule.rate(self.rate, self.policy, step, steps)
 
 
@@ -113,7 +113,7 @@ class RunSpec:
             object.__setattr__(self, "name", self.network["name"])
 
     def to_json(self) -> dict[str, Any]:
-        """What run.json holds, without the ID."""
+        """Return what run.json holds, without the ID."""
         return asdict(self) | {"network": dict(self.network)}
 
     @classmethod

@@ -55,7 +55,7 @@ class Task:
 
     @property
     def image(self) -> tuple[int, int, int]:
-        """Height, width and channels of an image."""
+        """Return height, width and channels of an image."""
         return self.dataset.shape
 
     @property
@@ -68,7 +68,7 @@ class Task:
         return networks.build(self.spec.network["name"], self.image, self.classes, options)
 
     def size(self, part: str) -> int:
-        """How many images `part` ("train", "validation", "test") has."""
+        """Return how many images `part` ("train", "validation", "test") has."""
         return self.dataset.counts[part]
 
     def batch(self, part: str, indices: NDArray[np.int64], epoch: int | None) -> tuple[NDArray[np.float32], Targets]:

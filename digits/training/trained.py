@@ -109,7 +109,7 @@ def save_model(folder: Path, model: Any) -> None:
 
 
 def variables(model: Any) -> dict[str, NDArray[Any]]:
-    """All that a network holds, by layer: weights, moving means, the state of dropout's random numbers."""
+    """Return all that a network holds, by layer: weights, moving means, the state of dropout's random numbers."""
     return {
         f"{layer.name}/{at}": np.asarray(variable)
         for layer in model.layers

@@ -27,7 +27,7 @@ from digits.training.curves import Curves
 from digits.training.spec import RunSpec, Solver
 from digits.training.task import Targets, Task, task_of
 from digits.workspace import Workspace
-from warplab.bench.tensorflow_start import start as start_tensorflow
+from warpcourse.bench.tensorflow_start import start as start_tensorflow
 
 MOST_THREADS = 8
 ONEDNN = "0"  # its kernels round otherwise than TensorFlow's own, whatever the environment of a resume says
@@ -353,7 +353,7 @@ class _Batches:
         self._next: tuple[int, Future[Any]] | None = None
 
     def of(self, step: int, last: int) -> tuple[NDArray[np.float32], Targets]:
-        """The batch of `step`, counted from 0; that of the next one is begun if it is before `last`."""
+        """Return the batch of `step`, counted from 0; that of the next one is begun if it is before `last`."""
         waiting = self._next
         batch = waiting[1].result() if waiting and waiting[0] == step else self._prepared(step)
         self._next = (step + 1, self._executor.submit(self._prepared, step + 1)) if step + 1 < last else None

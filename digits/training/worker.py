@@ -14,14 +14,14 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from digits.data.dataset import Dataset
-from digits.files import DigitsError, Lock, open_plain, read_json, write_file, write_json
+from digits.files import DigitsError, read_json, write_json
+from digits.jobs import STATE, inherited, wanted, write_wanted
 from digits.training.load import Sampler
-from digits.training.runs import LOCK, RESERVE, STATE, WANTED, Run, reserve
+from digits.training.runs import RESERVE, Run, reserve
 from digits.training.trainer import Trainer
 from digits.workspace import Workspace
 
@@ -36,23 +36,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--lock", type=int, help="the open file that holds the run's lock, if the parent took it")
     asked = parser.parse_args(arguments)
     folder = asked.folder.absolute()
-    if asked.lock is None:
-        lock = Lock(folder / LOCK)
-        if not lock.acquire():
-            print(f"Another worker trains the run {folder.name} already. Wait for it, or pause it.", file=sys.stderr)
-            return REFUSED
-        release: Callable[[], None] = lock.release
-        try:
-            reserve(folder)
-            write_file(folder / WANTED, lambda stream: stream.write(b"run"))  # what was wanted of an earlier worker
-        except DigitsError as error:
-            print(error, file=sys.stderr)
-            return 1
-    else:
-        os.set_inheritable(asked.lock, False)
-        release = lambda: os.close(asked.lock)  # noqa: E731
+    release = inherited(folder, asked.lock)
+    if release is None:
+        print(f"Another worker trains the run {folder.name} already. Wait for it, or pause it.", file=sys.stderr)
+        return REFUSED
     try:
+        if asked.lock is None:
+            reserve(folder)
+            write_wanted(folder, "run")  # what was wanted of an earlier worker
         return _work(folder)
+    except DigitsError as error:
+        print(error, file=sys.stderr)
+        return 1
     finally:
         release()
 
@@ -63,15 +58,15 @@ def _work(folder: Path) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda got, _: asked_to_end.append(got))
 
-    def wanted() -> str:
-        return "pause" if asked_to_end else _wanted(folder)
+    def wanted_now() -> str:
+        return "pause" if asked_to_end else wanted(folder)
 
     try:
         state.begin()
         spec = Run(folder).spec
         dataset = Dataset.open(Workspace(folder.parent.parent), spec.dataset)
         with Sampler(folder):
-            ended = Trainer(folder, dataset, spec, wanted, state.progress, _say).train()
+            ended = Trainer(folder, dataset, spec, wanted_now, state.progress, _say).train()
         status, message = {
             "done": ("done", "Done."),
             "pause": ("paused", "Paused. Resume goes on from here."),
@@ -86,22 +81,13 @@ def _work(folder: Path) -> int:
 
 
 def _told(error: BaseException, folder: Path) -> str:
-    """The error as a sentence for the page."""
+    """Return the error as a sentence for the page."""
     if isinstance(error, DigitsError):
         return str(error)
     if isinstance(error, MemoryError) or type(error).__name__ == "ResourceExhaustedError":
         return "The memory is not enough. Choose a smaller batch or a smaller network, or end other programs."
     first = (str(error).strip() or "no reason given").split("\n")[0][:300]
     return f"Training ended with {type(error).__name__}: {first}. The whole message is in log.txt of {folder.name}."
-
-
-def _wanted(folder: Path) -> str:
-    try:
-        with os.fdopen(open_plain(folder / WANTED, os.O_RDONLY), errors="replace") as stream:
-            wanted = stream.read(100).strip()
-    except OSError:
-        return "run"
-    return wanted if wanted in ("pause", "stop") else "run"
 
 
 def _say(line: str) -> None:

@@ -6,7 +6,7 @@ relays.py has kernels that do without a schedule. model.py, topology.py and scal
 nccl.py is what ours is compared with; data_parallel.py trains. `recordings` holds what was measured on GPUs.
 """
 
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.recordings import Recordings
 
 recordings = Recordings(__name__, gpus=2)
 

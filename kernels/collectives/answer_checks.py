@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.collectives.programs import Operation, find_deadlock
+from kernels.collectives.programs import ProgramLine, find_deadlock
 from kernels.collectives.schedule import ADDING, Schedule, ScheduleError, Send, check_schedule
 from warplab.checks import CheckFailed
 
@@ -18,7 +18,7 @@ _FIELDS = ("step", "source", "destination", "slice")
 
 
 def ring_links(ring: Sequence[int]) -> set[tuple[int, int]]:
-    """The links of a one-way ring, from each rank to the next in `ring`, and from the last to the first."""
+    """Return the links of a one-way ring, from each rank to the next in `ring`, and from the last to the first."""
     return {(rank, ring[(place + 1) % len(ring)]) for place, rank in enumerate(ring)}
 
 
@@ -80,8 +80,8 @@ def check_programs(
         raise failed.at(f"ring = {list(ring)}") from None
 
 
-def in_rounds(programs: Sequence[Sequence[Operation]]) -> list[Send]:
-    """The messages of blocking programs that do not deadlock, the round in which each is sent as its step.
+def in_rounds(programs: Sequence[Sequence[ProgramLine]]) -> list[Send]:
+    """Return the messages of blocking programs that do not deadlock, the round in which each is sent as its step.
 
     A message is sent in the first round in which its sender and its receiver have both come to it.
     """
@@ -122,7 +122,7 @@ def _whole(value: Any) -> bool:
 
 
 def _sends(name: str, got: Any, collective: str, ranks: int, slices: int, most: int) -> list[Send]:
-    """The messages as sends, with fields in range. `most`: steps that no schedule here needs."""
+    """Return the messages as sends, with fields in range. `most`: steps that no schedule here needs."""
     fields = (*_FIELDS, "add") if collective == "all-reduce" else _FIELDS
     sends = []
     for number, message in enumerate(_listed(name, got)):
@@ -156,13 +156,13 @@ def _sends(name: str, got: Any, collective: str, ranks: int, slices: int, most: 
     return sends
 
 
-def _operations(name: str, got: Any, ranks: int, slices: int, adding: bool) -> list[list[Operation]]:
+def _operations(name: str, got: Any, ranks: int, slices: int, adding: bool) -> list[list[ProgramLine]]:
     programs = _listed(name, got)
     if len(programs) != ranks:
         raise CheckFailed(
             f"{name} returns the wrong number of programs.", expected=f"{ranks}, one per rank", got=str(len(programs))
         )
-    found: list[list[Operation]] = []
+    found: list[list[ProgramLine]] = []
     for rank, lines in enumerate(programs):
         found.append([])
         for line in lines if isinstance(lines, list | tuple) else [lines]:
@@ -176,7 +176,7 @@ def _operations(name: str, got: Any, ranks: int, slices: int, adding: bool) -> l
                     got=repr(line)[:200],
                     kind="wrong type",
                 )
-            found[-1].append(Operation(parts[0], int(parts[1]), int(parts[2]), adding))
+            found[-1].append(ProgramLine(parts[0], int(parts[1]), int(parts[2]), adding))
     if not any(found):
         raise CheckFailed(f"{name} returns empty programs.", kind="not written")
     return found
@@ -193,7 +193,7 @@ def _right(name: str, schedule: Schedule, links: Collection[tuple[int, int]]) ->
 
 
 def _failed(name: str, error: ScheduleError) -> CheckFailed:
-    """The error of a schedule, its advice apart."""
+    """Return the error of a schedule, its advice apart."""
     problem, _, advice = str(error).rpartition("; ")
     return CheckFailed(f"{name}: {problem or advice}.", look_at=advice if problem else "")
 

@@ -24,7 +24,8 @@ FACTORS = {
 
 
 def bus_factor(collective: str, ranks: int) -> float:
-    """Bus bandwidth divided by algorithm bandwidth. ValueError for an unknown collective or less than one rank."""
+    """Return bus bandwidth divided by algorithm bandwidth. ValueError for an unknown collective or less than one
+    rank."""
     if collective not in FACTORS:
         raise ValueError(f"there is no collective {collective!r}; choose one of {', '.join(FACTORS)}")
     if ranks < 1:
@@ -33,12 +34,13 @@ def bus_factor(collective: str, ranks: int) -> float:
 
 
 def algorithm_bandwidth(n: float, seconds: float) -> float:
-    """N/t in bytes per second. `n`: bytes of a rank's whole buffer, for all-gather and reduce-scatter all k parts."""
+    """Return N/t in bytes per second. `n`: bytes of a rank's whole buffer, for all-gather and reduce-scatter all k
+    parts."""
     if seconds <= 0:
         raise ValueError(f"a collective takes more than no time, not {seconds} s")
     return n / seconds
 
 
 def bus_bandwidth(collective: str, n: float, seconds: float, ranks: int) -> float:
-    """N/t times the collective's factor, in bytes per second."""
+    """Return N/t times the collective's factor, in bytes per second."""
     return algorithm_bandwidth(n, seconds) * bus_factor(collective, ranks)

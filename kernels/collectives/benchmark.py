@@ -6,8 +6,8 @@ from typing import Any
 
 from kernels.collectives import recordings
 from kernels.collectives.measurements import MEASUREMENTS
-from warplab.bench import timing
-from warplab.bench.benchmark import Benchmark, Table
+from warpcourse.bench import timing
+from warpcourse.bench.benchmark import Benchmark, Table
 
 
 def _size(nbytes: int) -> str:

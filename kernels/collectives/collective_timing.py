@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kernels.collectives.gpu_ranks import Ranks
-from warplab.bench.timing import Timing
+from warpcourse.bench.timing import Timing
 from warplab.launch.stream_delay import hold_stream
 
 Launch = Callable[[], None]  # queues one call on the ranks' streams
@@ -21,7 +21,7 @@ Launch = Callable[[], None]  # queues one call on the ranks' streams
 _SECONDS = 10.0  # time limit of a row of calls
 
 
-class Row:
+class TimedCalls:
     """`calls` launches one after another, ready to be timed. `graph`: recorded into one CUDA graph. `prepare` is
     called before each sample, outside the clock; `check` after it, with what the calls left: `correct` says whether all
     checks were passed.
@@ -51,7 +51,7 @@ class Row:
         self._graph = self._captured() if graph else None
 
     def sample(self) -> float:
-        """Seconds of a call."""
+        """Return seconds of a call."""
         ranks = self._ranks
         self._prepare()
         with ranks.on(0) as stream:
@@ -80,7 +80,7 @@ class Row:
             return stream.end_capture()
 
 
-def time_together(rows: Mapping[str, Row], rounds: int = 5, samples: int = 3) -> dict[str, Timing]:
+def time_together(rows: Mapping[str, TimedCalls], rounds: int = 5, samples: int = 3) -> dict[str, Timing]:
     """Time every row in turns, every second round backwards."""
     found: dict[str, list[float]] = {name: [] for name in rows}
     for turn in range(rounds):

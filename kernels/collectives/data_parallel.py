@@ -40,11 +40,11 @@ class Task:
     seed: int = 1
 
     def data(self) -> tuple[np.ndarray, np.ndarray]:
-        """Points and classes of all steps."""
+        """Return points and classes of all steps."""
         return clusters(self.batch * self.steps, self.sizes[0], self.sizes[-1], self.seed)
 
     def part(self, step: int, rank: int, ranks: int) -> slice:
-        """The points that a rank takes in a step. Raise ValueError if the batch cannot be shared out equally."""
+        """Return the points that a rank takes in a step. Raise ValueError if the batch cannot be shared out equally."""
         if self.batch % ranks:
             raise ValueError(
                 f"a batch of {self.batch} cannot be shared out equally to {ranks} ranks, whose gradients are averaged; "
@@ -56,14 +56,14 @@ class Task:
 
 
 def train_alone(task: Task) -> tuple[list[np.ndarray], list[float]]:
-    """The layers' parameters after training on one device with the whole batch, and the loss of each step."""
+    """Return the layers' parameters after training on one device with the whole batch, and the loss of each step."""
     return train_rank(task, 0, 1, lambda gradient: gradient)
 
 
 def train_rank(
     task: Task, rank: int, ranks: int, all_reduce: Callable[[np.ndarray], np.ndarray]
 ) -> tuple[list[np.ndarray], list[float]]:
-    """One rank's training: its parameters in the end, and the losses on its parts of the batches.
+    """Return one rank's training: its parameters in the end, and the losses on its parts of the batches.
 
     `all_reduce`: takes this rank's array and returns the sum over all ranks.
     """
@@ -105,7 +105,7 @@ def train(
 
 
 def difference(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
-    """||one - other|| / ||one|| over all layers."""
+    """Return ||one - other|| / ||one|| over all layers."""
     a, b = (np.concatenate([layer.ravel() for layer in layers]).astype(np.float64) for layers in (one, other))
     return float(np.linalg.norm(a - b) / np.linalg.norm(a))
 

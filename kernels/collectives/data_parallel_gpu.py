@@ -127,7 +127,7 @@ class Training:
             mark("idle", rank, stream)
 
     def _sum_of(self, layer: int) -> Callable[[], None]:
-        """What queues the sum of a layer's gradients on the streams of communication."""
+        """Return what queues the sum of a layer's gradients on the streams of communication."""
         buffers = [network.gradients[layer] for network in self.networks]
         if self.way == "copies":
             k = len(self.ranks)
@@ -147,8 +147,8 @@ class Training:
 
 
 def seconds_per_step(training: Training, steps: int = 5, samples: int = 3) -> float:
-    """Seconds of a step: a row of steps, from the beginning of the first to the end of the last on the slowest rank,
-    over their number; the median. The host queues the row while the streams are held, so that none waits for it.
+    """Return seconds of a step: a row of steps, from the beginning of the first to the end of the last on the slowest
+    rank, over their number; the median. The host queues the row while the streams are held, so that none waits for it.
     """
     ranks = training.ranks
     elapsed, found = ranks.cupy.cuda.get_elapsed_time, []
@@ -169,7 +169,7 @@ def seconds_per_step(training: Training, steps: int = 5, samples: int = 3) -> fl
 
 
 def _queue_seconds(training: Training) -> float:
-    """What the host takes to queue a step, everything loaded."""
+    """Return what the host takes to queue a step, everything loaded."""
     for number in range(2):
         training.step(number)
     training.wait()
@@ -189,8 +189,8 @@ def _hold(training: Training, seconds: float) -> None:
 
 
 def timeline(training: Training, number: int = 0) -> list[dict[str, Any]]:
-    """What each stream does in a step: rows of rank, stream ("compute", "communicate"), what, begin and end in seconds
-    after the rank's start. Event follows event on a stream, so that a row also holds the wait before it.
+    """Return what each stream does in a step: rows of rank, stream ("compute", "communicate"), what, begin and end in
+    seconds after the rank's start. Event follows event on a stream, so that a row also holds the wait before it.
     """
     ranks, marks = training.ranks, []
 

@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from kernels.collectives import model
 from kernels.collectives.model import ALGORITHMS, Link
 from kernels.collectives.published import CURVES, Curve
-from kernels.collectives.scaling_model import Step
+from kernels.collectives.scaling_model import TrainingStep
 from kernels.collectives.schedule import Schedule, Send, holdings
 from kernels.collectives.topology import Edge, Topology, ring_edges
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
@@ -33,7 +33,7 @@ MOST_CELLS = 4000
 
 
 def draw_space_time(schedule: Schedule, title: str | None = None) -> Figure:
-    """Ranks down, steps across: an arrow per message, with the number and colour of its slice (no number where
+    """Draw ranks down, steps across: an arrow per message, with the number and colour of its slice (no number where
     there is one slice); dashed if it adds.
 
     ValueError for a schedule with more than 200 messages, whose arrows nobody could tell apart: use `draw_links`.
@@ -72,7 +72,7 @@ def _arrow(ax: Axes, send: Send, *, numbered: bool) -> None:
 
 
 def draw_links(schedule: Schedule, title: str | None = None) -> Figure:
-    """Links down, steps across: a bar per message, with the number and colour of its slice; hatched if it adds.
+    """Draw links down, steps across: a bar per message, with the number and colour of its slice; hatched if it adds.
 
     An empty place is a link that waits. ValueError for more than 4,000 places.
     """
@@ -110,7 +110,8 @@ def draw_links(schedule: Schedule, title: str | None = None) -> Figure:
 
 
 def draw_holdings(schedule: Schedule, title: str | None = None) -> Figure:
-    """What each rank holds before the first step and after each: a row of slices per rank, darker the more ranks' data.
+    """Draw what each rank holds before the first step and after each: a row of slices per rank, darker the more ranks'
+    data.
 
     In a broadcast or all-gather a slice is there or not. ValueError for more than 4,000 slices to draw.
     """
@@ -152,7 +153,7 @@ def draw_slices(
     fitted: Sequence[int] = (),
     slices: Sequence[int] = tuple(2**i for i in range(11)),
 ) -> Figure:
-    """Bandwidth of a ring broadcast over the number of slices, by the model, with the best S marked.
+    """Draw the bandwidth of a ring broadcast over the number of slices, by the model, with the best S marked.
 
     `measured`: GB/s by S, drawn as points with `label`, which names device and date; those in `fitted` are filled.
     """
@@ -184,7 +185,8 @@ def draw_slices(
 def draw_algorithms(
     collective: str, k: int, link: Link, sizes: Sequence[float] = tuple(2**i for i in range(10, 31))
 ) -> Figure:
-    """Time of each algorithm of a collective over the size, by the model with the best S; below, which is fastest."""
+    """Draw the time of each algorithm of a collective over the size, by the model with the best S; below, which is
+    fastest."""
     chosen = {
         name: algorithm
         for name, algorithm in ALGORITHMS.items()
@@ -217,7 +219,7 @@ def draw_algorithms(
 
 
 def draw_topology(topology: Topology, rings: Sequence[Sequence[int]] = (), title: str | None = None) -> Figure:
-    """Nodes and links; each of `rings` as arrows of one colour along the edges that it uses, one per direction.
+    """Draw nodes and links; each of `rings` as arrows of one colour along the edges that it uses, one per direction.
 
     An edge direction that a ring uses more than once has the number beside it.
     """
@@ -256,7 +258,7 @@ def _line(ax: Axes, topology: Topology, edge: Edge, colour: str) -> None:
 
 
 def _directed(ax: Axes, topology: Topology, edge: Edge, colour: str, lane: int, times: int) -> None:
-    """An arrow on its own side of the link, so that both directions are seen."""
+    """Draw an arrow on its own side of the link, so that both directions are seen."""
     (x1, y1), (x2, y2) = (topology.places[node] for node in edge)
     length = max(1e-9, ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5)
     away = 0.07 * lane
@@ -271,8 +273,9 @@ def _directed(ax: Axes, topology: Topology, edge: Edge, colour: str, lane: int, 
 # --- Training ------------------------------------------------------------------------------------------------------
 
 
-def draw_overlap(title: str = "a step of training, by the model", **steps: Step) -> Figure:
-    """Timelines of steps by label: computation above, all-reduces of buckets below; what is not hidden in orange."""
+def draw_overlap(title: str = "a step of training, by the model", **steps: TrainingStep) -> Figure:
+    """Draw timelines of steps by label: computation above, all-reduces of buckets below; what is not hidden in
+    orange."""
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(
             len(steps), 1, figsize=(7.6, 0.75 + 0.95 * len(steps)), dpi=DPI, sharex=True, squeeze=False
@@ -302,7 +305,8 @@ def draw_overlap(title: str = "a step of training, by the model", **steps: Step)
 
 
 def draw_streams(timelines: Mapping[str, Any], label: str, rank: int = 0) -> Figure:
-    """Timelines of a measured step by name, of one rank's two streams: what ran when. `label` names device and date.
+    """Draw timelines of a measured step by name, of one rank's two streams: what ran when. `label` names device and
+    date.
 
     `timelines`: lists of rows with rank, stream ("compute" or "communicate"), what, begin and end in seconds; values
     that are no lists are passed over.
@@ -340,7 +344,8 @@ def _bar(ax: Axes, row: int, begin: float, end: float, colour: str, text: str = 
 def draw_scaling(
     gpus: Sequence[int], title: str = "scaling, by the model", **efficiencies: Callable[[int], float]
 ) -> Figure:
-    """Efficiency over the number of GPUs, by label: a function of the number for each curve. Dotted: no loss."""
+    """Draw the efficiency over the number of GPUs, by label: a function of the number for each curve. Dotted: no
+    loss."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(6.4, 3), dpi=DPI)
         for (label, share), colour in zip(efficiencies.items(), LINES, strict=False):
@@ -354,7 +359,7 @@ def draw_scaling(
 
 
 def draw_published(curves: Sequence[Curve] = CURVES) -> Figure:
-    """Published efficiencies and the model's, a row per curve and number of GPUs."""
+    """Draw published efficiencies and the model's, a row per curve and number of GPUs."""
     rows = [(curve, gpus) for curve in curves for gpus in curve.published]
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8.2, 0.9 + 0.19 * (len(rows) + len(curves))), dpi=DPI)

@@ -160,7 +160,8 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
 
 
 def _neighbours(ring: Ring) -> set[tuple[int, int]]:
-    """Which device reaches whose memory: each that of the next; a root that is gated also the flags of the last."""
+    """Return which device reaches whose memory: each that of the next; a root that is gated also the flags of the
+    last."""
     pairs = set(zip(ring.devices, ring.devices[1:], strict=False))
     return pairs | {(ring.devices[0], ring.devices[-1])} if ring.gated else pairs
 
@@ -264,7 +265,7 @@ def _limits(ring: Ring, run: KernelRun) -> Limits:
 
 
 def _stopped(run: KernelRun, error: SimulatorError) -> CheckFailed:
-    """The failure for what the simulator found: of a race the cause, but not the cure."""
+    """Return the failure for what the simulator found: of a race the cause, but not the cure."""
     if isinstance(error, DeviceRace):
         return run.failed(
             f"{run.name} has a race between devices: {error.cause}.",

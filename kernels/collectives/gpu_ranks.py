@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from warplab.bench import timing
+from warpcourse.bench import timing
 
 SECONDS = 30.0  # time limit, if none is given
 _POLL = 50e-6
@@ -37,7 +37,8 @@ class GpuTimeout(TimeoutError):
 
 
 def chosen_devices(k: int, devices: Sequence[int] | None, present: int) -> list[int]:
-    """The GPU of each of k ranks, rank r on GPU r unless `devices` says otherwise. Raise ValueError if that fails."""
+    """Return the GPU of each of k ranks, rank r on GPU r unless `devices` says otherwise. Raise ValueError if that
+    fails."""
     if k < 1:
         raise ValueError(f"a collective has at least one rank, not {k}")
     found = list(range(k)) if devices is None else list(devices)
@@ -100,28 +101,28 @@ class Ranks:
 
     @property
     def abort(self) -> np.uint64:
-        """Address of the word that ends kernels which wait, as they take it."""
+        """Return the address of the word that ends kernels which wait, as they take it."""
         return np.uint64(self._word.ptr)
 
     def stream(self, rank: int) -> Any:
-        """A new stream on the rank's GPU, that waits for no other."""
+        """Return a new stream on the rank's GPU, that waits for no other."""
         with self.cupy.cuda.Device(self.devices[rank]):
             return self.cupy.cuda.Stream(non_blocking=True, priority=self._priority)
 
     def event(self, rank: int, timing: bool = False) -> Any:
-        """A new event of the rank's GPU."""
+        """Return a new event of the rank's GPU."""
         with self.cupy.cuda.Device(self.devices[rank]):
             return self.cupy.cuda.Event(disable_timing=not timing)
 
     @contextmanager
     def on(self, rank: int, stream: Any = None) -> Iterator[Any]:
-        """Within it the rank's GPU is the current one, and its stream, or `stream` on that GPU."""
+        """Make the rank's GPU the current one, and its stream, or `stream` on that GPU."""
         stream = stream or self.streams[rank]
         with self.cupy.cuda.Device(self.devices[rank]), stream:
             yield stream
 
     def put(self, arrays: Sequence[np.ndarray]) -> list[Any]:
-        """Copies of the arrays, one on each rank's GPU."""
+        """Return copies of the arrays, one on each rank's GPU."""
         found = []
         for rank, array in enumerate(arrays):
             with self.on(rank) as stream:
@@ -130,7 +131,7 @@ class Ranks:
         return found
 
     def get(self, arrays: Sequence[Any]) -> list[np.ndarray]:
-        """Copies of the ranks' arrays in the host's memory."""
+        """Return copies of the ranks' arrays in the host's memory."""
         found = []
         for rank, array in enumerate(arrays):
             with self.on(rank):
@@ -187,7 +188,7 @@ class Ranks:
 
 
 def not_come(events: Sequence[Any], seconds: float) -> list[int]:
-    """Numbers of the events that have not come within so many seconds."""
+    """Return numbers of the events that have not come within so many seconds."""
     end = time.monotonic() + seconds
     while late := [number for number, event in enumerate(events) if not event.done]:
         if time.monotonic() > end:
@@ -197,5 +198,5 @@ def not_come(events: Sequence[Any], seconds: float) -> list[int]:
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
-    """Such as "rank 1" and "ranks 0, 2"."""
+    """Return words such as "rank 1" and "ranks 0, 2"."""
     return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))

@@ -7,7 +7,7 @@ from kernels.collectives.sizes import check_multiple, check_sizes
 
 
 def hierarchical_ring_all_reduce(nodes: int, per_node: int, slices: int) -> Schedule:
-    """All-reduce over `nodes` nodes of `per_node` ranks; rank = node · per_node + place in the node.
+    """Return all-reduce over `nodes` nodes of `per_node` ranks; rank = node · per_node + place in the node.
 
     1. reduce-scatter round the ring of each node: place i then holds part i, summed over its node;
     2. all-reduce of part i round the ring of all ranks with place i, one per node;

@@ -24,7 +24,7 @@ def check_arrays(schedule: Schedule, arrays: Sequence[np.ndarray]) -> None:
 
 
 def run(schedule: Schedule, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What each rank holds after the schedule; `arrays` stay as they are.
+    """Return what each rank holds after the schedule; `arrays` stay as they are.
 
     `arrays`: one per rank, any shape and numeric dtype, all the same. Broadcast reads the root's alone, all-gather of
     each rank its own slices (`Schedule.owned` and `Schedule.elements`). Sums add in the order of the messages, so

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 
 from kernels.collectives.answer_checks import check_messages, check_programs, in_rounds
 from kernels.collectives.figures import draw_overlap
-from kernels.collectives.programs import Operation
-from kernels.collectives.scaling_model import Bucket, Step
+from kernels.collectives.forward_checks import Ring, check_forward
+from kernels.collectives.programs import ProgramLine
+from kernels.collectives.scaling_model import Bucket, TrainingStep
 from kernels.collectives.schedule import Schedule, ScheduleError, Send, holdings
 from warplab import virtual_devices
 from warplab.checks import CheckFailed, called, returned
@@ -50,6 +51,12 @@ def check_slice_to_send(slice_to_send: Callable[[int, int, int], Any]) -> Schedu
     print(f"slice_to_send: right for {len(RANKS)} rings.")
     sends = tuple(Send(*message, True) for message in _scattered(slice_to_send, 4))
     return Schedule("reduce-scatter", 4, 4, sends)
+
+
+def check_pass_on(pass_on: Any) -> None:
+    """Raise CheckFailed unless the kernel in CUDA C++ hands a buffer on along rings."""
+    rings = [Ring((1, 0), 100, 1), Ring((0, 1, 2), 65, 1), Ring((2, 0, 3, 1), 301, 1, gated=True)]
+    check_forward(pass_on, rings, [(1, 32), (1, 96)], language="CUDA C++")
 
 
 def _check_owners(messages: Sequence[tuple[int, int, int, Any]], k: int) -> None:
@@ -133,12 +140,12 @@ def check_receives_first(receives_first: Callable[[int], Any]) -> Schedule:
         check_programs("receives_first", programs, "reduce-scatter", ring, k, rounds=rounds)
     print(f"receives_first: right for {len(RANKS)} rings.")
     programs = _programs([receives_first(place) for place in range(4)])
-    operations = [[Operation(action, peer, i, reduce=True) for action, peer, i in lines] for lines in programs]
+    operations = [[ProgramLine(action, peer, i, reduce=True) for action, peer, i in lines] for lines in programs]
     return Schedule("reduce-scatter", 4, 4, tuple(in_rounds(operations)))
 
 
 def _programs(receive_first: Sequence[bool]) -> list[list[tuple[str, int, int]]]:
-    """The blocking programs of a reduce-scatter on the ring 0, 1, ..., one per rank."""
+    """Return the blocking programs of a reduce-scatter on the ring 0, 1, ..., one per rank."""
     k = len(receive_first)
     return [
         [
@@ -184,13 +191,13 @@ def check_shares(add_peer: Any) -> None:
 
 
 def draw_finish(finish: Callable[[list[float], list[float]], float]) -> Figure:
-    """The timeline of a step whose all-reduces end when the learner's finish(ready, lasts) says, in ms."""
+    """Return the timeline of a step whose all-reduces end when the learner's finish(ready, lasts) says, in ms."""
     ready, lasts = [5.0, 7.0, 9.0, 10.0], [1.0, 3.0, 2.0, 2.0]
     buckets = []
     for i, duration in enumerate(lasts):
         end = float(finish(ready[: i + 1], lasts[: i + 1]))
         buckets.append(Bucket(1, 1, ready[i] / 1e3, (end - duration) / 1e3, end / 1e3))
-    return draw_overlap("your all-reduces", four_buckets=Step(3e-3, 10e-3, tuple(buckets)))
+    return draw_overlap("your all-reduces", four_buckets=TrainingStep(3e-3, 10e-3, tuple(buckets)))
 
 
 def _in_order(receive_first: bool, send: tuple, receive: tuple) -> tuple[tuple, tuple]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.collectives import recordings
 from kernels.collectives.bandwidth import bus_factor
-from kernels.collectives.collective_timing import Row, time_together
+from kernels.collectives.collective_timing import TimedCalls, time_together
 from kernels.collectives.data_parallel import Task, difference, train_alone
 from kernels.collectives.data_parallel_gpu import WAYS, Training, seconds_per_step, timeline
 from kernels.collectives.gpu_ranks import Ranks
@@ -23,8 +23,8 @@ from kernels.collectives.on_gpus import Messages
 from kernels.collectives.relays import OneShotAllReduce, StoreBroadcast, TmaAllReduce, TmaBroadcast
 from kernels.collectives.ring import ring_all_reduce, ring_broadcast
 from kernels.collectives.schedule import check_schedule
-from warplab.bench import timing
-from warplab.bench.recordings import Measurement
+from warpcourse.bench import timing
+from warpcourse.bench.recordings import Measurement
 
 RANKS = 2
 N = 2**30  # bytes
@@ -35,16 +35,26 @@ TOGETHER = 2, 4, 8  # rounds of the all-reduce's relay
 SMALL = tuple(2**power for power in range(12, 21))  # bytes
 CALLS = 20  # in a row, of small messages
 
+# What the course's authors read before this lab was written: a ring broadcast by peer copies on streams, ordered by
+# events, in GB/s of algorithm bandwidth by ranks and S; and one peer copy. A learner's machine will not show the same.
+EARLIER_LABEL = "4 × H200, measured 2026-11 by the course's authors, NVLink multicast off"
+EARLIER_BYTES = 2**30
+EARLIER_GBPS = {
+    4: {1: 132, 2: 196, 4: 260, 8: 309, 16: 338, 32: 349, 64: 343, 128: 327, 256: 276},
+    2: {8: 391, 64: 364, 256: 317},
+}
+EARLIER_PEER_COPY = 395
+
 
 def measured(key: str) -> Measurement | None:
-    """A measurement, live where there are enough GPUs, else as recorded; None where nobody has recorded it."""
+    """Return a measurement, live where there are enough GPUs, else as recorded; None where nobody has recorded it."""
     if timing.gpu_count() >= RANKS:
         return recordings.measure_if_possible(key, MEASUREMENTS[key])
     return recordings.recorded_if_any(key)
 
 
 def ranks_here() -> int:
-    """All GPUs of this machine."""
+    """Return all GPUs of this machine."""
     return max(RANKS, timing.gpu_count())
 
 
@@ -70,7 +80,7 @@ class _Buffers:
                 stream.synchronize()
 
     def hold(self, collective: str, calls: int) -> bool:
-        """Whether all ranks hold what `calls` collectives in a row, in place, make of the first contents."""
+        """Return whether all ranks hold what `calls` collectives in a row, in place, make of the first contents."""
         ranks, right = self.ranks, True
         for rank, output in enumerate(self.arrays):
             with ranks.on(rank) as stream:
@@ -83,23 +93,19 @@ class _Buffers:
                 stream.synchronize()
         return right
 
-    def row(self, launch: Callable[[], None], collective: str, calls: int, graph: bool = False) -> Row:
-        """A row of calls whose every sample begins with the first contents and is checked."""
+    def row(self, launch: Callable[[], None], collective: str, calls: int, graph: bool = False) -> TimedCalls:
+        """Return a row of calls whose every sample begins with the first contents and is checked."""
         check = functools.partial(self.hold, collective)
-        return Row(self.ranks, launch, calls, graph=graph, prepare=self.refill, check=check)
+        return TimedCalls(self.ranks, launch, calls, graph=graph, prepare=self.refill, check=check)
 
 
 def _moved(ranks: Ranks, array: Any) -> Any:
-    """A copy of an array of any GPU on the current one."""
+    """Return a copy of an array of any GPU on the current one."""
     here = ranks.cupy.empty_like(array)
     stream = ranks.cupy.cuda.get_current_stream()
     runtime = ranks.cupy.cuda.runtime
     runtime.memcpyAsync(here.data.ptr, array.data.ptr, array.nbytes, runtime.memcpyDefault, stream.ptr)
     return here
-
-
-def _rates(times: dict[str, timing.Timing], nbytes: int) -> dict[str, float]:
-    return {name: found.bandwidth(nbytes) for name, found in times.items()}
 
 
 def _messages(schedule: Any, buffers: _Buffers, graph: bool) -> Messages:
@@ -108,7 +114,7 @@ def _messages(schedule: Any, buffers: _Buffers, graph: bool) -> Messages:
 
 
 def broadcast_curve(n: int = N) -> dict[str, Any]:
-    """Ring broadcast of n bytes by peer copies in S slices, launched one by one and as a CUDA graph."""
+    """Measure ring broadcast of n bytes by peer copies in S slices, launched one by one and as a CUDA graph."""
     ranks = Ranks(ranks_here())
     buffers, rows = _Buffers(ranks, n), []
     for slices in SLICES:
@@ -124,7 +130,7 @@ def broadcast_curve(n: int = N) -> dict[str, Any]:
 
 
 def relay_tiles(n: int = N) -> dict[str, Any]:
-    """The relays by TMA by size of a tile and number of stages, broadcast and all-reduce of n bytes."""
+    """Measure the relays by TMA by size of a tile and number of stages, broadcast and all-reduce of n bytes."""
     ranks = Ranks(ranks_here())
     buffers, rows = _Buffers(ranks, n), []
     for collective, relays in (("broadcast", _broadcasts(ranks)), ("all-reduce", _relayed_sums(ranks))):
@@ -155,19 +161,19 @@ def _call(relay: Any, buffers: _Buffers) -> Callable[[], None]:
     return lambda: relay.launch(buffers.arrays)
 
 
-def _made(buffers: _Buffers, relays: dict[str, Any], collective: str) -> dict[str, Row]:
+def _made(buffers: _Buffers, relays: dict[str, Any], collective: str) -> dict[str, TimedCalls]:
     return {name: buffers.row(_call(relay, buffers), collective, 3) for name, relay in relays.items()}
 
 
 def _best(buffers: _Buffers, relays: dict[str, Any], collective: str) -> tuple[str, Callable[[], None]]:
-    """The fastest of the relays: its name in a table, and its launch."""
+    """Return the fastest of the relays: its name in a table, and its launch."""
     times = time_together(_made(buffers, relays, collective), 1)
     best = min(times, key=lambda name: times[name].seconds)
     return f"kernel, TMA, {best}", _call(relays[best], buffers)
 
 
 def broadcast_table(n: int = N) -> dict[str, Any]:
-    """Ours beside NCCL's broadcast, n bytes, in turns: copies, the forwarding kernel, the best relay by TMA."""
+    """Measure ours beside NCCL's broadcast, n bytes, in turns: copies, the forwarding kernel, the best relay by TMA."""
     ranks = Ranks(ranks_here())
     buffers, nccl, stores = _Buffers(ranks, n), Nccl(ranks), StoreBroadcast(ranks)
     slices = 1 if len(ranks) == 2 else 32
@@ -182,7 +188,7 @@ def broadcast_table(n: int = N) -> dict[str, Any]:
 
 
 def all_reduce_table(n: int = N) -> dict[str, Any]:
-    """The same of the all-reduce; bus bandwidth beside the algorithm's."""
+    """Measure the same of the all-reduce; bus bandwidth beside the algorithm's."""
     ranks = Ranks(ranks_here())
     buffers, nccl, slices = _Buffers(ranks, n), Nccl(ranks), 4 * len(ranks)
     name, relayed = _best(buffers, _relayed_sums(ranks), "all-reduce")
@@ -213,7 +219,7 @@ def _table(ranks: Ranks, buffers: _Buffers, launches: dict[str, Any], collective
 
 
 def all_reduce_curve() -> dict[str, Any]:
-    """Bus bandwidth of the all-reduce against its size, ours and NCCL's."""
+    """Measure bus bandwidth of the all-reduce against its size, ours and NCCL's."""
     ranks = Ranks(ranks_here())
     factor, k, rows = bus_factor("all-reduce", len(ranks)), len(ranks), []
     nccl, relay, one_shot = Nccl(ranks), TmaAllReduce(ranks), OneShotAllReduce(ranks, SMALL[-1])
@@ -235,7 +241,7 @@ def all_reduce_curve() -> dict[str, Any]:
 
 
 def small_messages() -> dict[str, Any]:
-    """All-reduces of 4 KiB to 1 MiB: one-shot and NCCL, calls one by one and in a CUDA graph."""
+    """Measure all-reduces of 4 KiB to 1 MiB: one-shot and NCCL, calls one by one and in a CUDA graph."""
     ranks = Ranks(ranks_here())
     nccl, one_shot, rows = Nccl(ranks), OneShotAllReduce(ranks, SMALL[-1]), []
     for n in SMALL:
@@ -257,8 +263,8 @@ EQUAL = Task(sizes=(256, 512, 512, 10), batch=512, steps=20, rate=0.05)
 
 
 def sgd() -> dict[str, Any]:
-    """A step of data-parallel SGD: one GPU, and all with the same batch per GPU, by who sums the gradients, one after
-    another and overlapped; and how far the weights are from those of one device with the whole batch.
+    """Measure a step of data-parallel SGD: one GPU, and all with the same batch per GPU, by who sums the gradients, one
+    after another and overlapped; and how far the weights are from those of one device with the whole batch.
     """
     k = ranks_here()
     first = seconds_per_step(Training(TASK, 1, way=None))
@@ -295,7 +301,7 @@ def sgd() -> dict[str, Any]:
 
 
 def sgd_timeline() -> dict[str, Any]:
-    """What the streams of all ranks do in one step: the sums after the backward pass and overlapped with it."""
+    """Measure what the streams of all ranks do in one step: the sums after the backward pass and overlapped with it."""
     k = ranks_here()
     task = Task(TASK.sizes, TASK.batch * k, TASK.steps, TASK.rate)
     return {

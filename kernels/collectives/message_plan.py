@@ -27,7 +27,7 @@ class Lane(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Operation:
+class LaneOperation:
     """`kind`: COPY (source's buffer to destination's), STAGE (to the destination's scratch), ADD or PLACE (scratch to
     the destination's buffer). `waits`: numbers of operations on other lanes that must have ended before.
     """
@@ -44,7 +44,7 @@ Place = tuple[int, int]  # rank and slice
 
 class _Plan:
     def __init__(self) -> None:
-        self.operations: list[Operation] = []
+        self.operations: list[LaneOperation] = []
         self.written: dict[Place, int] = {}  # the last operation that wrote there
         self.read: dict[Place, list[int]] = defaultdict(list)  # those that read since
         self.scratch: dict[Place, int] = {}  # the last operation that emptied the scratch there
@@ -59,7 +59,7 @@ class _Plan:
         waited = self._waited[lane]
         waits = sorted(n for other, n in latest.items() if other != lane and waited.get(other, -1) < n)
         waited.update({self.operations[number].lane: number for number in waits})
-        self.operations.append(Operation(len(self.operations), kind, send, lane, tuple(waits)))
+        self.operations.append(LaneOperation(len(self.operations), kind, send, lane, tuple(waits)))
         return self.operations[-1].number
 
     def writers(self, rank: int, send: Send) -> set[int]:
@@ -69,8 +69,8 @@ class _Plan:
         return {number for i in send.slices for number in self.read[rank, i]}
 
 
-def operations(schedule: Schedule) -> list[Operation]:
-    """The operations of a checked schedule, in an order in which they may be queued."""
+def operations(schedule: Schedule) -> list[LaneOperation]:
+    """Return the operations of a checked schedule, in an order in which they may be queued."""
     plan = _Plan()
     for sends in schedule.by_step():
         sources = {(send.source, i) for send in sends for i in send.slices}

@@ -21,7 +21,7 @@ his startup time and asymptotic bandwidth.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernels.collectives import recursive, ring, scatter_gather, tree
@@ -40,7 +40,7 @@ class Link:
             raise ValueError(f"a link has alpha ≥ 0 s and bandwidth > 0 bytes/s, not {self.alpha} and {self.bandwidth}")
 
     def seconds(self, n: float) -> float:
-        """What a message of n bytes takes."""
+        """Return what a message of n bytes takes."""
         return self.alpha + n / self.bandwidth
 
 
@@ -49,38 +49,30 @@ class Link:
 
 
 def pipeline(n: float, link: Link, s: float, per_slice: float, latency: float) -> float:
-    """Seconds of a pipeline of per_slice · S + latency steps, each with a message of N/S bytes."""
+    """Return seconds of a pipeline of per_slice · S + latency steps, each with a message of N/S bytes."""
     return (per_slice * s + latency) * link.seconds(n / s)
 
 
 def best_pipeline(n: float, link: Link, per_slice: float, latency: float) -> float:
-    """The S at which `pipeline` is least, a real number ≥ 1; infinite if messages cost nothing (α = 0)."""
+    """Return the S at which `pipeline` is least, a real number ≥ 1; infinite if messages cost nothing (α = 0)."""
     if latency <= 0:
         return 1.0
     return max(1.0, math.sqrt(latency * n / (per_slice * link.alpha * link.bandwidth))) if link.alpha else math.inf
 
 
 def ring_broadcast(n: float, k: int, s: float, link: Link) -> float:
-    """(S + k − 2)(α + N/(SB)); no time for one rank."""
+    """Return (S + k − 2)(α + N/(SB)); no time for one rank."""
     return pipeline(n, link, s, 1, k - 2) if k > 1 else 0.0
 
 
 def best_slices(n: float, k: int, link: Link) -> float:
-    """S* = √((k − 2)N/(αB)) of the ring broadcast, a real number, at least 1. For k = 2 one slice is best."""
+    """Return S* = √((k − 2)N/(αB)) of the ring broadcast, a real number, at least 1. For k = 2 one slice is best."""
     return best_pipeline(n, link, 1, k - 2)
 
 
-def best_whole_slices(n: float, k: int, link: Link) -> int:
-    """The whole number of slices at which the ring broadcast is fastest. ValueError if α = 0: then more are better."""
-    best = best_slices(n, k, link)
-    if math.isinf(best):
-        raise ValueError("without a cost per message (alpha = 0) more slices are always better; give alpha > 0")
-    around = (math.floor(best), math.ceil(best))
-    return min(around, key=lambda s: ring_broadcast(n, k, s, link))
-
-
 def best_ring_broadcast(n: float, k: int, link: Link) -> float:
-    """(√(N/B) + √((k − 2)α))², the ring broadcast with the best real S; what S = 1 takes where S* would be below 1."""
+    """Return (√(N/B) + √((k − 2)α))², the ring broadcast with the best real S; what S = 1 takes where S* would be below
+    1."""
     if k < 2:
         return 0.0
     if math.isinf(best := best_slices(n, k, link)):
@@ -88,18 +80,13 @@ def best_ring_broadcast(n: float, k: int, link: Link) -> float:
     return ring_broadcast(n, k, best, link)
 
 
-def whole_broadcast(n: float, k: int, link: Link) -> float:
-    """The whole buffer from rank to rank: (k − 1)(α + N/B)."""
-    return (k - 1) * link.seconds(n)
-
-
 def tree_broadcast(n: float, k: int, s: float, link: Link) -> float:
-    """Binomial: ⌈log2 k⌉(α + N/B). S makes no difference."""
+    """Return binomial: ⌈log2 k⌉(α + N/B). S makes no difference."""
     return tree.depth(k) * link.seconds(n)
 
 
 def binary_tree_broadcast(n: float, k: int, s: float, link: Link) -> float:
-    """(2S + L − 2)(α + N/(SB)), L: the steps of one slice alone, at most 2·log2 k. For k = 2, a chain."""
+    """Return (2S + L − 2)(α + N/(SB)), L: the steps of one slice alone, at most 2·log2 k. For k = 2, a chain."""
     return pipeline(n, link, s, *_binary_broadcast(k)) if k > 1 else 0.0
 
 
@@ -111,32 +98,32 @@ def scatter_all_gather_broadcast(n: float, k: int, s: float, link: Link) -> floa
 
 
 def ring_reduce_scatter(n: float, k: int, s: float, link: Link) -> float:
-    """(k − 1)(S/k)(α + N/(SB)): for S = k, (k − 1)α + (k − 1)/k · N/B. All-gather takes the same."""
+    """Return (k − 1)(S/k)(α + N/(SB)): for S = k, (k − 1)α + (k − 1)/k · N/B. All-gather takes the same."""
     return (k - 1) * s / k * link.seconds(n / s)
 
 
 def ring_all_reduce(n: float, k: int, s: float, link: Link) -> float:
-    """Twice a reduce-scatter: for S = k, 2(k − 1)α + 2(k − 1)/k · N/B."""
+    """Return twice a reduce-scatter: for S = k, 2(k − 1)α + 2(k − 1)/k · N/B."""
     return 2 * ring_reduce_scatter(n, k, s, link)
 
 
 def tree_all_reduce(n: float, k: int, s: float, link: Link) -> float:
-    """(3S + L)(α + N/(SB)) for k > 4, L < 4·log2 k; for the smallest S idle steps make it a little less."""
+    """Return (3S + L)(α + N/(SB)) for k > 4, L < 4·log2 k; for the smallest S idle steps make it a little less."""
     return pipeline(n, link, s, tree.all_reduce_period(k), tree.all_reduce_latency(k)) if k > 1 else 0.0
 
 
 def recursive_doubling_all_reduce(n: float, k: int, s: float, link: Link) -> float:
-    """log2 k · (α + N/B). S makes no difference."""
+    """Return log2 k · (α + N/B). S makes no difference."""
     return math.log2(k) * link.seconds(n)
 
 
 def halving_doubling_all_reduce(n: float, k: int, s: float, link: Link) -> float:
-    """2 log2 k · α + 2(k − 1)/k · N/B. S makes no difference."""
+    """Return 2 log2 k · α + 2(k − 1)/k · N/B. S makes no difference."""
     return 2 * math.log2(k) * link.alpha + 2 * (k - 1) / k * n / link.bandwidth
 
 
 def hierarchical_ring_all_reduce(n: float, nodes: int, per_node: int, inside: Link, across: Link) -> float:
-    """2(g − 1)(α + N/(gB)) inside nodes of g ranks, plus 2(nodes − 1)(α' + N/(g·nodes·B')) across.
+    """Return 2(g − 1)(α + N/(gB)) inside nodes of g ranks, plus 2(nodes − 1)(α' + N/(g·nodes·B')) across.
 
     `across`: what one rank has of the network; if the g ranks of a node share it, a g-th.
     """
@@ -158,7 +145,7 @@ class Algorithm:
     slices: Callable[[float, int, Link], float]
 
     def best_time(self, n: float, k: int, link: Link) -> float:
-        """Seconds with the best (real) number of slices."""
+        """Return seconds with the best (real) number of slices."""
         return self.time(n, k, self.slices(n, k, link), link)
 
 
@@ -209,26 +196,12 @@ ALGORITHMS = {
 }
 
 
-def crossover(
-    small: Callable[[float], float], large: Callable[[float], float], low: float = 1, high: float = 2**40
-) -> float | None:
-    """The bytes at which two times(n) are equal: below, `small` is faster, above, `large`. None if one always wins.
-
-    Found by bisection of log n between `low` and `high` bytes.
-    """
-    if not (small(low) < large(low) and small(high) > large(high)):
-        return None
-    while high / low > 1 + 1e-9:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if small(middle) < large(middle) else (low, middle)
-    return math.sqrt(low * high)
-
-
 # --- A schedule's own time -----------------------------------------------------------------------------------------
 
 
 def schedule_time(schedule: Schedule, n: float, link: Link) -> float:
-    """Seconds of a schedule for buffers of n bytes, all links alike: the sum of the longest message of each step.
+    """Return seconds of a schedule for buffers of n bytes, all links alike: the sum of the longest message of each
+    step.
 
     A step without messages takes no time.
     """
@@ -248,7 +221,7 @@ class Message:
 
 
 def messages(schedule: Schedule, n: float, link: Link) -> list[Message]:
-    """When each message runs if nobody waits for a step's end.
+    """Return when each message runs if nobody waits for a step's end.
 
     A message begins as soon as its source holds the slices and is done sending what earlier steps ask of it, and its
     destination is done receiving and has sent on what the message overwrites. Never later than in `schedule_time`,
@@ -277,31 +250,3 @@ def messages(schedule: Schedule, n: float, link: Link) -> list[Message]:
                 read[send.source, i] = max(read.get((send.source, i), 0.0), message.end)
         found += timed
     return found
-
-
-# --- Fitted to measurements ----------------------------------------------------------------------------------------
-
-
-def fit_two_points(n: float, k: int, first: tuple[float, float], second: tuple[float, float]) -> Link:
-    """α and B of a ring broadcast of n bytes over k ranks from two measured (S, seconds).
-
-    t/(S + k − 2) = α + (N/B)/S is a straight line in 1/S; two points give it. ValueError if the points do not: two of
-    the same S, or such that α or B would be negative.
-    """
-    (s1, t1), (s2, t2) = first, second
-    if s1 == s2:
-        raise ValueError(f"both points have S = {s1}; measure at two different S")
-    y1, y2 = t1 / (s1 + k - 2), t2 / (s2 + k - 2)
-    seconds = (y1 - y2) / (1 / s1 - 1 / s2)  # N/B
-    alpha = y1 - seconds / s1
-    if seconds <= 0 or alpha < 0:
-        raise ValueError(
-            f"a line through S = {s1} and S = {s2} has N/B = {seconds:.3g} s and alpha = {alpha:.3g} s; neither may be "
-            "negative: the points do not follow the model, choose others"
-        )
-    return Link(alpha, n / seconds)
-
-
-def predict(n: float, k: int, slices: Sequence[int], link: Link) -> dict[int, float]:
-    """Algorithm bandwidth N/t(S) in bytes per second of the ring broadcast, by S."""
-    return {s: n / ring_broadcast(n, k, s, link) for s in slices}

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 SECONDS = 60.0  # time limit of the ranks' work, if none is given
 STARTING = 60.0  # for all ranks to start, Python and NumPy to be loaded, on a busy machine
@@ -60,7 +60,7 @@ class RankLate(TimeoutError):
 
 
 def names(ranks: Sequence[int]) -> str:
-    """Such as "rank 1" and "ranks 0, 2"."""
+    """Return words such as "rank 1" and "ranks 0, 2"."""
     return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))
 
 
@@ -76,12 +76,12 @@ class Rank:
 
     @property
     def number(self) -> int:
-        """Its rank."""
+        """Return its rank."""
         return self.communicator.Get_rank()
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return self.communicator.Get_size()
 
 
@@ -116,7 +116,7 @@ def be_rank(seconds: float, work: Callable[[Rank], Mapping[str, Any]]) -> int:
 
 
 def mpiexec() -> str:
-    """Path of MPICH's mpiexec: the wheel's, beside this Python, or the machine's. Raise MpiMissing."""
+    """Return the path of MPICH's mpiexec: the wheel's, beside this Python, or the machine's. Raise MpiMissing."""
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
     remedy = "the wheel mpich has it: run `make setup`, or `pip install mpi4py mpich`"
@@ -128,7 +128,7 @@ def mpiexec() -> str:
 
 
 def _is_hydra(mpiexec: str) -> bool:
-    """Whether it is Hydra, MPICH's; Open MPI's has other options."""
+    """Return whether it is Hydra, MPICH's; Open MPI's has other options."""
     try:
         said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):

@@ -51,7 +51,7 @@ class RankFailed(RuntimeError):
 
 
 def library() -> Any:
-    """cupy.cuda.nccl; raise NcclMissing where NCCL is not there."""
+    """Return cupy.cuda.nccl; raise NcclMissing where NCCL is not there."""
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or []) if spec else []:
@@ -68,7 +68,7 @@ def library() -> Any:
 
 
 def version() -> str:
-    """NCCL's version, such as "2.28.9"."""
+    """Return NCCL's version, such as "2.28.9"."""
     number = library().get_version()
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
@@ -128,7 +128,8 @@ def _kind(dtype: Any) -> str:
 def run(
     collective: str, arrays: Sequence[np.ndarray], *, devices: Sequence[int] | None = None, seconds: float = SECONDS
 ) -> list[np.ndarray]:
-    """What each rank holds after NCCL's collective, in one process. `arrays`: one per rank, of one shape and dtype.
+    """Return what each rank holds after NCCL's collective, in one process. `arrays`: one per rank, of one shape and
+    dtype.
 
     Of a reduce-scatter only part r of rank r is of worth. Raise GpuTimeout if it takes longer than `seconds`.
     """
@@ -140,7 +141,7 @@ def run(
 
 
 def run_in_processes(collective: str, arrays: Sequence[np.ndarray], *, seconds: float = 120.0) -> list[np.ndarray]:
-    """The same with one process per GPU, rank r on GPU r. Raise RankFailed, naming ranks, if one fails or hangs.
+    """Return the same with one process per GPU, rank r on GPU r. Raise RankFailed, naming ranks, if one fails or hangs.
 
     No process is left behind. Each process loads CuPy first, which takes some seconds.
     """
@@ -164,7 +165,7 @@ def run_in_processes(collective: str, arrays: Sequence[np.ndarray], *, seconds: 
 
 
 def _answers(ends: list[Connection], seconds: float) -> list[np.ndarray]:
-    """What the ranks send, in their order."""
+    """Return what the ranks send, in their order."""
     found: dict[int, np.ndarray] = {}
     end = time.monotonic() + seconds
     while len(found) < len(ends):
@@ -186,7 +187,7 @@ def _answers(ends: list[Connection], seconds: float) -> list[np.ndarray]:
 
 
 def _rank(answer: Connection, name: Any, rank: int, k: int, collective: str, array: np.ndarray) -> None:
-    """The program of a rank's process."""
+    """Run the program of a rank's process."""
     try:
         import cupy
 
@@ -204,7 +205,7 @@ def _rank(answer: Connection, name: Any, rank: int, k: int, collective: str, arr
 
 
 def expected(collective: str, arrays: Sequence[np.ndarray], rank: int) -> tuple[slice, np.ndarray]:
-    """The part of rank's result that is of worth, and what it must be."""
+    """Return the part of rank's result that is of worth, and what it must be."""
     k, n = len(arrays), arrays[0].size
     parts = [slice(r * (n // k), (r + 1) * (n // k)) for r in range(k)]
     everything = slice(0, n)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerCost:
     """A layer with weights. `macs`: multiply-adds of the forward pass for one image."""
 
     name: str
@@ -21,19 +21,20 @@ class Layer:
     macs: int
 
 
-def conv(name: str, into: int, out: int, kernel: int, side: int, norm: bool = True) -> Layer:
-    """A convolution from `into` to `out` channels whose output is side × side; with batch norm, or a bias without."""
+def conv(name: str, into: int, out: int, kernel: int, side: int, norm: bool = True) -> LayerCost:
+    """Return a convolution from `into` to `out` channels whose output is side × side; with batch norm, or a bias
+    without."""
     weights = kernel * kernel * into * out
-    return Layer(name, weights + (2 * out if norm else out), weights * side * side)
+    return LayerCost(name, weights + (2 * out if norm else out), weights * side * side)
 
 
-def dense(name: str, into: int, out: int) -> Layer:
-    """A fully connected layer with bias."""
-    return Layer(name, into * out + out, into * out)
+def dense(name: str, into: int, out: int) -> LayerCost:
+    """Return a fully connected layer with bias."""
+    return LayerCost(name, into * out + out, into * out)
 
 
-def resnet(depth: int) -> list[Layer]:
-    """ResNet-50, -101 or -152. ValueError for another depth."""
+def resnet(depth: int) -> list[LayerCost]:
+    """Return ResNet-50, -101 or -152. ValueError for another depth."""
     blocks = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}.get(depth)
     if blocks is None:
         raise ValueError(f"ResNet-{depth} is not described here; choose 50, 101 or 152")
@@ -55,8 +56,8 @@ def resnet(depth: int) -> list[Layer]:
     return [*layers, dense("classes", into, 1000)]
 
 
-def vgg16() -> list[Layer]:
-    """VGG-16: 138 million parameters, 124 million of them in the three last layers."""
+def vgg16() -> list[LayerCost]:
+    """Return VGG-16: 138 million parameters, 124 million of them in the three last layers."""
     layers, into, side = [], 3, 224
     for stage, (count, width) in enumerate(((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)), 1):
         for i in range(count):
@@ -66,8 +67,8 @@ def vgg16() -> list[Layer]:
     return [*layers, dense("fc6", 7 * 7 * 512, 4096), dense("fc7", 4096, 4096), dense("fc8", 4096, 1000)]
 
 
-def alexnet() -> list[Layer]:
-    """AlexNet on one GPU, without groups: 61 million parameters, 58 million of them in the three last layers."""
+def alexnet() -> list[LayerCost]:
+    """Return AlexNet on one GPU, without groups: 61 million parameters, 58 million of them in the three last layers."""
     sizes = (("conv1", 3, 64, 11, 55), ("conv2", 64, 192, 5, 27), ("conv3", 192, 384, 3, 13))
     sizes += (("conv4", 384, 256, 3, 13), ("conv5", 256, 256, 3, 13))
     convolutions = [conv(*size, norm=False) for size in sizes]
@@ -83,6 +84,6 @@ NETWORKS = {
 }
 
 
-def parameters(layers: list[Layer]) -> int:
-    """All parameters of a network."""
+def parameters(layers: list[LayerCost]) -> int:
+    """Return all parameters of a network."""
     return sum(layer.parameters for layer in layers)

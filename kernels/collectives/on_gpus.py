@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.collectives.gpu_ranks import SECONDS, Ranks
 from kernels.collectives.interpreter import check_arrays
-from kernels.collectives.message_plan import ADD, COPY, PLACE, STAGE, Lane, Operation, operations
+from kernels.collectives.message_plan import ADD, COPY, PLACE, STAGE, Lane, LaneOperation, operations
 from kernels.collectives.schedule import Schedule, check_schedule
 
 
@@ -26,7 +26,7 @@ def run(
     devices: Sequence[int] | None = None,
     seconds: float = SECONDS,
 ) -> list[np.ndarray]:
-    """What each rank holds after the schedule, run on GPUs; `arrays` stay as they are.
+    """Return what each rank holds after the schedule, run on GPUs; `arrays` stay as they are.
 
     `arrays`: one per rank, all of one shape and dtype. `devices`: the GPU of each rank, rank r on GPU r if not given.
     Raise ScheduleError, ValueError or TypeError as the interpreter does, PeerAccessError where GPUs cannot reach each
@@ -130,7 +130,7 @@ class Messages:
         for event in self._last.values():
             origin.wait_event(event)
 
-    def _start(self, operation: Operation, stream: Any, peer: bool) -> None:
+    def _start(self, operation: LaneOperation, stream: Any, peer: bool) -> None:
         send, n = operation.send, self._flat[0].size
         part = self.schedule.elements(send, n)
         if part.start == part.stop:

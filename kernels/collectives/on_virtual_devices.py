@@ -43,7 +43,7 @@ def run(
     blocks: int = 2,
     threads: int = 64,
 ) -> list[np.ndarray]:
-    """What each rank holds after the schedule; `arrays` stay as they are.
+    """Return what each rank holds after the schedule; `arrays` stay as they are.
 
     `arrays`: one per rank, any shape, all the same; the dtype one of `float32`, `float64` or integers. `persistent`: by
     forward.cu, which runs ring broadcasts only; None: where it can. `blocks`: per rank, for that kernel. `threads`: per
@@ -73,7 +73,8 @@ def run(
 
 
 def ring_order(schedule: Schedule) -> list[int] | None:
-    """The ranks of a pipelined broadcast in the order of its ring, the root first; None for any other schedule."""
+    """Return the ranks of a pipelined broadcast in the order of its ring, the root first; None for any other
+    schedule."""
     if schedule.collective != "broadcast":
         return None
     after = {send.source: send.destination for send in schedule.sends}
@@ -88,7 +89,8 @@ def ring_order(schedule: Schedule) -> list[int] | None:
 def ring_forwarding(
     devices: Any, order: Sequence[int], *, slices: int, blocks: int, threads: int, source: str = SOURCE
 ) -> RingForwarding:
-    """The launches of forward.cu on virtual devices; `source`: another text of it, for trying what goes wrong."""
+    """Return the launches of forward.cu on virtual devices; `source`: another text of it, for trying what goes
+    wrong."""
     kernel = CudaSource(source, ENTRY, file=FILE)
 
     def start(rank: int, grid: int, block: int, arguments: tuple) -> None:

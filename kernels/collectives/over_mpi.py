@@ -45,7 +45,8 @@ _SPIN = 100  # looks at the messages before the process yields the processor
 def run(
     schedule: Schedule, arrays: Sequence[np.ndarray], *, seconds: float = SECONDS, fail: str | None = None
 ) -> list[np.ndarray]:
-    """What each rank holds after the schedule, run by as many processes on this machine; `arrays` stay as they are.
+    """Return what each rank holds after the schedule, run by as many processes on this machine; `arrays` stay as they
+    are.
 
     `arrays`: one per rank, of one shape and dtype. `fail`: "2:dies" or "2:hangs", to see what an error looks like.
     Raise ScheduleError, ValueError or TypeError as the interpreter does, RankFailed, naming the rank, if one dies or
@@ -162,7 +163,7 @@ def _run_own(chosen: argparse.Namespace, rank: Rank) -> dict[str, Any]:
 
 
 def _failing(fail: str | None, me: int, steps: int) -> Callable[[int], None] | None:
-    """What makes this rank fail in the middle of the schedule, if `fail` names it."""
+    """Return what makes this rank fail in the middle of the schedule, if `fail` names it."""
     if not fail:
         return None
     number, how = fail.split(":")

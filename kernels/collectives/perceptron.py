@@ -17,7 +17,7 @@ MULTIPLE = 16  # of elements of a layer's array: any number of ranks up to 16 ge
 
 
 def clusters(n: int, features: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """n points around one random centre per class, float32 (n, features), and their classes, int64 (n,)."""
+    """Return n points around one random centre per class, float32 (n, features), and their classes, int64 (n,)."""
     generator = np.random.default_rng(seed)
     centres = generator.standard_normal((classes, features))
     labels = generator.integers(0, classes, n)
@@ -26,13 +26,14 @@ def clusters(n: int, features: int, classes: int, seed: int) -> tuple[np.ndarray
 
 
 def layer_size(inputs: int, outputs: int) -> int:
-    """Elements of a layer's array: weights, biases, and what rounds it up."""
+    """Return elements of a layer's array: weights, biases, and what rounds it up."""
     return -(-(inputs + 1) * outputs // MULTIPLE) * MULTIPLE
 
 
 @functools.lru_cache(maxsize=2)
 def _initial(sizes: tuple[int, ...], seed: int) -> list[np.ndarray]:
-    """The layers' arrays before training, the same for every rank. Weights as He et al. (2015) scale them for ReLU."""
+    """Return the layers' arrays before training, the same for every rank. Weights as He et al. (2015) scale them for
+    ReLU."""
     generator, found = np.random.default_rng(seed), []
     for inputs, outputs in itertools.pairwise(sizes):
         layer = np.zeros(layer_size(inputs, outputs), np.float32)

@@ -19,7 +19,7 @@ ACTIONS = ("send", "receive", "start send", "start receive", "wait")
 
 
 @dataclass(frozen=True)
-class Operation:
+class ProgramLine:
     """One line of a rank's program.
 
     `action`: "send" and "receive" block; "start send" and "start receive" return at once, and "wait" blocks until all
@@ -50,7 +50,7 @@ class Deadlock:
     """
 
     circle: tuple[int, ...]
-    waiting: tuple[tuple[int, Operation, int], ...]
+    waiting: tuple[tuple[int, ProgramLine, int], ...]
 
     def __str__(self) -> str:
         lines = [f"rank {rank} waits for rank {peer} at: {operation}" for rank, operation, peer in self.waiting]
@@ -62,8 +62,8 @@ class Deadlock:
         return f"deadlock: rank {peer} has ended\n" + "\n".join(lines) + f"\ngive rank {peer} the matching operation"
 
 
-def program(schedule: Schedule, rank: int, order: str = "together") -> list[Operation]:
-    """The program of `rank`. `order` says how a rank does the sends and receives of one step:
+def program(schedule: Schedule, rank: int, order: str = "together") -> list[ProgramLine]:
+    """Return the program of `rank`. `order` says how a rank does the sends and receives of one step:
 
     - "together": starts all and waits for all. It cannot deadlock.
     - "send first": blocking sends, then blocking receives. It deadlocks where the messages of a step close a circle.
@@ -73,29 +73,29 @@ def program(schedule: Schedule, rank: int, order: str = "together") -> list[Oper
         raise ValueError(f"there is no order {order!r}; choose one of {', '.join(ORDERS)}")
     if not 0 <= rank < schedule.ranks:
         raise ValueError(f"there is no rank {rank}; ranks are 0 to {schedule.ranks - 1}")
-    found: list[Operation] = []
+    found: list[ProgramLine] = []
     for sends in schedule.by_step():
         own = [_operation("send", send, send.destination) for send in sends if send.source == rank]
         others = [_operation("receive", send, send.source) for send in sends if send.destination == rank]
         if order == "together":
             both = [replace(operation, action=f"start {operation.action}") for operation in (*own, *others)]
-            found += [*both, Operation("wait", step=both[0].step)] if both else []
+            found += [*both, ProgramLine("wait", step=both[0].step)] if both else []
         else:
             found += [*others, *own] if order == "alternate" and rank % 2 else [*own, *others]
     return found
 
 
-def _operation(action: str, send: Send, peer: int) -> Operation:
-    return Operation(action, peer, send.slice, send.reduce, send.count, send.step)
+def _operation(action: str, send: Send, peer: int) -> ProgramLine:
+    return ProgramLine(action, peer, send.slice, send.reduce, send.count, send.step)
 
 
-def programs(schedule: Schedule, order: str = "together") -> list[list[Operation]]:
-    """The programs of all ranks."""
+def programs(schedule: Schedule, order: str = "together") -> list[list[ProgramLine]]:
+    """Return the programs of all ranks."""
     return [program(schedule, rank, order) for rank in range(schedule.ranks)]
 
 
-def find_deadlock(programs: Sequence[Sequence[Operation]], eager: bool = False) -> Deadlock | None:
-    """None if every program ends, else who waits for whom. `programs`: one per rank.
+def find_deadlock(programs: Sequence[Sequence[ProgramLine]], eager: bool = False) -> Deadlock | None:
+    """Return none if every program ends, else who waits for whom. `programs`: one per rank.
 
     `eager`: a blocking send returns at once, as MPI's does while messages are small. Raise ScheduleError if a send
     meets a receive of other slices.
@@ -114,7 +114,7 @@ class _Post:
     destination: int
     sending: bool
     index: int
-    operation: Operation
+    operation: ProgramLine
 
     @property
     def peer(self) -> int:
@@ -124,13 +124,13 @@ class _Post:
 class _Machine:
     """Runs the programs as far as they go. Which rank runs first makes no difference: what is posted stays posted."""
 
-    def __init__(self, programs: Sequence[Sequence[Operation]], eager: bool) -> None:
+    def __init__(self, programs: Sequence[Sequence[ProgramLine]], eager: bool) -> None:
         self.programs, self.eager = programs, eager
         self.line = [0] * len(programs)
         self.reached = [-1] * len(programs)  # the line whose operation was posted last
         self.started: list[list[_Post]] = [[] for _ in programs]  # posted, and no wait has seen it done
         self.blocking: list[list[_Post]] = [[] for _ in programs]  # what the current line waits for
-        self.posts: dict[tuple[int, int, bool], list[Operation]] = defaultdict(list)
+        self.posts: dict[tuple[int, int, bool], list[ProgramLine]] = defaultdict(list)
         for rank, operations in enumerate(programs):
             for operation in operations:
                 _check_operation(rank, operation, len(programs))
@@ -152,7 +152,7 @@ class _Machine:
             moved = True
         return moved
 
-    def _begin(self, rank: int, operation: Operation) -> None:
+    def _begin(self, rank: int, operation: ProgramLine) -> None:
         if operation.action == "wait":
             self.blocking[rank], self.started[rank] = self.started[rank], []
             return
@@ -163,7 +163,7 @@ class _Machine:
         else:
             self.blocking[rank].append(post)
 
-    def _post(self, rank: int, operation: Operation) -> _Post:
+    def _post(self, rank: int, operation: ProgramLine) -> _Post:
         sending = operation.action.endswith("send")
         link = (rank, operation.peer) if sending else (operation.peer, rank)
         mine, theirs = self.posts[*link, sending], self.posts[*link, not sending]
@@ -179,7 +179,7 @@ class _Machine:
         return post
 
     def _unmet(self, rank: int) -> list[_Post]:
-        """What the rank's current line waits for."""
+        """Return what the rank's current line waits for."""
         return [
             post
             for post in self.blocking[rank]
@@ -188,7 +188,7 @@ class _Machine:
         ]
 
     def deadlock(self) -> Deadlock | None:
-        """Who waits for whom, once nobody can go on."""
+        """Return who waits for whom, once nobody can go on."""
         stuck = {rank: unmet for rank in range(len(self.programs)) if (unmet := self._unmet(rank))}
         if not stuck:
             return None
@@ -203,7 +203,7 @@ class _Machine:
         return Deadlock(tuple(circle), tuple((r, stuck[r][0].operation, stuck[r][0].peer) for r in circle))
 
 
-def _check_operation(rank: int, operation: Operation, ranks: int) -> None:
+def _check_operation(rank: int, operation: ProgramLine, ranks: int) -> None:
     if operation.action not in ACTIONS:
         raise ValueError(f"rank {rank}: there is no action {operation.action!r}; choose one of {', '.join(ACTIONS)}")
     if operation.action != "wait" and (operation.peer == rank or not 0 <= operation.peer < ranks):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kernels.collectives.model import ALGORITHMS, Link
 from kernels.collectives.networks import NETWORKS, parameters
-from kernels.collectives.scaling_model import BUCKET, GRADIENT, Cluster, efficiency
+from kernels.collectives.scaling_model import BUCKET, GRADIENT, Cluster, TrainingStep, efficiency, step
 
 PAGE = Path(__file__).with_name("scaling.md")
 ALPHA_INSIDE, ALPHA_ACROSS = 10e-6, 20e-6  # seconds per message, in a node and between nodes: assumed for all curves
@@ -55,7 +55,8 @@ class Curve:
     overlap: bool = True
 
     def model(self, gpus: int, cluster: Cluster | None = None) -> float:
-        """The efficiency that the model predicts for `gpus`, on `cluster` in place of the curve's own if given."""
+        """Return the efficiency that the model predicts for `gpus`, on `cluster` in place of the curve's own if
+        given."""
         wires = self.cluster if cluster is None else cluster
         return efficiency(
             NETWORKS[self.network],
@@ -67,8 +68,12 @@ class Curve:
             overlap=self.overlap,
         )
 
+    def step(self, gpus: int, overlap: bool) -> TrainingStep:
+        """Return a training step by the model on `gpus`, its all-reduces beside the backward pass or after it."""
+        return step(NETWORKS[self.network], self.compute, gpus, self.cluster.all_reduce, self.bucket, overlap)
+
     def errors(self) -> dict[int, float]:
-        """Model minus published efficiency, by number of GPUs: 0.05 is five points too good."""
+        """Return model minus published efficiency, by number of GPUs: 0.05 is five points too good."""
         return {gpus: self.model(gpus) - share for gpus, share in self.published.items()}
 
 
@@ -177,7 +182,7 @@ UNTESTED = (
 
 
 def calibrated(curve: Curve, gpus: int) -> dict[int, float]:
-    """Predictions for the curve's other points once one is met by choosing the network's bandwidth.
+    """Return predictions for the curve's other points once one is met by choosing the network's bandwidth.
 
     The bandwidth between nodes is lowered until the model meets the published efficiency at `gpus` (bisection).
     ValueError if no bandwidth does: the model then lacks something else.
@@ -198,7 +203,8 @@ def calibrated(curve: Curve, gpus: int) -> dict[int, float]:
 
 
 def halving_against_ring(n: float, servers: int = 32) -> float:
-    """How many times faster the model finds halving and doubling than a ring, across the servers of Goyal and others.
+    """Return how many times faster the model finds halving and doubling than a ring, across the servers of Goyal and
+    others.
 
     `n`: bytes of the buffer. They report 3 on 32 servers, of buffers up to a million elements.
     """
@@ -208,13 +214,14 @@ def halving_against_ring(n: float, servers: int = 32) -> float:
 
 
 def predicted(gpus: int, algorithm: str = "best", jitter: float = 0.0) -> float:
-    """Efficiency of ResNet-50, batch 32, on DGX-1 nodes with V100, against one GPU; compared with nothing."""
+    """Return the efficiency of ResNet-50, batch 32, on DGX-1 nodes with V100, against one GPU; compared with
+    nothing."""
     cluster = replace(_DGX1V, algorithm=algorithm)
     return efficiency(NETWORKS["ResNet-50"], PREDICTED_COMPUTE, gpus, cluster.all_reduce, jitter=jitter)
 
 
 def page() -> str:
-    """scaling.md: every curve with the model's error, and what was not tested."""
+    """Return scaling.md: every curve with the model's error, and what was not tested."""
     rows = [
         f"| {curve.title} | {curve.base} | {gpus} | {share:.1%} | {curve.model(gpus):.1%} "
         f"| {100 * (curve.model(gpus) - share):+.1f} |"

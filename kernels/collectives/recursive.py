@@ -12,7 +12,7 @@ from kernels.collectives.sizes import check_multiple, check_power_of_two, check_
 
 
 def recursive_doubling_all_reduce(ranks: int, slices: int = 1) -> Schedule:
-    """Partners exchange all they have and add it.
+    """Let partners exchange all they have and add it.
 
     log2 k steps, the fewest possible; one message of N bytes each, so N·log2 k bytes leave each rank. Best for small N.
     Both partners read before either writes.
@@ -28,7 +28,7 @@ def recursive_doubling_all_reduce(ranks: int, slices: int = 1) -> Schedule:
 
 
 def recursive_halving_reduce_scatter(ranks: int, slices: int) -> Schedule:
-    """Partners split what they still work on: each sends the half that the other one keeps.
+    """Let partners split what they still work on: each sends the half that the other one keeps.
 
     S a multiple of k; log2 k steps with messages of N/2, N/4, ..., N/k bytes: (k − 1)·N/k bytes leave each rank, as in
     the ring, in fewer messages. But partners are far apart, so links of a topology are shared.
@@ -47,7 +47,7 @@ def recursive_halving_reduce_scatter(ranks: int, slices: int) -> Schedule:
 
 
 def recursive_doubling_all_gather(ranks: int, slices: int) -> Schedule:
-    """Partners exchange all that they have gathered, twice as much in each step.
+    """Let partners exchange all that they have gathered, twice as much in each step.
 
     S a multiple of k; log2 k steps with messages of N/k, ..., N/4, N/2 bytes: (k − 1)·N/k bytes leave each rank.
     """
@@ -65,7 +65,7 @@ def recursive_doubling_all_gather(ranks: int, slices: int) -> Schedule:
 
 
 def halving_doubling_all_reduce(ranks: int, slices: int) -> Schedule:
-    """Recursive halving, then recursive doubling: Rabenseifner's all-reduce.
+    """Return recursive halving, then recursive doubling: Rabenseifner's all-reduce.
 
     S a multiple of k; 2·log2 k steps; 2(k − 1)·N/k bytes leave each rank, as in the ring.
     """

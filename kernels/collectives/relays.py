@@ -16,7 +16,7 @@ import numpy as np
 from kernels.collectives import ring_forwarding
 from kernels.collectives.gpu_ranks import Ranks
 from kernels.collectives.ring_forwarding import RingForwarding
-from warplab.bench import hopper
+from warpcourse.bench import hopper
 
 FOLDER = Path(__file__).parent
 MAILBOX_WORDS = 64  # struct Mailbox of relay.cuh: 256 bytes
@@ -26,7 +26,7 @@ _NOBODY = np.uint64(0)
 
 
 def options(**defines: int) -> tuple[str, ...]:
-    """NVRTC's options for this folder's headers and `-DNAME=value` for each name."""
+    """Return NVRTC's options for this folder's headers and `-DNAME=value` for each name."""
     return (f"-I{FOLDER}", *(f"-D{name}={value}" for name, value in defines.items()))
 
 
@@ -81,7 +81,7 @@ def _blocks(ranks: Ranks, blocks: int | None) -> int:
 
 
 def _bytes(ranks: Ranks, buffers: Sequence[Any]) -> np.uint64:
-    """The buffers' size. Raise ValueError unless there is one per rank, all of one size, in whole 16 bytes."""
+    """Return the buffers' size. Raise ValueError unless there is one per rank, all of one size, in whole 16 bytes."""
     sizes = {buffer.nbytes for buffer in buffers}
     if len(buffers) != len(ranks) or len(sizes) != 1 or min(sizes) % 16:
         raise ValueError(

@@ -14,7 +14,7 @@ from kernels.collectives.sizes import check_multiple, check_sizes, ring_order
 
 
 def ring_broadcast(ranks: int, slices: int, root: int = 0, order: Sequence[int] | None = None) -> Schedule:
-    """Pipelined broadcast: slice i leaves the root at step i and moves on by one rank per step.
+    """Return pipelined broadcast: slice i leaves the root at step i and moves on by one rank per step.
 
     S + k − 2 steps; N bytes on each of the k − 1 links used. At best N/B, whatever k, as S grows: each link carries
     each byte once. Also called a pipelined chain: Chan, Heimlich, Purkayastha and van de Geijn, "Collective
@@ -27,7 +27,7 @@ def ring_broadcast(ranks: int, slices: int, root: int = 0, order: Sequence[int] 
 
 
 def ring_reduce(ranks: int, slices: int, root: int = 0, order: Sequence[int] | None = None) -> Schedule:
-    """The broadcast backwards: sums flow along the ring to the root, which comes last.
+    """Return the broadcast backwards: sums flow along the ring to the root, which comes last.
 
     S + k − 2 steps; N bytes on each of the k − 1 links used. The same source.
     """
@@ -39,7 +39,7 @@ def ring_reduce(ranks: int, slices: int, root: int = 0, order: Sequence[int] | N
 
 
 def ring_reduce_scatter(ranks: int, slices: int, order: Sequence[int] | None = None) -> Schedule:
-    """Each of k parts goes once round the ring and gathers its sum; it ends with the rank that owns it.
+    """Send each of k parts once round the ring to gather its sum; it ends with the rank that owns it.
 
     S a multiple of k; (k − 1)·S/k steps of one slice, so S = k is best; (k − 1)·N/k bytes on each of the k links,
     which is the least possible. Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
@@ -52,7 +52,7 @@ def ring_reduce_scatter(ranks: int, slices: int, order: Sequence[int] | None = N
 
 
 def ring_all_gather(ranks: int, slices: int, order: Sequence[int] | None = None) -> Schedule:
-    """Each of k parts goes once round the ring from the rank that owns it, and everybody keeps a copy.
+    """Send each of k parts once round the ring from the rank that owns it, and everybody keeps a copy.
 
     S a multiple of k; (k − 1)·S/k steps; (k − 1)·N/k bytes on each of the k links, the least possible. The same source.
     """
@@ -62,7 +62,7 @@ def ring_all_gather(ranks: int, slices: int, order: Sequence[int] | None = None)
 
 
 def ring_all_reduce(ranks: int, slices: int, order: Sequence[int] | None = None) -> Schedule:
-    """Reduce-scatter, then all-gather.
+    """Return reduce-scatter, then all-gather.
 
     S a multiple of k; 2(k − 1)·S/k steps; 2(k − 1)·N/k bytes on each of the k links, the least possible: Patarasuk and
     Yuan (2009). For N → ∞ it takes 2(k − 1)/k · N/B: less than 2N/B for any k, while the number of messages grows
@@ -74,7 +74,7 @@ def ring_all_reduce(ranks: int, slices: int, order: Sequence[int] | None = None)
 
 
 def later(sends: Sequence[Send], steps: int) -> list[Send]:
-    """The same sends, `steps` steps later."""
+    """Return the same sends, `steps` steps later."""
     return [Send(s.step + steps, s.source, s.destination, s.slice, s.reduce, s.count) for s in sends]
 
 

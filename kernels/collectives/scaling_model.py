@@ -25,7 +25,7 @@ from statistics import NormalDist
 
 from kernels.collectives import model
 from kernels.collectives.model import Link
-from kernels.collectives.networks import Layer
+from kernels.collectives.networks import LayerCost
 
 FORWARD = 1 / 3  # of the computation
 GRADIENT = 4  # bytes per parameter, float32
@@ -54,7 +54,8 @@ class Cluster:
             raise ValueError(f"a node has at least one GPU, not {self.per_node}")
 
     def all_reduce(self, n: float, gpus: int) -> float:
-        """Seconds of an all-reduce of n bytes over `gpus`. ValueError for a number that does not fill whole nodes."""
+        """Return seconds of an all-reduce of n bytes over `gpus`. ValueError for a number that does not fill whole
+        nodes."""
         if gpus <= self.per_node:
             return model.ring_all_reduce(n, gpus, gpus, self.inside) if gpus > 1 else 0.0
         if gpus % self.per_node:
@@ -67,7 +68,7 @@ class Cluster:
 
 
 def flat_ring(cluster: Cluster, n: float, nodes: int) -> float:
-    """One ring through all GPUs, into each node and out of it once; its slowest hop sets the pace."""
+    """Return one ring through all GPUs, into each node and out of it once; its slowest hop sets the pace."""
     gpus = nodes * cluster.per_node
     slowest = Link(
         max(cluster.inside.alpha, cluster.network.alpha), min(cluster.inside.bandwidth, cluster.network.bandwidth)
@@ -76,7 +77,8 @@ def flat_ring(cluster: Cluster, n: float, nodes: int) -> float:
 
 
 def hierarchical(cluster: Cluster, n: float, nodes: int) -> float:
-    """Reduce-scatter in nodes, all-reduce across them for each place, all-gather; GPUs share their node's network."""
+    """Return reduce-scatter in nodes, all-reduce across them for each place, all-gather; GPUs share their node's
+    network."""
     share = Link(cluster.network.alpha, cluster.network.bandwidth / cluster.per_node)
     return model.hierarchical_ring_all_reduce(n, nodes, cluster.per_node, cluster.inside, share)
 
@@ -109,7 +111,7 @@ class Bucket:
 
 
 @dataclass(frozen=True)
-class Step:
+class TrainingStep:
     """A step of training: the forward pass ends at `forward`, the backward pass at `backward`, all at `end` seconds."""
 
     forward: float
@@ -122,25 +124,25 @@ class Step:
 
     @property
     def exposed(self) -> float:
-        """Seconds of communication that the backward pass does not hide."""
+        """Return seconds of communication that the backward pass does not hide."""
         return self.end - self.backward
 
     @property
     def communication(self) -> float:
-        """Seconds of all-reduces."""
+        """Return seconds of all-reduces."""
         return sum(bucket.end - bucket.begin for bucket in self.buckets)
 
 
 def step(
-    layers: Sequence[Layer],
+    layers: Sequence[LayerCost],
     compute: float,
     gpus: int,
     all_reduce: AllReduce,
     bucket: float = BUCKET,
     overlap: bool = True,
     jitter: float = 0.0,
-) -> Step:
-    """A step on `gpus` GPUs. `compute`: seconds of forward and backward pass on one GPU.
+) -> TrainingStep:
+    """Return a step on `gpus` GPUs. `compute`: seconds of forward and backward pass on one GPU.
 
     `bucket`: bytes at which a bucket is sent; 0 sends each layer's gradient alone, infinity all at once. `overlap`:
     whether buckets travel during the backward pass, or all after it. `jitter`: the standard deviation of a GPU's
@@ -163,18 +165,19 @@ def step(
             free = begin + all_reduce(waiting, gpus)
             found.append(Bucket(waiting, count, ready, begin, free))
             waiting, count = 0.0, 0
-    return Step(forward, backward, tuple(found) if gpus > 1 else ())
+    return TrainingStep(forward, backward, tuple(found) if gpus > 1 else ())
 
 
 def slowest_of(k: int) -> float:
-    """The mean of the largest of k standard normal draws, by Blom (1958): Φ⁻¹((k − 0.375)/(k + 0.25)); 0 for k = 1."""
+    """Return the mean of the largest of k standard normal draws, by Blom (1958): Φ⁻¹((k − 0.375)/(k + 0.25)); 0 for k =
+    1."""
     return NormalDist().inv_cdf((k - 0.375) / (k + 0.25)) if k > 1 else 0.0
 
 
 def efficiency(
-    layers: Sequence[Layer], compute: float, gpus: int, all_reduce: AllReduce, base: int = 1, **options: float
+    layers: Sequence[LayerCost], compute: float, gpus: int, all_reduce: AllReduce, base: int = 1, **options: float
 ) -> float:
-    """Throughput per GPU on `gpus`, as a share of that on `base` GPUs. `options`: those of `step`."""
+    """Return the throughput per GPU on `gpus`, as a share of that on `base` GPUs. `options`: those of `step`."""
     return (
         step(layers, compute, base, all_reduce, **options).end / step(layers, compute, gpus, all_reduce, **options).end
     )

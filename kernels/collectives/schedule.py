@@ -44,7 +44,7 @@ class Send:
 
     @property
     def slices(self) -> range:
-        """The slices that the message carries."""
+        """Return the slices that the message carries."""
         return range(self.slice, self.slice + self.count)
 
     def __str__(self) -> str:
@@ -73,22 +73,22 @@ class Schedule:
 
     @property
     def steps(self) -> int:
-        """The last step + 1; 0 without sends."""
+        """Return the last step + 1; 0 without sends."""
         return self.sends[-1].step + 1 if self.sends else 0
 
     def by_step(self) -> list[list[Send]]:
-        """The sends of step 0, of step 1, and so on; a step may be empty."""
+        """Return the sends of step 0, of step 1, and so on; a step may be empty."""
         found: list[list[Send]] = [[] for _ in range(self.steps)]
         for send in self.sends:
             found[send.step].append(send)
         return found
 
     def elements(self, send: Send, n: int) -> slice:
-        """Which of a buffer's n elements the send carries. Slice i begins at element i·n // S."""
+        """Return which of a buffer's n elements the send carries. Slice i begins at element i·n // S."""
         return slice(send.slice * n // self.slices, (send.slice + send.count) * n // self.slices)
 
     def owned(self, rank: int) -> range:
-        """The slices that `rank` ends a reduce-scatter or begins an all-gather with."""
+        """Return the slices that `rank` ends a reduce-scatter or begins an all-gather with."""
         part = self.slices // self.ranks
         return range(rank * part, (rank + 1) * part)
 
@@ -114,7 +114,7 @@ def check_schedule(schedule: Schedule, links: Collection[tuple[int, int]] | None
 
 
 def holdings(schedule: Schedule) -> Iterator[Holdings]:
-    """Whose data is in each slice of each rank: before the first step, and after every step. Raise ScheduleError.
+    """Yield whose data is in each slice of each rank: before the first step, and after every step. Raise ScheduleError.
 
     The lists are the same ones each time, changed in place.
     """
@@ -129,7 +129,7 @@ def holdings(schedule: Schedule) -> Iterator[Holdings]:
 
 
 def ranks_of(bits: int) -> list[int]:
-    """The ranks whose bits are set."""
+    """Return the ranks whose bits are set."""
     return [rank for rank in range(bits.bit_length()) if bits >> rank & 1]
 
 
@@ -147,7 +147,7 @@ def _begin(schedule: Schedule) -> Holdings:
 
 
 def _arrived(schedule: Schedule, send: Send, i: int, bits: int, own: int) -> int:
-    """What the destination holds in slice i after the message."""
+    """Return what the destination holds in slice i after the message."""
     if not bits:
         raise ScheduleError(
             f"{send}: rank {send.source} does not hold slice {i} when the step begins; "

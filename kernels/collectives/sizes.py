@@ -8,7 +8,7 @@ from kernels.collectives.schedule import ScheduleError
 
 
 def check_sizes(ranks: int, slices: int, root: int = 0) -> None:
-    """ScheduleError unless there are ranks and slices, and the root is one of the ranks."""
+    """Raise ScheduleError unless there are ranks and slices, and the root is one of the ranks."""
     if ranks < 1 or slices < 1:
         raise ScheduleError(f"a collective needs at least one rank and one slice, not {ranks} and {slices}")
     if not 0 <= root < ranks:
@@ -16,7 +16,7 @@ def check_sizes(ranks: int, slices: int, root: int = 0) -> None:
 
 
 def check_multiple(name: str, slices: int, of: int) -> None:
-    """ScheduleError unless `slices` is a multiple of `of`."""
+    """Raise ScheduleError unless `slices` is a multiple of `of`."""
     if slices % of:
         raise ScheduleError(
             f"{name} needs a multiple of {of} slices, not {slices}; take {of * max(1, round(slices / of))}"
@@ -24,13 +24,14 @@ def check_multiple(name: str, slices: int, of: int) -> None:
 
 
 def check_power_of_two(name: str, ranks: int) -> None:
-    """ScheduleError unless `ranks` is a power of two."""
+    """Raise ScheduleError unless `ranks` is a power of two."""
     if ranks & (ranks - 1):
         raise ScheduleError(f"{name} needs a power of two of ranks, not {ranks}; take a ring for {ranks}")
 
 
 def ring_order(ranks: int, order: Sequence[int] | None, first: int | None = None) -> list[int]:
-    """`order`, or 0 to k − 1, turned so that it begins with `first`. ScheduleError unless each rank is there once."""
+    """Return `order`, or 0 to k − 1, turned so that it begins with `first`. ScheduleError unless each rank is there
+    once."""
     ring = list(range(ranks)) if order is None else list(order)
     if sorted(ring) != list(range(ranks)):
         raise ScheduleError(f"{ring} is no ring of {ranks} ranks; name each of 0 to {ranks - 1} once")

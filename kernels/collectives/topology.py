@@ -8,13 +8,11 @@ which carries the bytes of all messages that cross it.
 from __future__ import annotations
 
 import functools
-import math
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from kernels.collectives.ring import ring_broadcast
-from kernels.collectives.schedule import Schedule, Send, check_schedule
+from kernels.collectives.schedule import Schedule, Send
 
 Edge = tuple[str, str]
 
@@ -35,7 +33,7 @@ class Topology:
     _routes: dict[tuple[int, int], tuple[Edge, ...] | None] = field(default_factory=dict, repr=False, compare=False)
 
     def route(self, source: int, destination: int) -> tuple[Edge, ...]:
-        """The edges of the shortest way from one GPU to another. ValueError if there is none."""
+        """Return the edges of the shortest way from one GPU to another. ValueError if there is none."""
         pair = source, destination
         if pair not in self._routes:
             self._routes[pair] = self._search(gpu(source), gpu(destination))
@@ -45,7 +43,7 @@ class Topology:
         return route
 
     def links(self) -> set[tuple[int, int]]:
-        """The pairs (source, destination) between which a route exists: `links` of `check_schedule`."""
+        """Return the pairs (source, destination) between which a route exists: `links` of `check_schedule`."""
         pairs = [(a, b) for a in range(self.gpus) for b in range(self.gpus) if a != b]
         return {pair for pair in pairs if self._search(gpu(pair[0]), gpu(pair[1])) is not None}
 
@@ -77,7 +75,7 @@ class Topology:
 
 
 def gpu(rank: int) -> str:
-    """The name of a GPU's node."""
+    """Return the name of a GPU's node."""
     return f"GPU {rank}"
 
 
@@ -85,7 +83,7 @@ def gpu(rank: int) -> str:
 
 
 def carried(topology: Topology, sends: Iterable[Send]) -> dict[Edge, list[Send]]:
-    """The messages that cross each edge, of one step or of many."""
+    """Return the messages that cross each edge, of one step or of many."""
     found: dict[Edge, list[Send]] = {}
     for send in sends:
         for edge in topology.route(send.source, send.destination):
@@ -94,7 +92,7 @@ def carried(topology: Topology, sends: Iterable[Send]) -> dict[Edge, list[Send]]
 
 
 def shared(topology: Topology, schedule: Schedule) -> dict[Edge, int]:
-    """The edges that more than one message crosses in one step, with the most that do."""
+    """Return the edges that more than one message crosses in one step, with the most that do."""
     found: Counter[Edge] = Counter()
     for sends in schedule.by_step():
         for edge, crossing in carried(topology, sends).items():
@@ -104,7 +102,7 @@ def shared(topology: Topology, schedule: Schedule) -> dict[Edge, int]:
 
 
 def schedule_time(topology: Topology, schedule: Schedule, n: float, alpha: float) -> float:
-    """Seconds of a schedule for buffers of n bytes: for each step α plus the time of the busiest edge.
+    """Return seconds of a schedule for buffers of n bytes: for each step α plus the time of the busiest edge.
 
     A step without messages takes no time. ValueError if GPUs are not connected.
     """
@@ -121,12 +119,12 @@ def schedule_time(topology: Topology, schedule: Schedule, n: float, alpha: float
 
 
 def ring_edges(topology: Topology, order: Sequence[int]) -> Counter[Edge]:
-    """How often a closed ring crosses each directed edge in one step."""
+    """Return how often a closed ring crosses each directed edge in one step."""
     return Counter(edge for a, b in _hops(order) for edge in topology.route(a, b))
 
 
 def ring_bandwidth(topology: Topology, order: Sequence[int]) -> float:
-    """Bytes per second that every hop of a closed ring gets when all send at once.
+    """Return bytes per second that every hop of a closed ring gets when all send at once.
 
     Of k ranks in two halves a ring crosses the cut twice at least, once in each direction, so it needs little bisection
     bandwidth; an order that goes to and fro crosses it k times.
@@ -137,16 +135,8 @@ def ring_bandwidth(topology: Topology, order: Sequence[int]) -> float:
 # --- Topologies ----------------------------------------------------------------------------------------------------
 
 
-def one_way_ring(gpus: int, bandwidth: float) -> Topology:
-    """k GPUs of which each can send to the next alone: the ring of the talks' formula."""
-    if gpus < 2:
-        raise ValueError(f"a ring has at least two GPUs, not {gpus}")
-    edges = {(gpu(i), gpu((i + 1) % gpus)): bandwidth for i in range(gpus)}
-    return Topology(f"one-way ring of {gpus} GPUs", gpus, edges, _circle(gpus))
-
-
 def pcie_tree(gpus: int = 4, bandwidth: float = PCIE_3) -> Topology:
-    """4 GPUs under two PCIe switches under one CPU, or 8 under four switches under two CPUs.
+    """Return 4 GPUs under two PCIe switches under one CPU, or 8 under four switches under two CPUs.
 
     All edges have `bandwidth`, that between the CPUs too (QPI of 2016 had 19.2e9 bytes/s, so it is not the narrowest).
     GPUs under a switch talk through the switch; others through one CPU, or both.
@@ -167,20 +157,8 @@ def pcie_tree(gpus: int = 4, bandwidth: float = PCIE_3) -> Topology:
     return Topology(f"PCIe tree of {gpus} GPUs", gpus, _both_ways(pairs, bandwidth), places)
 
 
-def pcie_tree_as_ring(gpus: int, slices: int, root: int = 0) -> Schedule:
-    """The ring broadcast on `pcie_tree(gpus)`, GPUs from left to right, which no two messages of a step slow down.
-
-    A ring that visits the leaves of a tree in the order of a depth-first walk goes down each edge once and up each edge
-    once. So every hop has the whole bandwidth of a link, as on a ring of wires: S + k − 2 steps at about 12 GB/s.
-    """
-    topology = pcie_tree(gpus)
-    schedule = ring_broadcast(gpus, slices, root, leaves(topology))
-    check_schedule(schedule, topology.links())
-    return schedule
-
-
 def leaves(topology: Topology) -> list[int]:
-    """The GPUs of a tree in the order of a depth-first walk. ValueError if the topology is not a tree."""
+    """Return the GPUs of a tree in the order of a depth-first walk. ValueError if the topology is not a tree."""
     nodes = topology._neighbours
     if len(topology.edges) != 2 * (len(nodes) - 1):
         raise ValueError(f"{topology.name} is no tree: it has {len(topology.edges) // 2} links for {len(nodes)} nodes")
@@ -209,7 +187,7 @@ DGX1_LINKS = {
 
 
 def cube_mesh(links: dict[tuple[int, int], int] | None = None, bandwidth: float = NVLINK_2) -> Topology:
-    """The hybrid cube mesh of a DGX-1: 8 GPUs with NVLinks to four others each, and none to the rest.
+    """Return the hybrid cube mesh of a DGX-1: 8 GPUs with NVLinks to four others each, and none to the rest.
 
     `links`: NVLinks per pair, by default those with V100 (six per GPU). With P100 (four per GPU) the same pairs have
     one link each: `cube_mesh(dict.fromkeys(DGX1_LINKS, 1), NVLINK_1)`.
@@ -225,7 +203,8 @@ def cube_mesh(links: dict[tuple[int, int], int] | None = None, bandwidth: float 
 
 
 def disjoint_rings(links: dict[tuple[int, int], int] | None = None) -> list[tuple[int, ...]]:
-    """As many closed rings through all 8 GPUs of a cube mesh as share no NVLink; each can run in both directions.
+    """Return as many closed rings through all 8 GPUs of a cube mesh as share no NVLink; each can run in both
+    directions.
 
     The rings are found by trying all sets of Hamiltonian cycles; half of the links that a GPU has bounds their number.
     """
@@ -256,15 +235,6 @@ def disjoint_rings(links: dict[tuple[int, int], int] | None = None) -> list[tupl
     return best
 
 
-def nvswitch(gpus: int = 8, bandwidth: float = 18 * NVLINK_2) -> Topology:
-    """GPUs on an NVSwitch: each has one port, by default the 18 links of an H100 or H200; any pair may talk."""
-    if gpus < 2:
-        raise ValueError(f"a switch joins at least two GPUs, not {gpus}")
-    edges = _both_ways([(gpu(i), "NVSwitch") for i in range(gpus)], bandwidth)
-    places = {gpu(i): (float(i), 0.0) for i in range(gpus)} | {"NVSwitch": ((gpus - 1) / 2, 1.0)}
-    return Topology(f"NVSwitch with {gpus} GPUs", gpus, edges, places)
-
-
 def nodes_on_infiniband(
     nodes: int = 2,
     per_node: int = 4,
@@ -273,7 +243,8 @@ def nodes_on_infiniband(
     cards: int = 1,
     pcie: float = 4 * PCIE_3,
 ) -> Topology:
-    """Nodes with an NVSwitch each, joined by InfiniBand: `cards` network cards per node, shared by its GPUs in turn.
+    """Return nodes with an NVSwitch each, joined by InfiniBand: `cards` network cards per node, shared by its GPUs in
+    turn.
 
     GPU i of a node uses card i·cards // per_node. Bytes per second: `inside` of a GPU's NVLinks, `network` of a card,
     `pcie` between GPU and card (PCIe 5.0 carries four times what PCIe 3.0 does).
@@ -304,11 +275,6 @@ def _hops(ring: Sequence[int]) -> list[tuple[int, int]]:
 
 def _both_ways(pairs: Iterable[Edge], bandwidth: float) -> dict[Edge, float]:
     return {edge: bandwidth for a, b in pairs for edge in ((a, b), (b, a))}
-
-
-def _circle(gpus: int) -> dict[str, tuple[float, float]]:
-    angles = [math.pi / 2 - 2 * math.pi * i / gpus for i in range(gpus)]
-    return {gpu(i): (math.cos(angle), math.sin(angle)) for i, angle in enumerate(angles)}
 
 
 def _cycles(links: Counter[frozenset[int]]) -> list[tuple[int, ...]]:

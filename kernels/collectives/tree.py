@@ -14,7 +14,7 @@ from kernels.collectives.sizes import check_sizes
 
 
 def tree_broadcast(ranks: int, slices: int, root: int = 0) -> Schedule:
-    """Binomial tree: in each step, everybody who has the buffer sends all of it to somebody who has not.
+    """Return binomial tree: in each step, everybody who has the buffer sends all of it to somebody who has not.
 
     ⌈log2 k⌉ steps, one message of N bytes each, so S makes no difference; N bytes on each of the k − 1 links used, but
     one after the other: ⌈log2 k⌉·(α + N/B). Best for small N. MPI's standard broadcast for short messages: Thakur,
@@ -29,7 +29,7 @@ def tree_broadcast(ranks: int, slices: int, root: int = 0) -> Schedule:
 
 
 def binary_tree_broadcast(ranks: int, slices: int, root: int = 0) -> Schedule:
-    """Pipelined binary tree: v sends each slice to 2v + 1, and one step later to 2v + 2.
+    """Return pipelined binary tree: v sends each slice to 2v + 1, and one step later to 2v + 2.
 
     2(S − 1) steps more than for S = 1, and that is at most 2·log2 k; N bytes per link, but a rank sends each slice
     twice, so at best 2N/B: half of the ring's speed, with a latency of log2 k instead of k steps. Sanders, Speck and
@@ -50,7 +50,7 @@ def binary_tree_broadcast(ranks: int, slices: int, root: int = 0) -> Schedule:
 
 
 def tree_all_reduce(ranks: int, slices: int, root: int = 0) -> Schedule:
-    """Sums flow up a pipelined binary tree, and down again as soon as a slice is complete.
+    """Return sums flow up a pipelined binary tree, and down again as soon as a slice is complete.
 
     3 steps per slice, as a rank sends each slice up once and down twice, after a latency of at most 4·log2 k steps; N
     bytes per link and direction, 3N leave a rank: at best 3N/B, where the ring takes 2N/B. But the ring's latency grows
@@ -84,28 +84,28 @@ def tree_all_reduce(ranks: int, slices: int, root: int = 0) -> Schedule:
 
 
 def all_reduce_period(ranks: int) -> int:
-    """Steps per slice of `tree_all_reduce`: what the busiest rank sends, up and to its children."""
+    """Return steps per slice of `tree_all_reduce`: what the busiest rank sends, up and to its children."""
     return 3 if ranks > 4 else (0, 0, 1, 2, 2)[ranks]
 
 
 @functools.lru_cache(maxsize=1024)
 def all_reduce_latency(ranks: int) -> int:
-    """The steps of `tree_all_reduce` are `all_reduce_period` · S plus this, for all S but the smallest."""
+    """Return the steps of `tree_all_reduce` are `all_reduce_period` · S plus this, for all S but the smallest."""
     full = 2 * depth(ranks) + 2  # slices that fill the pipeline
     return tree_all_reduce(ranks, full).steps - all_reduce_period(ranks) * full
 
 
 def depth(ranks: int) -> int:
-    """⌈log2 ranks⌉."""
+    """Return ⌈log2 ranks⌉."""
     return (ranks - 1).bit_length()
 
 
 def _next(least: int, phase: int, period: int) -> int:
-    """The first step from `least` on that is `phase` modulo `period`."""
+    """Return the first step from `least` on that is `phase` modulo `period`."""
     return least + (phase - least) % period
 
 
 def _without_idle_steps(sends: list[Send]) -> list[Send]:
-    """The same sends, with steps counted without those in which nobody sends."""
+    """Return the same sends, with steps counted without those in which nobody sends."""
     number = {step: i for i, step in enumerate(sorted({send.step for send in sends}))}
     return [replace(send, step=number[send.step]) for send in sends]

@@ -7,8 +7,9 @@ was measured on an H100.
 """
 
 from kernels.convolution.convolve import backward_data, backward_filter, forward
-from warplab.bench.recordings import Recordings
+from kernels.convolution.definition.geometry import Convolution
+from warpcourse.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 
-__all__ = ["backward_data", "backward_filter", "forward", "recordings"]
+__all__ = ["Convolution", "backward_data", "backward_filter", "forward", "recordings"]

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernels.convolution import recordings
-from kernels.convolution.changed_since import note
 from kernels.convolution.measurements import MEASUREMENTS
-from warplab.bench.benchmark import Benchmark, Table
-from warplab.bench.timing import table
+from warpcourse.bench.benchmark import Benchmark, Table
+from warpcourse.bench.timing import table
 
 
 def _ratios(value: Mapping[str, Any]) -> str:
@@ -36,11 +35,7 @@ def _ratios(value: Mapping[str, Any]) -> str:
         )
         for row in value["rows"]
     ]
-    return _lines(heading, note(value), table(headers, rows))
-
-
-def _lines(*texts: str) -> str:
-    return "\n".join(text for text in texts if text)
+    return f"{heading}\n{table(headers, rows)}"
 
 
 def _ratios_summary(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +67,7 @@ def _algorithms(value: Mapping[str, Any]) -> str:
             for row in layer["rows"]
         ]
         texts.append(f"{layer['convolution']}\n{table(headers, rows)}")
-    return _lines(note(value), "\n\n".join(texts))
+    return "\n\n".join(texts)
 
 
 def _network(value: Mapping[str, Any]) -> str:
@@ -103,7 +98,8 @@ def _seconds_by_kind(found: Mapping[str, Any]) -> Counter[str]:
 
 
 def _distorted(configurations: list[dict[str, Any]]) -> list[str]:
-    """A line for each row in which cuDNN's batch norm takes longer in float16 than in float32, of twice the bytes."""
+    """Return a line for each row in which cuDNN's batch norm takes longer in float16 than in float32, of twice the
+    bytes."""
     seconds = {
         (found["mode"], found["batch"], found["precision"]): _seconds_by_kind(found)["batch norm"]
         for found in configurations

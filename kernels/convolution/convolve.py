@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from kernels.convolution import ladder
-from kernels.convolution.geometry import Convolution, Pair, check_layout, of_arrays
-from kernels.convolution.step import Step
+from kernels.convolution.common.step import Step
+from kernels.convolution.definition.geometry import Convolution, Pair, check_layout, of_arrays
+from warpcourse.bench.device_arguments import check_apart, check_array
 from warplab import cp
-from warplab.bench.device_arguments import check_apart, check_array
 
 TYPES = ("float32", "float16")
 MOST_ELEMENTS = 2**31 - 2**12  # of an array: kernels count with 32 bits, also the threads beyond the last element
@@ -32,7 +32,7 @@ def forward(
     step: str | int = "auto",
     out: Any = None,
 ) -> Any:
-    """The convolution of `x` with the filters `w`; return it at once, before the kernels have finished.
+    """Convolve `x` with the filters `w`; return the result at once, before the kernels have finished.
 
     `x`: device array, C-contiguous, float32 or float16, of shape (N, C, H, W), or (N, H, W, C) for the layout "NHWC".
     `w`: likewise, of x's type and shape (K, C / groups, R, S), or (K, R, S, C / groups). `bias`: likewise, float32, of
@@ -69,7 +69,7 @@ def backward_data(
     step: str | int = "auto",
     out: Any = None,
 ) -> Any:
-    """The gradient of x, of shape `x_shape`, given the gradient `dy` of y; otherwise like `forward`.
+    """Return the gradient of x, of shape `x_shape`, given the gradient `dy` of y; otherwise like `forward`.
 
     `x_shape` is needed because with a stride several heights and widths of x give the same y.
     """
@@ -95,7 +95,7 @@ def backward_filter(
     step: str | int = "auto",
     out: Any = None,
 ) -> Any:
-    """The gradient of w, of shape `w_shape`, given x and the gradient `dy` of y; otherwise like `forward`."""
+    """Return the gradient of w, of shape `w_shape`, given x and the gradient `dy` of y; otherwise like `forward`."""
     _check_inputs(layout, x=x, dy=dy)
     conv = _of_shapes(x.shape, w_shape, layout, padding, stride, dilation, groups)
     check_array("dy", dy, conv.y_shape(layout), dtype=dy.dtype)
@@ -145,7 +145,7 @@ def _output(out: Any, shape: tuple[int, ...], dtype: Any, inputs: dict[str, Any]
 
 
 def _step(name: str | int, of: str, conv: Convolution, layout: str, **arrays: Any) -> Any:
-    """The step to take. Raise if it cannot compute `conv` here, or on these arrays."""
+    """Return the step to take. Raise if it cannot compute `conv` here, or on these arrays."""
     _check_sizes(conv, arrays)
     dtype = arrays["out"].dtype
     if name == "auto":
@@ -172,7 +172,7 @@ def _check_sizes(conv: Convolution, arrays: dict[str, Any]) -> None:
 
 
 def _addresses(arrays: dict[str, Any]) -> int:
-    """The bitwise or of the arrays' addresses."""
+    """Return the bitwise or of the arrays' addresses."""
     found = 0
     for array in arrays.values():
         found |= array.__cuda_array_interface__["data"][0]

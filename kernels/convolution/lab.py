@@ -1,6 +1,6 @@
 """The record of lab 06."""
 
-from warplab.bench.lab import Lab
+from warpcourse.bench.lab import Lab
 
 LAB = Lab(
     __package__,
@@ -9,7 +9,7 @@ LAB = Lab(
     "convolution is 80 to 90 % of a network's run time",
     benchmark="benchmark",
     launches="launches",
-    code_cells=88,
+    code_cells=96,
     pictures=11,
     shown={
         "conv-algorithms-measured": "Time and error of all algorithms on one layer, the course's and cuDNN's",

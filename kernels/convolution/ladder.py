@@ -9,22 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.convolution import (
-    depthwise,
-    direct,
-    fft,
-    gemm_backward,
-    gemm_steps,
-    hopper_backward_data,
-    hopper_backward_filter,
-    hopper_forward,
-    mma_backward,
-    mma_step,
-    winograd,
-)
-from kernels.convolution.geometry import Convolution
-from kernels.convolution.step import Step
-from warplab.bench.lab_kernels import by_name
+from kernels.convolution.beside import depthwise, fft, winograd
+from kernels.convolution.common.step import Step
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.hopper import backward_data, backward_filter, forward
+from kernels.convolution.steps import direct, gemm_backward, gemm_steps, mma_backward, mma_step
+from warpcourse.bench.lab_kernels import by_name
 
 FORWARD: dict[str, Step] = by_name(
     *fft.FORWARD,
@@ -32,19 +22,19 @@ FORWARD: dict[str, Step] = by_name(
     *gemm_steps.FORWARD,
     *winograd.FORWARD,
     *mma_step.FORWARD,
-    *hopper_forward.FORWARD,
+    *forward.FORWARD,
     *depthwise.FORWARD,
 )
 BACKWARD_DATA: dict[str, Step] = by_name(
     *gemm_backward.BACKWARD_DATA,
     *mma_backward.BACKWARD_DATA,
-    *hopper_backward_data.BACKWARD_DATA,
+    *backward_data.BACKWARD_DATA,
     *depthwise.BACKWARD_DATA,
 )
 BACKWARD_FILTER: dict[str, Step] = by_name(
     *gemm_backward.BACKWARD_FILTER,
     *mma_backward.BACKWARD_FILTER,
-    *hopper_backward_filter.BACKWARD_FILTER,
+    *backward_filter.BACKWARD_FILTER,
     *depthwise.BACKWARD_FILTER,
 )
 STEPS: dict[str, dict[str, Step]] = {
@@ -55,7 +45,7 @@ STEPS: dict[str, dict[str, Step]] = {
 
 
 def step(name: str | int, of: str = "forward") -> Any:
-    """The step of that name or number in the table of a pass; ValueError names the others."""
+    """Return the step of that name or number in the table of a pass; ValueError names the others."""
     for known in STEPS[of].values():
         if name in (known.name, known.number):
             return known
@@ -64,7 +54,7 @@ def step(name: str | int, of: str = "forward") -> Any:
 
 
 def fastest(conv: Convolution, layout: str, dtype: Any, of: str = "forward", address: int = 0) -> Any:
-    """The step that "auto" stands for: the last of a pass's table that can compute `conv` on this machine.
+    """Return the step that "auto" stands for: the last of a pass's table that can compute `conv` on this machine.
 
     `address`: the bitwise or of the arrays' addresses, which some steps want to be multiples of 16. ValueError if no
     step can.

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from kernels.convolution import direct, gemm_backward, gemm_steps, layer_launches, mma_backward, mma_step, winograd
-from kernels.convolution.geometry import Convolution
-from kernels.convolution.sources import sizes
-from warplab.bench.compared_launches import EFFICIENCY, Difference, Launch
-from warplab.bench.copy_differences import DURING_COPIES, NOT_COUNTED, PREDICATED, PREDICATED_LARGE, ZERO_FILL
+from kernels.convolution.beside import depthwise, recurrent, winograd
+from kernels.convolution.common.queued import Queued
+from kernels.convolution.common.sources import sizes
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.steps import direct, gemm_backward, gemm_steps, mma_backward, mma_step
+from warpcourse.bench.compared_launches import EFFICIENCY, Difference, Launch
+from warpcourse.bench.copy_differences import DURING_COPIES, NOT_COUNTED, PREDICATED, PREDICATED_LARGE, ZERO_FILL
 
 # Whole tiles; padding, tails and a stride; dilation and groups.
 WHOLE = Convolution(2, 16, 8, 8, 64, 3, 3, (1, 1))
@@ -29,6 +31,19 @@ PREDICATES = Difference(
     "What depends on whether a tap lies in the image carries a predicate in machine code, where PTX branches around "
     "it, and is not the same share of all instructions.",
 )
+LAYOUTS = {"float16": "NHWC", "float32": "NCHW"}
+# Whole tiles; tails, stride 2 and channels that fill no vector; what only the kernels for anything take.
+DEPTHWISE = {
+    "whole tiles": Convolution(2, 64, 14, 16, 64, 3, 3, (1, 1), groups=64),
+    "stride 2 and tails": Convolution(1, 20, 13, 11, 20, 3, 3, (1, 1), (2, 2), groups=20),
+    "dilation": Convolution(1, 6, 9, 10, 6, 3, 2, (1, 1), (1, 2), (2, 1), groups=6),
+}
+BESIDE = {  # differences of launches whose name begins so
+    "depthwise": Difference(EFFICIENCY, 0.12, PREDICATES.reason),
+    "depthwise_backward_filter, float16, whole tiles": Difference(
+        "local_", 1.0, "ptxas puts 8 bytes of each thread into local memory, so that a block more fits."
+    ),
+}
 RELU = np.int32(1)
 
 
@@ -177,6 +192,42 @@ def _mma_backward(what: str, conv: Convolution) -> list[Launch]:
     ]
 
 
+def _empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    return np.full(shape, np.nan, dtype)
+
+
+def _launch(name: str, queued: Queued) -> Launch:
+    differences = tuple(found for start, found in BESIDE.items() if name.startswith(start))
+    return Launch(name, queued.function, queued.grid, queued.block, queued.arguments, differences=differences)
+
+
+def _depthwise(what: str, conv: Convolution, dtype: str) -> list[Launch]:
+    layout, name = LAYOUTS[dtype], f"{dtype}, {what}"
+    x, w, dy = (_random(shape(layout), dtype) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
+    arrays = x, w, _random((conv.k,)), _empty(dy.shape, dtype)
+    tile = {kind: depthwise.tile(conv, kind, dtype) for kind in ("forward", "backward_data", "backward_filter")}
+    forward = depthwise.queued(conv, "forward", dtype, arrays, tile["forward"], depthwise.least(True))
+    gradient = dy, w, _empty(x.shape, dtype)
+    data = depthwise.queued(conv, "backward_data", dtype, gradient, tile["backward_data"])
+    chosen = tile["backward_filter"]
+    blocks = depthwise.partial_blocks(conv, dtype, chosen)[1] if chosen else 0
+    partial = _random((blocks, conv.c * conv.r * conv.s), "float32")
+    filters = depthwise.queued_filter(conv, x, dy, _empty(w.shape, dtype), chosen, partial)
+    steps = zip(("depthwise_backward_filter", "depthwise_add_partial"), filters, strict=False)
+    return [
+        _launch(f"depthwise_forward, {name}", forward),
+        _launch(f"depthwise_backward_data, {name}", data),
+        *(_launch(f"{step}, {name}", queued) for step, queued in steps),
+    ]
+
+
+def _lstm(dtype: str) -> Launch:
+    n, hidden = 5, 24
+    of_x, of_h = (_random((n, 4 * hidden), dtype) for _ in range(2))
+    bias, c, h = _random((4 * hidden,)), _random((n, hidden), "float32"), _empty((n, hidden), dtype)
+    return _launch(f"lstm_cell, {dtype}", recurrent.cell(of_x, of_h, bias, c, h))
+
+
 def _launches() -> list[Launch]:
     found = []
     for what, conv in CASES.items():
@@ -186,11 +237,13 @@ def _launches() -> list[Launch]:
     return found
 
 
-OF_STEPS = _launches()
-# Beginnings of names: of another kernel since they ran under ncu. Before `make compare-ncu` on a GPU, empty it.
-NOT_COUNTED_YET: tuple[str, ...] = ()
+def _beside() -> list[Launch]:
+    """Depthwise convolutions and LSTM cells. What float32 in NCHW shares with float16 in NHWC is there once."""
+    found = []
+    for what, conv in DEPTHWISE.items():
+        found += _depthwise(what, conv, "float16")
+    return [*found, *_depthwise("whole tiles", DEPTHWISE["whole tiles"], "float32"), _lstm("float16")]
 
-LAUNCHES = [
-    *OF_STEPS,
-    *(launch for launch in layer_launches.LAUNCHES if not launch.name.startswith(NOT_COUNTED_YET)),
-]
+
+OF_STEPS, BESIDE_STEPS = _launches(), _beside()
+LAUNCHES = [*OF_STEPS, *BESIDE_STEPS]

@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kernels.convolution import measured_algorithms, measured_network, measured_plans, measured_ratios, measured_rnn
+from kernels.convolution.measured import algorithms, network, plans, ratios, rnn
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
-    "forward": measured_ratios.forward,
-    "fused": measured_ratios.fused,
-    "backward_data": measured_ratios.backward_data,
-    "backward_filter": measured_ratios.backward_filter,
-    "depthwise": measured_ratios.depthwise,
-    "algorithms": measured_algorithms.algorithms,
-    "searches": measured_plans.searches,
-    "whole_table": measured_plans.whole_table,
-    "plan_tables": measured_plans.plan_tables,
-    "layouts": measured_plans.layouts,
-    "network": measured_network.configurations,
-    "folded_network": measured_network.folded,
-    "lstm": measured_rnn.lstm,
+    "forward": ratios.forward,
+    "fused": ratios.fused,
+    "backward_data": ratios.backward_data,
+    "backward_filter": ratios.backward_filter,
+    "depthwise": ratios.depthwise,
+    "algorithms": algorithms.algorithms,
+    "searches": plans.searches,
+    "whole_table": plans.whole_table,
+    "plan_tables": plans.plan_tables,
+    "layouts": plans.layouts,
+    "network": network.configurations,
+    "folded_network": network.folded,
+    "lstm": rnn.lstm,
 }

@@ -6,8 +6,8 @@ from typing import Any
 
 from kernels.fusion import recordings
 from kernels.fusion.measurements import MEASUREMENTS
-from warplab.bench.benchmark import Benchmark, Table
-from warplab.bench.timing import table
+from warpcourse.bench.benchmark import Benchmark, Table
+from warpcourse.bench.timing import table
 
 _CLOCKS = ("gpu_seconds", "latency_seconds", "steady_seconds")
 

@@ -8,7 +8,8 @@ from warplab import checks
 
 
 def weights(rng, z):
-    """Filters of z = (filters, weights in each), no weight close to halfway between two steps; some are all zeros."""
+    """Return filters of z = (filters, weights in each), no weight close to halfway between two steps; some are all
+    zeros."""
     filters, m = z
     steps = rng.integers(-126, 127, (filters, m))
     for i in range(filters):
@@ -18,7 +19,7 @@ def weights(rng, z):
 
 
 def every_step(rng, z):
-    """The same with every step from -127 to 127, for z = (filters, 1 + 255 / filters).
+    """Return the same with every step from -127 to 127, for z = (filters, 1 + 255 / filters).
 
     What is in `q` before is never right: a result that is not stored shows, whatever its value.
     """
@@ -43,7 +44,7 @@ def _of_steps(rng, steps):
 
 
 def bytes_in_words(rng, z, least=-127):
-    """Images and filters of z = (n, h, w, words, k, r, s), bytes from `least` on; no result close to halfway."""
+    """Return images and filters of z = (n, h, w, words, k, r, s), bytes from `least` on; no result close to halfway."""
     n, h, w, words, k, r, s = z
     x, filters = (rng.integers(least, 128, shape, np.int8) for shape in ((n, h, w, 4 * words), (k, r, s, 4 * words)))
     padded = np.pad(x.astype(int), ((0, 0), (r // 2, r // 2), (s // 2, s // 2), (0, 0)))

@@ -1,6 +1,6 @@
 """The record of lab 09."""
 
-from warplab.bench.lab import Lab
+from warpcourse.bench.lab import Lab
 
 LAB = Lab(
     __package__,
@@ -9,7 +9,7 @@ LAB = Lab(
     "TensorRT makes ResNet-50 about 20 × faster",
     benchmark="benchmark",
     launches="launches",
-    code_cells=92,
+    code_cells=96,
     pictures=9,
     shown={
         "fusion-graph-drawn": "The network as imported: 57 launches",

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.fusion import int8, tactics
-from kernels.fusion.layer import Layer
-from kernels.fusion.nodes import Node, Slice, Tensor
-from kernels.fusion.tune import DTYPES, memory_shape
-from warplab.bench.compared_launches import Difference, Launch
+from kernels.fusion import tactics
+from kernels.fusion.graph import int8
+from kernels.fusion.graph.nodes import Node, Slice, Tensor
+from kernels.fusion.plan.tuning import DTYPES, memory_shape
+from kernels.fusion.tactics.layer import Layer
+from warpcourse.bench.compared_launches import Difference, Launch
 
 BATCH = 2
 

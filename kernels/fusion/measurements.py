@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kernels.fusion import measured_engine, measured_peers
+from kernels.fusion.measured import engine as measured_engine
+from kernels.fusion.measured import others as measured_peers
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "engines": measured_engine.engines,

@@ -15,10 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kernels.fusion import plan_file, tune
-from kernels.fusion.engine import Engine
-from kernels.fusion.plan import Plan, PlanError, build
-from kernels.fusion.variants import variant
+from kernels.fusion.plan import Plan, PlanError, build, plan_file, tuning
+from kernels.fusion.plan.engine import Engine
+from kernels.fusion.trained.variants import variant
 
 BATCHES = (1, 8, 32)
 
@@ -45,18 +44,18 @@ class Served:
 
     @property
     def batches(self) -> tuple[int, ...]:
-        """The batches that there are plans for, the smallest first."""
+        """Return the batches that there are plans for, the smallest first."""
         return tuple(self._engines)
 
     def parts(self, samples: int) -> list[tuple[int, int]]:
-        """How so many samples are run: (samples, the batch of the plan that takes them), one after the other."""
+        """Return how so many samples are run: (samples, the batch of the plan that takes them), one after the other."""
         largest = self.batches[-1]
         whole = [(largest, largest)] * (samples // largest)
         rest = samples % largest
         return whole + ([(rest, next(batch for batch in self.batches if batch >= rest))] if rest else [])
 
     def predict(self, batch: np.ndarray) -> np.ndarray:
-        """The network's output, float32, (samples, *answer_shape), for float32, (samples, *shape), one or more.
+        """Return the network's output, float32, (samples, *answer_shape), for float32, (samples, *shape), one or more.
 
         ValueError for another shape. Plans for different batches may sum in different orders.
         """
@@ -70,7 +69,7 @@ class Served:
 
 
 def trained(batches: Sequence[int] = BATCHES, kind: str = "float32", tuned: bool = False) -> Served:
-    """The lab's trained network with plans for these batches.
+    """Return the lab's trained network with plans for these batches.
 
     `kind`: a key of `variants.KINDS`. `tuned`: time all tactics first, on a GPU seconds, and take the fastest. Images
     (1, 8, 8), from 0 to 1, to ten probabilities.
@@ -79,11 +78,12 @@ def trained(batches: Sequence[int] = BATCHES, kind: str = "float32", tuned: bool
     if wrong:
         raise ValueError(f"batches holds {wrong[0]!r}; each must be a whole number, 1 or more")
     graph = variant(kind)
-    return Served(build(graph, batch, tuned=tune.tune(graph, batch) if tuned else None) for batch in batches)
+    return Served(build(graph, batch, tuned=tuning.tune(graph, batch) if tuned else None) for batch in batches)
 
 
 def from_files(paths: str | Path | Sequence[str | Path]) -> Served:
-    """The plans in these files, of one network for different batches; what `plan_file.load` raises for damaged ones."""
+    """Return the plans in these files, of one network for different batches; what `plan_file.load` raises for damaged
+    ones."""
     given = [paths] if isinstance(paths, str | Path) else paths
     plans = [plan_file.load(path) for path in given]
     if len({plan.batch for plan in plans}) < len(plans):

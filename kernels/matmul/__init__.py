@@ -6,7 +6,7 @@ that the last one is compiled for; `recordings` holds what was measured on an H1
 
 from kernels.matmul.ladder import STEPS, step
 from kernels.matmul.multiply import matmul
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 

@@ -1,16 +1,12 @@
 """The autotuner of step 9: `python -m kernels.matmul.autotune` measures every candidate for every shape on the GPU and
 writes tiles.json. Without a GPU: exit code 2.
 
-Each candidate's result is compared with cuBLAS's. All run a few times; the best FINALISTS then take turns. Shapes that
-no float4 fits are left out: they get the sizes of the nearest one that is measured.
+Each candidate's result is compared with cuBLAS's. Shapes that no float4 fits are left out: they get the sizes of the
+nearest one that is measured.
 """
 
 from __future__ import annotations
 
-import json
-import multiprocessing
-import os
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple
 from typing import Any
 
@@ -20,10 +16,9 @@ from kernels.matmul import tiles
 from kernels.matmul.ladder import launch_tuned, tuned_function, tuned_grid
 from kernels.matmul.measurements import SHAPES, cublas, operands
 from kernels.matmul.tiles import Tiles
-from warplab.bench import timing
-from warplab.bench.timing import Candidate, time_gpu, time_together
+from warpcourse.bench.autotune import Autotuner, compile_all, rank
+from warpcourse.bench.timing import Candidate, rounded
 
-FINALISTS = 5
 MAX_BLOCKS = 20_000  # candidates with more for a shape are too small for it
 MEASURED = [shape for shape in SHAPES if shape[1] % 4 == 0]
 # (bm, bn, wm, wn, tm, tn, blocks): what a block, a warp and a thread compute.
@@ -52,7 +47,7 @@ _SMALL = (
 
 
 def candidates() -> list[Tiles]:
-    """All combinations that the kernel can be compiled for."""
+    """Return all combinations that the kernel can be compiled for."""
     found = []
     depths = [(8, 3, 8), (16, 3, 8), (16, 4, 4), (16, 4, 8), (16, 4, 16), (32, 2, 8), (32, 3, 8)]
     for forms, ways in ((_LARGE, depths), (_SMALL, [(16, 3, 8), (32, 3, 8), (32, 4, 8), (64, 3, 8)])):
@@ -66,58 +61,44 @@ def candidates() -> list[Tiles]:
 
 
 def best(shape: tuple[int, int, int], found: list[Tiles]) -> dict[str, Any]:
-    """The fastest of the candidates for a shape: a row of tiles.json. RuntimeError when one computes something else."""
+    """Return the fastest of the candidates for a shape: a row of tiles.json."""
     import cupy
 
     a, b, c = operands(*shape)
     expected = cupy.empty_like(c)
     cublas(a, b, expected)
-    seconds = {}
-    for sizes in found:
-        if tuned_grid(sizes, *shape[:2])[0] > MAX_BLOCKS:
-            continue
+
+    def wrong(sizes: Tiles) -> str:
         c.fill(np.nan)
         launch_tuned(sizes, True, a, b, c)
-        if not float(cupy.abs(c - expected).max()) < 1e-4 * shape[2] ** 0.5:
-            raise RuntimeError(f"{sizes} computes a wrong product for {shape}")
-        seconds[sizes] = time_gpu(launch_tuned, [(sizes, True, a, b, c)], runs=3).seconds
-    finalists = sorted(seconds, key=seconds.get)[:FINALISTS]
-    timings = time_together(
-        {str(k): Candidate(launch_tuned, [(sizes, True, a, b, c)]) for k, sizes in enumerate(finalists)},
-        rounds=4,
-        runs=3,
-        warmup=1,
-    )
-    winner = min(timings, key=lambda k: timings[k].seconds)
-    return {
-        "shape": list(shape),
-        "tiles": list(astuple(finalists[int(winner)])),
-        "tflops": 2 * np.prod(np.array(shape, float)) / timings[winner].seconds / 1e12,
-    }
+        error = float(cupy.abs(c - expected).max())
+        return "" if error < 1e-4 * shape[2] ** 0.5 else f"off by {error:.3g} for {shape}"
+
+    fitting = [sizes for sizes in found if tuned_grid(sizes, *shape[:2])[0] <= MAX_BLOCKS]
+    timed = lambda sizes: Candidate(launch_tuned, [(sizes, True, a, b, c)])  # noqa: E731
+    _, finalists = rank(fitting, timed, wrong, alone=3, rounds=4, runs=3)
+    winner, seconds = next(iter(finalists.items()))
+    tflops = 2 * np.prod(np.array(shape, float)) / seconds / 1e12
+    return {"shape": list(shape), "tiles": list(astuple(winner)), "tflops": float(tflops)}
 
 
 def _compile(sizes: Tiles) -> None:
-    """Fill CuPy's cache on disk; called in a process of its own."""
     tuned_function(sizes, True)
 
 
-def main() -> None:
-    """End with a line of JSON."""
-    timing.require_gpu("The autotuner")
-    found = candidates()
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(_compile, found))
+def best_of_all() -> list[dict[str, Any]]:
+    """Return a row for each measured shape."""
+    found, rows = candidates(), []
+    compile_all(_compile, found)
     print(f"{len(found)} candidates compiled", flush=True)
-    rows = []
     for shape in MEASURED:
-        rows.append(timing.rounded(best(shape, found)))
+        rows.append(rounded(best(shape, found)))
         print(rows[-1], flush=True)
-    about = timing.machine()
-    head = {"device": about["device"], "date": about["date"], "candidates": len(found)}
-    lines = ",\n  ".join(json.dumps(row) for row in rows)
-    tiles.PATH.write_text(f'{json.dumps(head)[:-1]}, "shapes": [\n  {lines}\n]}}\n')
-    print(timing.last_line("matmul-autotune", {"shapes": rows}, about))
+    return rows
 
+
+TUNE = {"candidates": lambda: len(candidates()), "shapes": best_of_all}
+AUTOTUNER = Autotuner("matmul", tiles.PATH, TUNE, __doc__)
 
 if __name__ == "__main__":
-    main()
+    AUTOTUNER.main()

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernels.matmul.ladder import step, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles, chosen
-from warplab.bench import random_inputs
+from warpcourse.bench import random_inputs
 from warplab.launch.simulate import simulate
 from warplab.simulator.count.counters import Counts, LaunchProfile
 
@@ -42,7 +42,8 @@ def counted(name: str, side: int = SIDE, depth: int = DEPTH, sizes: Tiles | None
 
 
 def per_multiply_add(counts: Counts) -> dict[str, float]:
-    """For one multiply-add of a whole warp: `sectors` loaded from global memory, `passes` through shared memory.
+    """Return, for one multiply-add of a whole warp: `sectors` loaded from global memory, `passes` through shared
+    memory.
 
     Passes: wavefronts of loads, stores and asynchronous copies. Raise ValueError where multiply-adds are of float64.
     """

@@ -10,7 +10,7 @@ _TILE = re.compile(r"tilesize(\d+)x(\d+)x\d+|gemm_(\d+)x(\d+)_")
 
 
 def choices(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each shape of `measurements.library_kernels`: `shape`, `tile`, `tiles` and `parts`.
+    """Return, for each shape of `measurements.library_kernels`: `shape`, `tile`, `tiles` and `parts`.
 
     `tile`: both sides of the tile that a block computes, as the name gives them; None where it does not. `tiles`: of C,
     the blocks in x and y of the kernel that multiplies. `parts`: of k, its blocks in z.

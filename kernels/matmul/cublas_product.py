@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from warplab.bench.timing import cupy_on_gpu
+from warpcourse.bench.timing import cupy_on_gpu
 
 
 def operands(m: int, n: int, k: int) -> tuple[Any, Any, Any]:
-    """Random matrices a and b, from -1 to 1, and room for their product."""
+    """Return random matrices a and b, from -1 to 1, and room for their product."""
     cupy = cupy_on_gpu()
     a, b = (cupy.random.uniform(-1, 1, shape, dtype=np.float32) for shape in ((m, k), (k, n)))
     return a, b, cupy.empty((m, n), np.float32)
 
 
 def cublas(a: Any, b: Any, c: Any) -> None:
-    """The same product by cuBLAS, in float32; that it is not TF32 shows in the error (`checked`)."""
+    """Queue the same product by cuBLAS, in float32; that it is not TF32 shows in the error (`checked`)."""
     import cupy
 
     cupy.matmul(a, b, out=c)

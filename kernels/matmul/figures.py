@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from warplab.bench.recordings import Measurement
+from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, finish
 from warplab.hardware.cards import Card
 
@@ -33,7 +33,7 @@ PARTS = {
 
 
 def draw_ladder(m: Measurement) -> Figure:
-    """TFLOP/s of each step from `measurements.ladder`, beside cuBLAS and the peak of fused multiply-adds."""
+    """Draw TFLOP/s of each step from `measurements.ladder`, beside cuBLAS and the peak of fused multiply-adds."""
     rows = sorted(m.value["rows"], key=lambda row: row["step"] or 99)
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8, 3.4), dpi=DPI)
@@ -58,7 +58,7 @@ def draw_ladder(m: Measurement) -> Figure:
 
 
 def intensities(traffic: list[dict[str, Any]], side: int) -> dict[str, dict[str, float]]:
-    """FLOP per byte of each step at each level of memory in LEVELS, from `measurements.traffic`."""
+    """Return FLOP per byte of each step at each level of memory in LEVELS, from `measurements.traffic`."""
     operations = 2 * side**3
     return {
         row["name"]: {
@@ -71,7 +71,7 @@ def intensities(traffic: list[dict[str, Any]], side: int) -> dict[str, dict[str,
 
 
 def draw_roofline(ladder: Measurement, traffic: Measurement, copy_gbps: Measurement, level: str = "dram") -> Figure:
-    """The roofline of the GPU, measured: copy bandwidth and FMA peak, with each step as a point.
+    """Draw the roofline of the GPU, measured: copy bandwidth and FMA peak, with each step as a point.
 
     `level`: whose traffic gives the intensity: "dram", "l2" or "l1" (global memory as the kernel asks for it). The
     slope is the device memory's: above it lie steps whose bytes come from a cache. ValueError for another level, or
@@ -92,7 +92,7 @@ def draw_roofline(ladder: Measurement, traffic: Measurement, copy_gbps: Measurem
 
 
 def draw_pass_roofline(ladder: Measurement, passes: Mapping[str, float], cores: int) -> Figure:
-    """The roofline of the path to L1 and shared memory: one pass (wavefront) per clock in each multiprocessor.
+    """Draw the roofline of the path to L1 and shared memory: one pass (wavefront) per clock in each multiprocessor.
 
     `passes`: step -> passes for one multiply-add of a whole warp; steps that are not in it are left out. `cores`: FP32
     cores of a multiprocessor. The clock is that at which the FMA peak was measured: in a clock a multiprocessor does
@@ -142,7 +142,7 @@ def _roofline(ladder: Measurement, points: Mapping[str, float], slope: float, sl
 
 
 def _offsets(ax: Axes, places: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """An offset in points for each point's name, at which it meets no other point and no other name."""
+    """Return an offset in points for each point's name, at which it meets no other point and no other name."""
     points = {name: ax.transData.transform(place) for name, place in places.items()}
     taken = list(points.values())
     found = {}
@@ -158,7 +158,8 @@ def _offsets(ax: Axes, places: Mapping[str, tuple[float, float]]) -> dict[str, t
 
 
 def draw_limits(traffic: Measurement) -> Figure:
-    """How busy each step keeps the parts of a multiprocessor, from `measurements.traffic`: the full one is the limit.
+    """Draw how busy each step keeps the parts of a multiprocessor, from `measurements.traffic`: the full one is the
+    limit.
 
     A dashed line stands at FULL_PERCENT. ValueError where the traffic was not recorded.
     """
@@ -181,7 +182,8 @@ def draw_limits(traffic: Measurement) -> Figure:
 
 
 def draw_cards(cards: Sequence[Card], marks: Mapping[str, float]) -> Figure:
-    """Rooflines of cards, from their data sheets; `marks`: name -> intensity in FLOP per byte, as vertical lines."""
+    """Draw rooflines of cards, from their data sheets; `marks`: name -> intensity in FLOP per byte, as vertical
+    lines."""
     x = np.geomspace(min(marks.values()) / 2, 2 * max(marks.values()), 400)
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 3.4), dpi=DPI)
@@ -209,7 +211,7 @@ def draw_cards(cards: Sequence[Card], marks: Mapping[str, float]) -> Figure:
 
 
 def draw_ratios(ratios: Mapping[int, float], lines: Mapping[str, float], ylabel: str) -> Figure:
-    """Ratios by the side of a square matrix, as a notebook computed them, and `lines` across: name -> ratio."""
+    """Draw ratios by the side of a square matrix, as a notebook computed them, and `lines` across: name -> ratio."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 3), dpi=DPI)
         ax.step(list(ratios), list(ratios.values()), where="mid", color=BLUE, lw=1.2)
@@ -230,12 +232,12 @@ def draw_ratios(ratios: Mapping[int, float], lines: Mapping[str, float], ylabel:
 
 
 def _source(m: Measurement, beside: Measurement) -> str:
-    """Where a figure's second measurement is from, short where it is from the same GPU as the first."""
+    """Return where a figure's second measurement is from, short where it is from the same GPU as the first."""
     return "ncu" if m.device == beside.device else f"ncu, {m.label}"
 
 
 def draw_shapes(m: Measurement) -> Figure:
-    """Ratio to cuBLAS by shape, from `measurements.shapes`: fixed tiles (step 7) and tiles by shape (step 9)."""
+    """Draw ratio to cuBLAS by shape, from `measurements.shapes`: fixed tiles (step 7) and tiles by shape (step 9)."""
     rows = m.value
     places = np.arange(len(rows))
     with plt.rc_context(FONT):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernels.matmul import tiles
-from warplab.bench.lab_kernels import Sources, by_name, choose, launch
+from warpcourse.bench.lab_kernels import Sources, by_name, choose, launch
 
 SOURCES = Sources(__package__)
 ALIGNMENT = 16  # bytes, of a float4
@@ -35,7 +35,7 @@ class Step:
         return f"{self.number}_{self.name}.cu"
 
     def aligned(self, a: Any, b: Any, c: Any) -> bool:
-        """Whether the operands in `vectors` and all their rows start at multiples of 16 bytes."""
+        """Return whether the operands in `vectors` and all their rows start at multiples of 16 bytes."""
         operands = {"a": a, "b": b, "c": c}
         return all(
             x.shape[1] % 4 == 0 and x.__cuda_array_interface__["data"][0] % ALIGNMENT == 0
@@ -43,11 +43,11 @@ class Step:
         )
 
     def function(self, aligned: bool = True) -> Any:
-        """The compiled kernel, of the active backend."""
+        """Return the compiled kernel, of the active backend."""
         return SOURCES.function(self.file, f"matmul_{self.name}" + f"<{str(aligned).lower()}>" * bool(self.vectors))
 
     def grid(self, m: int, n: int) -> tuple[int, ...]:
-        """Blocks, as (x, y), for a product of m × n."""
+        """Return blocks, as (x, y), for a product of m × n."""
         return math.ceil(n / self.tile[1]), math.ceil(m / self.tile[0])
 
     def launch(self, a: Any, b: Any, c: Any) -> None:
@@ -62,7 +62,7 @@ class TunedStep(Step):
     """Step 9, whose tile and block depend on the shape; `tile` and `block` are unused."""
 
     def tiles(self, m: int, n: int, k: int) -> tiles.Tiles:
-        """The sizes it takes for a shape."""
+        """Return the sizes it takes for a shape."""
         return tiles.chosen(m, n, k)
 
     def launch(self, a: Any, b: Any, c: Any) -> None:
@@ -78,7 +78,7 @@ def launch_tuned(sizes: tiles.Tiles, aligned: bool, a: Any, b: Any, c: Any) -> N
 
 
 def tuned_grid(sizes: tiles.Tiles, m: int, n: int) -> tuple[int]:
-    """Blocks of step 9 for a product of m × n."""
+    """Return blocks of step 9 for a product of m × n."""
     return (math.ceil(m / sizes.bm) * math.ceil(n / sizes.bn),)
 
 
@@ -104,5 +104,5 @@ STEPS: dict[str, Step] = by_name(
 
 
 def step(name: str) -> Step:
-    """The step of that name; ValueError names the others."""
+    """Return the step of that name; ValueError names the others."""
     return choose(STEPS, name)

@@ -15,9 +15,10 @@ import numpy as np
 from kernels.matmul import nsight_compute, recordings
 from kernels.matmul.cublas_product import cublas, operands
 from kernels.matmul.ladder import SOURCES, STEPS, Step
-from warplab.bench.products import rates_of
-from warplab.bench.recordings import Measurement
-from warplab.bench.timing import COPY_BYTES, Candidate, copy_candidate, cupy_on_gpu, time_gpu, time_together
+from warpcourse.bench.products import rates_of
+from warpcourse.bench.recordings import Measurement, step_seconds
+from warpcourse.bench.timing import COPY_BYTES, Candidate, copy_candidate, cupy_on_gpu, time_gpu, time_together
+from warplab.estimating.beside import KnownTime
 from warplab.hardware import backend, cards
 
 SIDE, LARGE_SIDE = 4096, 8192
@@ -41,7 +42,7 @@ SHAPES = (
 
 
 def relative_error(a: Any, b: Any, c: Any) -> float:
-    """Relative error of the first rows of c against the product in float64, in the Frobenius norm."""
+    """Return relative error of the first rows of c against the product in float64, in the Frobenius norm."""
     cupy = cupy_on_gpu()
     exact = a[:CHECKED_ROWS].astype(np.float64) @ b.astype(np.float64)
     return float(cupy.linalg.norm(c[:CHECKED_ROWS] - exact) / cupy.linalg.norm(exact))
@@ -56,7 +57,7 @@ def checked(function: Callable[..., None], a: Any, b: Any, c: Any) -> dict[str, 
 
 
 def fma_candidate() -> tuple[Candidate, float]:
-    """The kernel of peak.cu to be timed, and its operations."""
+    """Return the kernel of peak.cu to be timed, and its operations."""
     import cupy
 
     blocks = PEAK_BLOCKS_PER_MULTIPROCESSOR * cupy.cuda.Device().attributes["MultiProcessorCount"]
@@ -67,7 +68,7 @@ def fma_candidate() -> tuple[Candidate, float]:
 
 
 def ladder(side: int = SIDE, names: Sequence[str] = tuple(STEPS), rounds: int = 7, runs: int = 3) -> dict[str, Any]:
-    """Steps at side³, beside cuBLAS and the peak of fused multiply-adds, all in turns in one run."""
+    """Measure steps at side³, beside cuBLAS and the peak of fused multiply-adds, all in turns in one run."""
     a, b, c = operands(side, side, side)
     functions = {"cublas": cublas} | {name: STEPS[name].launch for name in names}
     results = {name: checked(function, a, b, c) for name, function in functions.items()}
@@ -90,12 +91,12 @@ def ladder(side: int = SIDE, names: Sequence[str] = tuple(STEPS), rounds: int = 
 
 
 def large_ladder() -> dict[str, Any]:
-    """The fast steps at 8192³."""
+    """Measure the fast steps at 8192³."""
     return ladder(LARGE_SIDE, FAST, rounds=5, runs=2)
 
 
 def shapes() -> list[dict[str, Any]]:
-    """Steps 7 and 9 and cuBLAS by shape."""
+    """Measure steps 7 and 9 and cuBLAS by shape."""
     result = []
     for shape in SHAPES:
         a, b, c = operands(*shape)
@@ -116,23 +117,24 @@ def shapes() -> list[dict[str, Any]]:
 
 
 def _tiles(m: int, n: int, k: int) -> str:
-    """What step 9 takes for a shape, as the arguments of its template."""
+    """Return what step 9 takes for a shape, as the arguments of its template."""
     tuned: Step = STEPS["tuned"]
     return tuned.tiles(m, n, k).entry(True).partition("<")[2].rpartition(",")[0]
 
 
 def traffic() -> list[dict[str, Any]] | None:
-    """What Nsight Compute counts of each step and of cuBLAS at 4096³; None where there is no ncu."""
+    """Return what Nsight Compute counts of each step and of cuBLAS at 4096³; None where there is no ncu."""
     return nsight_compute.traffic(SIDE)
 
 
 def library_kernels() -> list[dict[str, Any]] | None:
-    """Which kernels cuBLAS launches for each shape in SHAPES; None where there is no ncu."""
+    """Return which kernels cuBLAS launches for each shape in SHAPES; None where there is no ncu."""
     return nsight_compute.library_kernels(SHAPES)
 
 
 def by_ncu(key: str) -> Measurement:
-    """`traffic` or `library_kernels`, counted here where there are a GPU and an ncu that may count; else as recorded.
+    """Return `traffic` or `library_kernels`, counted here where there are a GPU and an ncu that may count; else as
+    recorded.
 
     On most machines ncu needs a permission; where it fails for this or another reason, the recording stands in too.
     """
@@ -147,7 +149,7 @@ def by_ncu(key: str) -> Measurement:
 
 
 def multiprocessor() -> tuple[int, int]:
-    """Multiprocessors of the GPU whose times are shown, here or recorded, and FP32 cores of each."""
+    """Return multiprocessors of the GPU whose times are shown, here or recorded, and FP32 cores of each."""
     if backend.name() == "gpu":
         device = cupy_on_gpu().cuda.Device()
         half = device.compute_capability[0] in "67" or device.compute_capability == "80"
@@ -158,9 +160,22 @@ def multiprocessor() -> tuple[int, int]:
 
 
 def copy_gbps() -> float:
-    """A device-to-device copy, bytes read and written: the slope of the roofline."""
+    """Return a device-to-device copy, bytes read and written: the slope of the roofline."""
     timing = time_gpu(copy_candidate().function, copy_candidate().arguments, runs=15)
     return timing.bandwidth(2 * COPY_BYTES)
+
+
+def product_time(kernel: Any, block: tuple[int, int], recorded: str = "") -> KnownTime | None:
+    """Return the time of a learner's `kernel(a, b, c)` in Numba, 4096 × 4096 × 4096, by blocks of 32 × 32 elements.
+
+    `recorded`: the course's step that does the same, whose time is shown without a GPU; "" for none.
+    """
+    return recordings.time_of(
+        *(kernel, (SIDE // 32, SIDE // 32), block, lambda: operands(SIDE, SIDE, SIDE)),
+        key="ladder",
+        find=step_seconds(recorded) if recorded else None,
+        of=f"the course's {recorded}, in CUDA C++",
+    )
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from kernels.matmul.ladder import Step, step
+from warpcourse.bench.device_arguments import check_factors, check_product
 from warplab import cp
-from warplab.bench.device_arguments import check_factors, check_product
 
 MAX_GRID_Y = 65535
 MAX_DEPTH = 2**24  # step 9 holds offsets within a tile in 32 bits
 
 
 def matmul(a: Any, b: Any, out: Any = None, kernel: str = "tuned") -> Any:
-    """A · B on the GPU; return the result at once, before the kernel has finished.
+    """Compute A · B on the GPU; return the result at once, before the kernel has finished.
 
     `a`: device array, float32, C-contiguous, of shape (m, k); `b`: likewise, of shape (k, n). `out`: likewise, of shape
     (m, n), without overlap with `a` or `b`; None allocates it. `kernel`: a name in STEPS. Products and sums are float32

@@ -6,7 +6,8 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from warplab.bench import isolation, nsight_compute
+from warpcourse.bench import nsight_compute
+from warpcourse.processes import isolated_call
 
 MARKER = "next_shape"  # a kernel between the shapes
 METRICS = {
@@ -34,12 +35,12 @@ METRICS = {
 
 
 def traffic(side: int) -> list[dict[str, Any]] | None:
-    """METRICS of each step, and of cuBLAS, at side³; None where there is no ncu. RuntimeError when ncu fails."""
+    """Return METRICS of each step, and of cuBLAS, at side³; None where there is no ncu. RuntimeError when ncu fails."""
     from kernels.matmul.ladder import STEPS
 
     if shutil.which("ncu") is None:
         return None
-    rows = nsight_compute.profiled(isolation.command(f"{__name__}:run_steps", side), METRICS.values())
+    rows = nsight_compute.profiled(isolated_call.command(f"{__name__}:run_steps", side), METRICS.values())
     names = [*STEPS, "cublas"]
     if len(rows) != len(names):
         raise RuntimeError(f"ncu saw {len(rows)} launches instead of {len(names)}: {[row.kernel for row in rows]}")
@@ -50,10 +51,10 @@ def traffic(side: int) -> list[dict[str, Any]] | None:
 
 
 def library_kernels(shapes: Sequence[tuple[int, int, int]]) -> list[dict[str, Any]] | None:
-    """Kernels that cuBLAS launches for each shape (m, n, k), with grid and block; None where there is no ncu."""
+    """Return kernels that cuBLAS launches for each shape (m, n, k), with grid and block; None where there is no ncu."""
     if shutil.which("ncu") is None:
         return None
-    command = isolation.command(f"{__name__}:run_cublas", [list(shape) for shape in shapes])
+    command = isolated_call.command(f"{__name__}:run_cublas", [list(shape) for shape in shapes])
     result: list[dict[str, Any]] = []
     for row in nsight_compute.profiled(command, [METRICS["registers"]]):
         if row.kernel.startswith(MARKER):
@@ -64,7 +65,7 @@ def library_kernels(shapes: Sequence[tuple[int, int, int]]) -> list[dict[str, An
 
 
 def run_steps(side: int) -> None:
-    """Under ncu: each step and cuBLAS once, compiled before the profiler starts."""
+    """Launch, under ncu, each step and cuBLAS once, compiled before the profiler starts."""
     import cupy
 
     from kernels.matmul.cublas_product import cublas, operands
@@ -85,7 +86,7 @@ def run_steps(side: int) -> None:
 
 
 def run_cublas(shapes: list[list[int]]) -> None:
-    """Under ncu: cuBLAS once for each shape; before each a kernel that marks where it begins."""
+    """Launch, under ncu, cuBLAS once for each shape; before each a kernel that marks where it begins."""
     import cupy
 
     from kernels.matmul.cublas_product import cublas, operands

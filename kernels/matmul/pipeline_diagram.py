@@ -16,7 +16,7 @@ KINDS = ("order", "commit", "come", "barrier", "use")
 
 
 def tile_events(launch: LaunchProfile, lines: Mapping[str, str]) -> list[tuple[str, int]]:
-    """What warp 0 of block 0 did, in order: (kind, number of the tile), kind being order, come, barrier or use.
+    """Return what warp 0 of block 0 did, in order: (kind, number of the tile), kind being order, come, barrier or use.
 
     `lines`: piece of a source line -> its kind: "order" (a load or copy is started), "commit" (the copies ordered so
     far are one tile's; without such lines those up to the barrier), "come" (it lies in shared memory), "barrier",
@@ -50,7 +50,8 @@ def tile_events(launch: LaunchProfile, lines: Mapping[str, str]) -> list[tuple[s
 
 
 def draw_pipeline(profile: object, lines: Mapping[str, str], tiles: int = 4) -> Figure:
-    """The first `tiles` tiles of a product, one below the other: on the way, and used. Columns are steps, not times.
+    """Draw the first `tiles` tiles of a product, one below the other: on the way, and used. Columns are steps, not
+    times.
 
     `profile`: a launch in the simulator with a trace of its first warp; `lines`: as for `tile_events`.
     """

@@ -22,7 +22,7 @@ STORED = ("#EFEFEF", "#F6D2BC", ORANGE, "black")  # by nobody; by the block; by 
 
 
 def draw_product(profile: object, m: int, n: int, k: int) -> Figure:
-    """What the first block of C = A · B touches: A left of C, B above it, so that a row and a column meet in C.
+    """Draw what the first block of C = A · B touches: A left of C, B above it, so that a row and a column meet in C.
 
     `profile`: a launch in the simulator, or a profile whose first it is, of a kernel whose parameters for the matrices
     are named a, b and c: float32, row-major, m × k, k × n and m × n. Of the block its traced warps are drawn

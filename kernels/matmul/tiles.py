@@ -64,27 +64,28 @@ class Tiles:
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
+        """Return threads of a block."""
         return self.bm // self.wm * (self.bn // self.wn) * 32
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block; the rows of the tile of A are padded by four words."""
+        """Return shared memory of a block; the rows of the tile of A are padded by four words."""
         return 4 * self.stages * self.bk * (self.bm + 4 + self.bn)
 
     def entry(self, aligned: bool) -> str:
-        """The instance's name for the compiler. `aligned`: b and c are read and written 16 bytes at a time."""
+        """Return the instance's name for the compiler. `aligned`: b and c are read and written 16 bytes at a time."""
         return f"matmul_tuned<{', '.join(map(str, astuple(self)))}, {str(aligned).lower()}>"
 
 
 @functools.cache
 def table() -> dict[str, Any]:
-    """tiles.json: `device`, `date`, and under `shapes` a row for each shape with the sizes that were fastest there."""
+    """Return tiles.json: `device`, `date`, and under `shapes` a row for each shape with the sizes that were fastest
+    there."""
     return json.loads(PATH.read_text())
 
 
 def chosen(m: int, n: int, k: int) -> Tiles:
-    """The sizes for a product of m × k and k × n: those of the nearest shape in the table.
+    """Return the sizes for a product of m × k and k × n: those of the nearest shape in the table.
 
     Distance: how often, in sum, m, n and k must be doubled or halved; of equals the first.
     """

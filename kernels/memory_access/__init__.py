@@ -7,7 +7,7 @@
 from kernels.memory_access.scanning import SCANS, prefix_sum
 from kernels.memory_access.summing import SUMS, total
 from kernels.memory_access.transposing import TRANSPOSES, transpose
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 

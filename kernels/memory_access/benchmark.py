@@ -7,12 +7,12 @@ from typing import Any
 
 from kernels.memory_access import recordings
 from kernels.memory_access.measurements import MEASUREMENTS
-from warplab.bench import timing
-from warplab.bench.benchmark import Benchmark, Table
+from warpcourse.bench import timing
+from warpcourse.bench.benchmark import Benchmark, Table
 
 
 def _kernels(heading: Callable[[dict[str, Any]], str]) -> Table:
-    """The table of a measurement with a row per kernel, under a heading made of its value."""
+    """Return the table of a measurement with a row per kernel, under a heading made of its value."""
     return Table(lambda value: f"{heading(value)}\n{_rows(value)}", _best)
 
 
@@ -33,7 +33,7 @@ def _rows(value: dict[str, Any]) -> str:
 
 
 def _best(value: dict[str, Any]) -> dict[str, Any]:
-    """The best kernel, its bandwidth and its ratios, and the libraries' bandwidths."""
+    """Return the best kernel, its bandwidth and its ratios, and the libraries' bandwidths."""
     best = max((row for row in value["kernels"] if row["language"] != "library"), key=lambda row: row["gbps"])
     libraries = {row["kernel"]: row["gbps"] for row in value["kernels"] if row["language"] == "library"}
     shown = ("kernel", "gbps", "ratio_to_copy", "ratio_to_library")

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from warplab.bench.recordings import Measurement
+from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import (
     BLUE,
     DPI,
@@ -34,7 +34,8 @@ LANGUAGES = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
 
 
 def draw_kernels(m: Measurement, what: str) -> Figure:
-    """Bandwidth of every kernel of a table (`tables.transpose_table`, `sum_table`, `scan_table`, `layout_table`).
+    """Draw the bandwidth of every kernel of a table (`tables.transpose_table`, `sum_table`, `scan_table`,
+    `layout_table`).
 
     A dashed line: the copy, or else the fastest library. `what`: begins the title.
     """
@@ -74,12 +75,14 @@ def _short_name(row: Mapping[str, Any]) -> str:
 
 
 def draw_strides(m: Measurement, sectors: Mapping[int, float]) -> Figure:
-    """Bandwidth by stride, from `measurements.strides`, and sectors per request by stride, as the simulator counts."""
+    """Draw the bandwidth by stride, from `measurements.strides`, and sectors per request by stride, as the simulator
+    counts."""
     return _with_sectors(m, "stride", sectors, "stride of the loads, in elements")
 
 
 def draw_offsets(m: Measurement, sectors: Mapping[int, float]) -> Figure:
-    """Bandwidth by offset, from `measurements.offsets`, and sectors per request by offset, as the simulator counts."""
+    """Draw the bandwidth by offset, from `measurements.offsets`, and sectors per request by offset, as the simulator
+    counts."""
     return _with_sectors(m, "offset", sectors, "offset of the loads, in elements")
 
 
@@ -101,7 +104,7 @@ def _with_sectors(m: Measurement, key: str, sectors: Mapping[int, float], xlabel
 
 
 def draw_stencils(m: Measurement, copy_gbps: float | None = None) -> Figure:
-    """The claim's experiment, from `measurements.stencils`: L1 against shared memory by radius.
+    """Draw the claim's experiment, from `measurements.stencils`: L1 against shared memory by radius.
 
     `copy_gbps`: draws the bandwidth of a copy, in 1e9 bytes per second, as a line.
     """
@@ -130,7 +133,7 @@ def draw_stencils(m: Measurement, copy_gbps: float | None = None) -> Figure:
 
 
 def draw_working_sets(m: Measurement) -> Figure:
-    """Bandwidth by the bytes that are read again and again, from `measurements.working_sets`."""
+    """Draw the bandwidth by the bytes that are read again and again, from `measurements.working_sets`."""
     rows, size = m.value["rows"], m.value["l2_bytes"]
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 2.9), dpi=DPI)
@@ -146,7 +149,7 @@ def draw_working_sets(m: Measurement) -> Figure:
 
 
 def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
-    """Bandwidth of a copy by bytes in flight, from `measurements.bytes_in_flight`, and Little's law.
+    """Draw the bandwidth of a copy by bytes in flight, from `measurements.bytes_in_flight`, and Little's law.
 
     `latency`: seconds of one load from memory, as `measurements.latencies` gives it for large sizes. Bytes in flight
     are those of loads; the line and the rate count as many again, which are written.
@@ -191,7 +194,8 @@ def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
 
 
 def draw_latencies(m: Measurement) -> Figure:
-    """Time of one load that waits for the one before, by the bytes that the loads are spread over (`latencies`)."""
+    """Draw the time of one load that waits for the one before, by the bytes that the loads are spread over
+    (`latencies`)."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
         ax.plot([row["bytes"] for row in m.value], [row["seconds"] for row in m.value], "o-", color=BLUE, ms=4)
@@ -203,7 +207,8 @@ def draw_latencies(m: Measurement) -> Figure:
 
 
 def draw_bank_conflicts(m: Measurement) -> Figure:
-    """Time of loads from shared memory by stride, beside the wavefronts that they need, from `bank_conflicts`."""
+    """Draw the time of loads from shared memory by stride, beside the wavefronts that they need, from
+    `bank_conflicts`."""
     rows = m.value["rows"]
     one = next(row["seconds"] for row in rows if row["stride"] == 1)
     with plt.rc_context(FONT):
@@ -218,7 +223,7 @@ def draw_bank_conflicts(m: Measurement) -> Figure:
 
 
 def draw_unified_memory(m: Measurement) -> Figure:
-    """Ways to bring an array from the host to a kernel, from `measurements.unified_memory`."""
+    """Draw ways to bring an array from the host to a kernel, from `measurements.unified_memory`."""
     rows = m.value["rows"]
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 0.9 + 0.35 * len(rows)), dpi=DPI)

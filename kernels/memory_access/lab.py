@@ -1,6 +1,6 @@
 """The record of lab 02."""
 
-from warplab.bench.lab import Lab
+from warpcourse.bench.lab import Lab
 
 LAB = Lab(
     __package__,

@@ -6,18 +6,20 @@ with more, the loads of a block that waits depend on how long it waits.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from kernels.memory_access.patterns import HEAT_BLOCK, LAYOUTS, STRIDED
+from kernels.memory_access.patterns import HEAT_BLOCK, LAYOUTS, STRIDED, Layout
 from kernels.memory_access.scanning import SCANS, TILE
 from kernels.memory_access.sources import BLOCK, FLIGHTS, RADII, SOURCES, in_flight
-from kernels.memory_access.summing import SUMS
-from kernels.memory_access.transposing import TRANSPOSES
-from warplab.bench.compared_launches import EFFICIENCY, Difference, Launch
-from warplab.bench.lab_kernels import Kernel, Size
+from kernels.memory_access.summing import SUMS, Sum
+from kernels.memory_access.transposing import TRANSPOSES, Transpose
+from warpcourse.bench.compared_launches import EFFICIENCY, Difference, Launch, with_differences
+from warpcourse.bench.lab_kernels import Kernel
 
 _ESTIMATED = (
     "How many machine instructions ptxas makes of a PTX instruction is estimated; where few lanes run a part of the "
@@ -48,13 +50,8 @@ def _empty(*shape: int) -> np.ndarray:
     return np.full(shape, np.nan, np.float32)
 
 
-def _launch(name: str, kernel: Any, grid: Size, block: Size, *arguments: Any) -> Launch:
-    differences = next((d for start, d in _DIFFERENCES.items() if name.startswith(start)), ())
-    return Launch(name, kernel, grid, block, arguments, differences=differences)
-
-
-def _cuda(file: str, entry: str) -> Any:
-    return lambda: SOURCES.function(f"{file}.cu", entry)
+def _cuda(file: str, entry: str) -> Callable[[], Any]:
+    return functools.partial(SOURCES.function, f"{file}.cu", entry)
 
 
 def _strided(kernel: Kernel, n: int, stride: int, offset: int) -> Launch:
@@ -63,111 +60,88 @@ def _strided(kernel: Kernel, n: int, stride: int, offset: int) -> Launch:
     if kernel.language != "Numba":
         numbers = (np.uint64(n), np.int32(stride), np.int32(offset))
     name = f"{kernel.name}: copy, stride {stride}, offset {offset}"
-    return _launch(name, kernel.function, math.ceil(n / BLOCK), BLOCK, *arrays, *numbers)
+    return Launch(name, kernel.function, math.ceil(n / BLOCK), BLOCK, (*arrays, *numbers))
 
 
-def _transposes() -> list[Launch]:
-    result = []
-    for kernel in TRANSPOSES.values():
-        for rows, columns in ((128, 128), (101, 157)):
-            if rows % kernel.multiple or columns % kernel.multiple:
-                rows, columns = 100, 156
-            arguments = kernel.arguments(_random(rows, columns), _empty(columns, rows))
-            name = f"{kernel.name}: transpose of {rows} × {columns}"
-            result.append(_launch(name, kernel.function, kernel.grid(rows, columns), kernel.block, *arguments))
-    return result
+def _transpose(kernel: Transpose, rows: int, columns: int) -> Launch:
+    if rows % kernel.multiple or columns % kernel.multiple:
+        rows, columns = 100, 156
+    arguments = kernel.arguments(_random(rows, columns), _empty(columns, rows))
+    name = f"{kernel.name}: transpose of {rows} × {columns}"
+    return Launch(name, kernel.function, kernel.grid(rows, columns), kernel.block, arguments)
 
 
-def _sums() -> list[Launch]:
-    result = []
-    for kernel in SUMS.values():
-        for n in (2**17, 10007):
-            a = _random(n)
-            blocks = min(kernel.blocks(n), 7) if "grid_stride" in kernel.name else kernel.blocks(n)
-            out = np.zeros(1 if kernel.atomic else blocks, np.float32)
-            arguments = kernel.arguments(a, out)
-            result.append(_launch(f"{kernel.name}: sum of {n}", kernel.function, blocks, kernel.block, *arguments))
-    return result
+def _sum(kernel: Sum, n: int) -> Launch:
+    blocks = min(kernel.blocks(n), 7) if "grid_stride" in kernel.name else kernel.blocks(n)
+    arguments = kernel.arguments(_random(n), np.zeros(1 if kernel.atomic else blocks, np.float32))
+    return Launch(f"{kernel.name}: sum of {n}", kernel.function, blocks, kernel.block, arguments)
 
 
-def _scans() -> list[Launch]:
-    n = 10007
-    blocks = math.ceil(n / BLOCK)
-    result = [
-        _launch(
-            f"prefix sums of blocks of {n}",
-            _cuda("scan", "scan_blocks"),
-            blocks,
-            BLOCK,
-            *(_random(n), _empty(n), _empty(blocks), np.uint64(n)),
-        ),
-        _launch(
-            f"sums before added to {n}",
-            _cuda("scan", "add_before"),
-            blocks - 1,
-            BLOCK,
-            *(_random(n), _random(blocks), np.uint64(n)),
-        ),
+def _scans(n: int) -> list[Launch]:
+    blocks, size = math.ceil(n / BLOCK), np.uint64(n)
+    scanned, added = (_random(n), _empty(n), _empty(blocks), size), (_random(n), _random(blocks), size)
+    return [
+        Launch(f"prefix sums of blocks of {n}", _cuda("scan", "scan_blocks"), blocks, BLOCK, scanned),
+        Launch(f"sums before added to {n}", _cuda("scan", "add_before"), blocks - 1, BLOCK, added),
     ]
-    for n in (TILE, TILE - 185):
-        state = np.zeros(1, np.uint64), np.zeros(1, np.uint32)
-        arguments = _random(n), _empty(n), np.uint64(n), *state
-        result.append(_launch(f"prefix sum of {n}", SCANS["cuda_look_back"].function, 1, 256, *arguments))
-    return result
 
 
-def _layouts() -> list[Launch]:
-    n = 2000
-    result = []
-    for kernel in LAYOUTS.values():
-        arguments = kernel.arguments(_random(*((4, n) if kernel.soa else (n, 4))), _empty(n))
-        result.append(_launch(f"{kernel.name}, {n} points", kernel.function, math.ceil(n / BLOCK), BLOCK, *arguments))
-    return result
+def _look_back(n: int) -> Launch:
+    arguments = _random(n), _empty(n), np.uint64(n), np.zeros(1, np.uint64), np.zeros(1, np.uint32)
+    return Launch(f"prefix sum of {n}", SCANS["cuda_look_back"].function, 1, 256, arguments)
 
 
-def _stencils() -> list[Launch]:
-    n, rows, columns = 2000, 45, 77
+def _layout(kernel: Layout, n: int) -> Launch:
+    arguments = kernel.arguments(_random(*((4, n) if kernel.soa else (n, 4))), _empty(n))
+    return Launch(f"{kernel.name}, {n} points", kernel.function, math.ceil(n / BLOCK), BLOCK, arguments)
+
+
+def _stencils(kind: str, n: int, rows: int, columns: int) -> list[Launch]:
     grid = math.ceil(columns / HEAT_BLOCK[0]), math.ceil(rows / HEAT_BLOCK[1])
-    result = []
-    for kind in ("l1", "shared"):
-        for radius in RADII:
-            arguments = _random(n + 2 * radius), _empty(n), np.uint64(n)
-            kernel = _cuda("stencil", f"mean_{kind}<{radius}>")
-            name = f"mean of {2 * radius + 1} through {kind}"
-            result.append(_launch(name, kernel, math.ceil(n / BLOCK), BLOCK, *arguments))
-        arguments = _random(rows + 2, columns + 2), _empty(rows, columns), np.int32(rows), np.int32(columns)
-        result.append(_launch(f"heat through {kind}", _cuda("stencil", f"heat_{kind}"), grid, HEAT_BLOCK, *arguments))
-    return result
+    heat = _random(rows + 2, columns + 2), _empty(rows, columns), np.int32(rows), np.int32(columns)
+    means = [
+        Launch(
+            f"mean of {2 * radius + 1} through {kind}",
+            *(_cuda("stencil", f"mean_{kind}<{radius}>"), math.ceil(n / BLOCK), BLOCK),
+            (_random(n + 2 * radius), _empty(n), np.uint64(n)),
+        )
+        for radius in RADII
+    ]
+    return [*means, Launch(f"heat through {kind}", _cuda("stencil", f"heat_{kind}"), grid, HEAT_BLOCK, heat)]
+
+
+def _in_flight(width: int, items: int, n: int) -> Launch:
+    arguments = _random(n), _empty(n), np.uint64(n * 4 // width)
+    name = f"copy, {items} loads of {width} bytes in flight"
+    return Launch(name, _cuda("access", in_flight(width, items)), 2, BLOCK, arguments)
 
 
 def _experiments() -> list[Launch]:
-    n = 2**14
-    result = []
-    for width, items in FLIGHTS:
-        kernel = _cuda("access", in_flight(width, items))
-        name = f"copy, {items} loads of {width} bytes in flight"
-        result.append(_launch(name, kernel, 2, BLOCK, _random(n), _empty(n), np.uint64(n * 4 // width)))
-    arguments = _random(4000), np.uint32(1000), np.int32(24), _empty(3 * BLOCK)
-    result.append(_launch("read again and again", _cuda("access", "read_again"), 3, BLOCK, *arguments))
+    again = _random(4000), np.uint32(1000), np.int32(24), _empty(3 * BLOCK)
     following = np.roll(np.arange(1000, dtype=np.uint32), -7)
-    arguments = following, np.uint32(0), np.int32(100), np.zeros(1, np.uint32)
-    result.append(_launch("chase", _cuda("access", "chase"), 1, 1, *arguments))
-    for stride in (0, 1, 2, 3, 4, 8, 16, 17, 32, 33):
-        arguments = _empty(BLOCK), np.int32(stride), np.int32(3)
-        result.append(_launch(f"banks, stride {stride}", _cuda("banks", "read_banks"), 1, BLOCK, *arguments))
-    return result
+    chased = following, np.uint32(0), np.int32(100), np.zeros(1, np.uint32)
+    banks = _cuda("banks", "read_banks")
+    return [
+        *(_in_flight(width, items, 2**14) for width, items in FLIGHTS),
+        Launch("read again and again", _cuda("access", "read_again"), 3, BLOCK, again),
+        Launch("chase", _cuda("access", "chase"), 1, 1, chased),
+        *(
+            Launch(f"banks, stride {stride}", banks, 1, BLOCK, (_empty(BLOCK), np.int32(stride), np.int32(3)))
+            for stride in (0, 1, 2, 3, 4, 8, 16, 17, 32, 33)
+        ),
+    ]
 
 
-LAUNCHES = [
-    *(
-        _strided(kernel, 2000, stride, offset)
-        for kernel in STRIDED.values()
-        for stride, offset in ((1, 0), (2, 0), (4, 0), (8, 0), (32, 0), (1, 1), (1, 8), (1, 31))
-    ),
-    *_transposes(),
-    *_sums(),
-    *_scans(),
-    *_layouts(),
-    *_stencils(),
+_PATTERNS = ((1, 0), (2, 0), (4, 0), (8, 0), (32, 0), (1, 1), (1, 8), (1, 31))  # strides and offsets
+_ALL = [
+    *(_strided(kernel, 2000, *pattern) for kernel in STRIDED.values() for pattern in _PATTERNS),
+    *(_transpose(kernel, *shape) for kernel in TRANSPOSES.values() for shape in ((128, 128), (101, 157))),
+    *(_sum(kernel, n) for kernel in SUMS.values() for n in (2**17, 10007)),
+    *_scans(10007),
+    *(_look_back(n) for n in (TILE, TILE - 185)),
+    *(_layout(kernel, 2000) for kernel in LAYOUTS.values()),
+    *_stencils("l1", 2000, 45, 77),
+    *_stencils("shared", 2000, 45, 77),
     *_experiments(),
 ]
+LAUNCHES = with_differences(_ALL, _DIFFERENCES)

@@ -18,14 +18,14 @@ HINT = "CUB is not compared: `pip install cuda-cccl` (NVIDIA's cuda.compute) bri
 
 
 def cub_version() -> str | None:
-    """Version of cuda-cccl, None where it is not installed."""
+    """Return the version of cuda-cccl, None where it is not installed."""
     if importlib.util.find_spec("cuda.compute") is None:
         return None
     return importlib.metadata.version("cuda-cccl")
 
 
 def sums(a: Any, out: Any) -> dict[str, Callable[[], Any]]:
-    """Functions that queue the sum of `a`, a CuPy array, into `out`, of shape (1,)."""
+    """Return functions that queue the sum of `a`, a CuPy array, into `out`, of shape (1,)."""
     import cupy
 
     functions = {"cupy.sum": lambda: cupy.sum(a, out=out.reshape(()))}
@@ -37,7 +37,7 @@ def sums(a: Any, out: Any) -> dict[str, Callable[[], Any]]:
 
 
 def prefix_sums(a: Any, out: Any) -> dict[str, Callable[[], Any]]:
-    """Functions that queue the inclusive prefix sum of `a` into `out`, CuPy arrays of one shape."""
+    """Return functions that queue the inclusive prefix sum of `a` into `out`, CuPy arrays of one shape."""
     import cupy
 
     functions = {"cupy.cumsum": lambda: cupy.cumsum(a, out=out)}

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access import patterns
+from kernels.memory_access import patterns, recordings
 from kernels.memory_access.sources import BLOCK, FLIGHTS, RADII, SOURCES, in_flight
 from kernels.memory_access.tables import (
+    SIDE,
     layout_table,
     scan_table,
     sum_table,
@@ -22,7 +23,8 @@ from kernels.memory_access.tables import (
     transpose_table,
 )
 from kernels.memory_access.unified_memory import unified_memory
-from warplab.bench.timing import Candidate, cupy_on_gpu, fitting, l2_bytes, time_gpu, time_together
+from warpcourse.bench.timing import Candidate, cupy_on_gpu, fitting, l2_bytes, time_gpu, time_together
+from warplab.estimating.beside import KnownTime
 
 STRIDES = (*range(1, 9), 10, 12, 14, 16, 20, 24, 28, 32)
 OFFSETS = (*range(17), 24, 31, 32)
@@ -32,7 +34,8 @@ REGISTERS = 65536  # of a multiprocessor
 
 
 def strides(n: int = 2**25) -> dict[str, Any]:
-    """A copy of n floats whose loads are `stride` elements apart. `gbps` counts 8 bytes per element of the result."""
+    """Measure a copy of n floats whose loads are `stride` elements apart. `gbps` counts 8 bytes per element of the
+    result."""
     cupy = cupy_on_gpu()
     n = fitting(n, 2 * STRIDES[-1])
     a, out = cupy.random.random(n * STRIDES[-1], dtype=np.float32), cupy.empty(n, np.float32)
@@ -40,7 +43,7 @@ def strides(n: int = 2**25) -> dict[str, Any]:
 
 
 def offsets(n: int = 2**27) -> dict[str, Any]:
-    """A copy of n floats whose loads begin `offset` elements after a line of 128 bytes."""
+    """Measure a copy of n floats whose loads begin `offset` elements after a line of 128 bytes."""
     cupy = cupy_on_gpu()
     n = fitting(n, 3)
     a, out = cupy.random.random(n + OFFSETS[-1], dtype=np.float32), cupy.empty(n, np.float32)
@@ -70,7 +73,8 @@ def _candidate(function: Any, blocks: int, block: int, arguments: tuple) -> Cand
 
 
 def stencils(n: int = 2**27) -> dict[str, Any]:
-    """The claim's experiment: a mean over 2 * radius + 1 neighbours, through the L1 cache and through shared memory.
+    """Measure the claim's experiment: a mean over 2 * radius + 1 neighbours, through the L1 cache and through shared
+    memory.
 
     `loaded_gbps` counts what the threads ask for, 4 bytes per neighbour; `gbps` 8 bytes per element: read once, written
     once. `l1_of_shared`: speed through L1 as a share of the speed through shared memory. `heat`: five points in two
@@ -118,7 +122,7 @@ def _two_ways(launch: Callable[[str], None], n: int, radius: float) -> dict[str,
 
 
 def working_sets(smallest: int = 2**18, largest: int = 2**30) -> dict[str, Any]:
-    """Bandwidth of reading by the bytes that are read again and again, past the L1 caches."""
+    """Measure the bandwidth of reading by the bytes that are read again and again, past the L1 caches."""
     cupy = cupy_on_gpu()
     largest = min(largest, 4 * fitting(largest // 4, 2))
     a = cupy.random.random(largest // 4, dtype=np.float32)
@@ -140,7 +144,8 @@ def _call(candidate: Candidate) -> tuple[Callable[..., Any], Any]:
 
 
 def bytes_in_flight(n: int = 2**27) -> dict[str, Any]:
-    """Bandwidth of a copy of n floats by bytes in flight: of a load, loads per thread, and warps per multiprocessor.
+    """Measure the bandwidth of a copy of n floats by bytes in flight: of a load, loads per thread, and warps per
+    multiprocessor.
 
     `in_flight_bytes`: that the threads of one multiprocessor have asked for at a time. Left out: grids of which not all
     blocks fit on the GPU at once.
@@ -174,7 +179,8 @@ def bytes_in_flight(n: int = 2**27) -> dict[str, Any]:
 
 
 def latencies(smallest: int = 2**14, largest: int = 2**30, steps: int = 2**14) -> list[dict[str, Any]]:
-    """Seconds of one load that waits for the one before, by the bytes over which such loads are spread at random."""
+    """Measure seconds of one load that waits for the one before, by the bytes over which such loads are spread at
+    random."""
     cupy = cupy_on_gpu()
     largest = min(largest, 4 * fitting(largest // 4, 3))
     stream = cupy.cuda.get_current_stream()
@@ -206,7 +212,7 @@ def latencies(smallest: int = 2**14, largest: int = 2**30, steps: int = 2**14) -
 
 
 def bank_conflicts(repeats: int = 512) -> dict[str, Any]:
-    """Loads from shared memory by the stride of the lanes, in words. `ways`: wavefronts that one load needs.
+    """Measure loads from shared memory by the stride of the lanes, in words. `ways`: wavefronts that one load needs.
 
     `gbps`: 4 bytes per load, over all multiprocessors.
     """
@@ -225,6 +231,26 @@ def bank_conflicts(repeats: int = 512) -> dict[str, Any]:
         nbytes = blocks * BLOCK * 8 * repeats * 4
         rows.append({"stride": stride, "ways": ways, "seconds": timing.seconds, "gbps": timing.bandwidth(nbytes)})
     return {"rows": rows}
+
+
+def transpose_time(kernel: Any, block_rows: int, recorded: str) -> KnownTime | None:
+    """Return the time of a learner's `kernel(in, out, rows, columns)`, 16384 × 16384, by blocks of 32 × 8 threads.
+
+    `block_rows`: of the 32 columns that a block moves. `recorded`: the course's kernel that has such blocks, whose time
+    is shown without a GPU.
+    """
+
+    def arguments() -> tuple:
+        cupy = cupy_on_gpu()
+        a = cupy.random.random((SIDE, SIDE), dtype=np.float32)
+        return a, cupy.empty_like(a), np.int32(SIDE), np.int32(SIDE)
+
+    return recordings.time_of(
+        *(kernel, (SIDE // 32, SIDE // block_rows), (32, 8), arguments),
+        key="transpose_table",
+        find=lambda value: next(r["seconds"] for r in value["kernels"] if r["kernel"] == recorded),
+        of=f"the course's {recorded}",
+    )
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {

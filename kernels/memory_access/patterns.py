@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from kernels.memory_access.sources import BLOCK, FLOAT4_BYTES, NUMBA, RADII, SOURCES, dimensions, in_flight
+from warpcourse.bench.device_arguments import check_apart, check_array
+from warpcourse.bench.lab_kernels import Kernel, by_name, choose
 from warplab import cp
-from warplab.bench.device_arguments import check_apart, check_array
-from warplab.bench.lab_kernels import Kernel, by_name, choose
 
 HEAT_BLOCK = (32, 8)
 MAX_STRIDE = 33  # of read_banks, by the words that it has
@@ -53,7 +53,7 @@ STRIDED = by_name(
 
 
 def copy_strided(a: Any, out: Any, stride: int = 1, offset: int = 0, kernel: str = "cuda") -> Any:
-    """out[i] = a[i * stride + offset]; return `out` before the kernel has finished.
+    """Compute out[i] = a[i * stride + offset]; return `out` before the kernel has finished.
 
     `a`, `out`: device arrays of one dimension, float32; `a` holds the last element that is read. `stride` and
     `offset`: at least 0. `kernel`: a name in STRIDED. Raise TypeError for arrays in host memory, ValueError for
@@ -79,7 +79,7 @@ def copy_strided(a: Any, out: Any, stride: int = 1, offset: int = 0, kernel: str
 
 
 def norms(points: Any, out: Any, kernel: str) -> Any:
-    """out[i] = x² + y² + z² + w² of point i, or x² alone, by the kernel; return `out` before that has finished.
+    """Compute out[i] = x² + y² + z² + w² of point i, or x² alone, by the kernel; return `out` before that has finished.
 
     `points`: device array, float32, of shape (n, 4), or (4, n) for the structure of arrays; `out`: of shape (n,).
     `kernel`: a name in LAYOUTS. Raise TypeError for arrays in host memory, ValueError for what else does not fit.
@@ -109,7 +109,7 @@ def copy_in_flight(a: Any, out: Any, width: int, items: int, blocks: int, block:
 
 
 def read_again(a: Any, loads: int, blocks: int) -> Any:
-    """Sums, one per thread, of `loads` loads of 16 bytes; all threads together pass over `a` again and again.
+    """Return sums, one per thread, of `loads` loads of 16 bytes; all threads together pass over `a` again and again.
 
     `a`: float32, at least 4 elements and a multiple of 4. Thread t of T makes load k at element 4 ((t + k T) mod n / 4)
     of n. Returns a device array, float32.
@@ -123,7 +123,8 @@ def read_again(a: Any, loads: int, blocks: int) -> Any:
 
 
 def chase(following: Any, start: int, steps: int) -> Any:
-    """Where one thread is after `steps` steps from `start`, each to following[at]; a device array of one uint32."""
+    """Return where one thread is after `steps` steps from `start`, each to following[at]; a device array of one
+    uint32."""
     check_array("following", following, dtype=np.uint32)
     out = cp.empty(1, np.uint32)
     SOURCES.function("access.cu", "chase")((1,), (1,), (following, np.uint32(start), np.int32(steps), out))
@@ -131,7 +132,8 @@ def chase(following: Any, start: int, steps: int) -> Any:
 
 
 def read_banks(stride: int, repeats: int, blocks: int = 1, block: int = BLOCK) -> Any:
-    """Sums, one per thread, of 8 * `repeats` loads from shared memory; lanes are `stride` (0 to 33) words apart."""
+    """Return sums, one per thread, of 8 * `repeats` loads from shared memory; lanes are `stride` (0 to 33) words
+    apart."""
     if not 0 <= stride <= MAX_STRIDE:
         raise ValueError(f"stride is {stride}; it can be 0 to {MAX_STRIDE}")
     out = cp.empty(blocks * block, np.float32)
@@ -140,7 +142,8 @@ def read_banks(stride: int, repeats: int, blocks: int = 1, block: int = BLOCK) -
 
 
 def mean(a: Any, out: Any, radius: int, kind: str = "l1") -> Any:
-    """out[i] = mean of a[i .. i + 2 * radius], through the L1 cache or through shared memory (`kind` "l1", "shared").
+    """Compute out[i] = mean of a[i .. i + 2 * radius], through the L1 cache or through shared memory (`kind` "l1",
+    "shared").
 
     Arrays: float32, one dimension; `a` has 2 * radius elements more than `out`. `radius`: one of RADII.
     """
@@ -156,13 +159,13 @@ def mean(a: Any, out: Any, radius: int, kind: str = "l1") -> Any:
 
 
 def launch_mean(a: Any, out: Any, radius: int, kind: str) -> None:
-    """`mean` without checks."""
+    """Queue `mean` without checks."""
     function = SOURCES.function("stencil.cu", f"mean_{kind}<{radius}>")
     function((math.ceil(out.size / BLOCK),), (BLOCK,), (a, out, np.uint64(out.size)))
 
 
 def heat(a: Any, out: Any, kind: str = "l1") -> Any:
-    """out[y, x] = mean of the four neighbours of a[y + 1, x + 1], through "l1" or "shared".
+    """Compute out[y, x] = mean of the four neighbours of a[y + 1, x + 1], through "l1" or "shared".
 
     `out`: float32, shape (rows, columns); `a`: (rows + 2, columns + 2).
     """
@@ -177,7 +180,7 @@ def heat(a: Any, out: Any, kind: str = "l1") -> Any:
 
 
 def launch_heat(a: Any, out: Any, kind: str) -> None:
-    """`heat` without checks."""
+    """Queue `heat` without checks."""
     rows, columns = out.shape
     grid = (math.ceil(columns / HEAT_BLOCK[0]), math.ceil(rows / HEAT_BLOCK[1]))
     SOURCES.function("stencil.cu", f"heat_{kind}")(grid, HEAT_BLOCK, (a, out, np.int32(rows), np.int32(columns)))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from kernels.memory_access.sources import BLOCK, FLOAT4_BYTES, SOURCES
+from warpcourse.bench.device_arguments import check_apart, check_array
+from warpcourse.bench.lab_kernels import Kernel, by_name, choose
 from warplab import cp
-from warplab.bench.device_arguments import check_apart, check_array
-from warplab.bench.lab_kernels import Kernel, by_name, choose
 
 TILE = 256 * 8 * 4  # elements that a block of scan_look_back takes
 
@@ -63,7 +63,7 @@ SCANS = by_name(
 
 
 def prefix_sum(a: Any, out: Any, kernel: str = "cuda_look_back") -> Any:
-    """out[i] = a[0] + ... + a[i] on the GPU; return `out` at once, before the kernel has finished.
+    """Compute out[i] = a[0] + ... + a[i] on the GPU; return `out` at once, before the kernel has finished.
 
     `a`, `out`: device arrays (CuPy), float32, of one shape of one dimension, C-contiguous, without overlap; for
     cuda_look_back, whose rounding differs from run to run, their addresses are multiples of 16. `kernel`: a name in

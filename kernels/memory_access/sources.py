@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warplab.bench.lab_kernels import Sources
+from warpcourse.bench.lab_kernels import Sources
 
 NUMBA = "numba_kernels.py"
 BLOCK = 256  # threads per block, unless a kernel says otherwise
@@ -22,7 +22,7 @@ SOURCES = Sources(
 
 
 def in_flight(width: int, items: int) -> str:
-    """Name of the instance of `copy_in_flight` whose threads load `items` times `width` bytes."""
+    """Return the name of the instance of `copy_in_flight` whose threads load `items` times `width` bytes."""
     if (width, items) not in FLIGHTS:
         raise ValueError(
             f"there is no copy of {items} loads of {width} bytes; (bytes, loads) can be {', '.join(map(str, FLIGHTS))}"
@@ -31,7 +31,7 @@ def in_flight(width: int, items: int) -> str:
 
 
 def dimensions(array: Any, name: str, count: int) -> tuple[int, ...]:
-    """Shape of an array that must have `count` dimensions, each below 2^31; else ValueError."""
+    """Return the shape of an array that must have `count` dimensions, each below 2^31; else ValueError."""
     shape = tuple(array.shape)
     if len(shape) != count:
         raise ValueError(f"{name} has {len(shape)} dimensions; it must have {count}")

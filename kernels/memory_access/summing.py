@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from kernels.memory_access.sources import BLOCK, FLOAT4_BYTES, NUMBA, SOURCES
+from warpcourse.bench.device_arguments import check_array
+from warpcourse.bench.lab_kernels import Kernel, by_name, choose
 from warplab import cp
-from warplab.bench.device_arguments import check_array
-from warplab.bench.lab_kernels import Kernel, by_name, choose
 
 WIDE = 512  # threads per block of sum_float4
 WIDE_TILE = WIDE * 8 * 4  # elements that its blocks take at a time
@@ -28,11 +28,11 @@ class Sum(Kernel):
     atomic: bool = False
 
     def arguments(self, a: Any, out: Any) -> tuple:
-        """What the kernel takes: Numba's arrays know their size, CUDA C++ needs the count as `size_t`."""
+        """Return what the kernel takes: Numba's arrays know their size, CUDA C++ needs the count as `size_t`."""
         return (a, out) if self.language == "Numba" else (a, out, np.uint64(a.size))
 
     def passes(self, a: Any, out: Any, convert: Callable[[Any], Any] = lambda x: x) -> list[tuple[Any, Any, int]]:
-        """(from, to, blocks) of every launch; with one sum per block, arrays for these are allocated.
+        """Return (from, to, blocks) of every launch; with one sum per block, arrays for these are allocated.
 
         `convert` is applied to them. `a` has at least one element.
         """
@@ -85,7 +85,7 @@ SUMS = by_name(
 
 
 def total(a: Any, kernel: str = "cuda_float4") -> Any:
-    """The sum of `a` on the GPU, as a device array of shape (1,); returns before the kernel has finished.
+    """Return the sum of `a` on the GPU, as a device array of shape (1,); returns before the kernel has finished.
 
     `a`: device array (CuPy or Numba) of one dimension, float32, C-contiguous; for cuda_float4 its address is a multiple
     of 16. `kernel`: a name in SUMS. The rounding of the kernels that end in atomics differs from run to run.

@@ -16,7 +16,7 @@ from kernels.memory_access.patterns import LAYOUTS
 from kernels.memory_access.scanning import SCANS
 from kernels.memory_access.summing import SUMS, Sum
 from kernels.memory_access.transposing import TRANSPOSES, fastest
-from warplab.bench.timing import Candidate, Timing, copy_on_device, cupy_on_gpu, fitting, native, time_together
+from warpcourse.bench.timing import Candidate, Timing, copy_on_device, cupy_on_gpu, fitting, native, time_together
 
 SIDE = 2**14  # of the matrix: 1 GiB
 AWKWARD = ((16380, 20004), (16381, 20011))  # multiples of 4 whose rows start inside a sector, and two primes
@@ -25,12 +25,13 @@ ROUNDS, RUNS = 7, 11
 
 
 def exact_vector(n: int) -> Any:
-    """Device array of n float32, zeros and random ones: so few that their sum is exact in any order, up to n = 2^28."""
+    """Return device array of n float32, zeros and random ones: so few that their sum is exact in any order, up to n =
+    2^28."""
     return (cupy_on_gpu().random.random(n, dtype=np.float32) < 2.0**-5).astype(np.float32)
 
 
 def transpose_table(side: int = SIDE) -> dict[str, Any]:
-    """Every transpose of a side × side matrix, beside a copy of as many bytes."""
+    """Return every transpose of a side × side matrix, beside a copy of as many bytes."""
     cupy = cupy_on_gpu()
     while fitting(side * side, 3) < side * side:
         side //= 2
@@ -49,7 +50,7 @@ def transpose_table(side: int = SIDE) -> dict[str, Any]:
 
 
 def transpose_shapes(shapes: tuple[tuple[int, int], ...] = ((SIDE, SIDE), *AWKWARD)) -> list[dict[str, Any]]:
-    """The fastest transpose by shape, beside a copy of as many bytes."""
+    """Return the fastest transpose by shape, beside a copy of as many bytes."""
     cupy = cupy_on_gpu()
     result = []
     for rows, columns in shapes:
@@ -70,7 +71,8 @@ def transpose_shapes(shapes: tuple[tuple[int, int], ...] = ((SIDE, SIDE), *AWKWA
 
 
 def sum_table(n: int = N) -> dict[str, Any]:
-    """Every sum of n floats, beside the libraries'. `relative_error`: of the sum of random numbers, to float64."""
+    """Return every sum of n floats, beside the libraries'. `relative_error`: of the sum of random numbers, to
+    float64."""
     cupy = cupy_on_gpu()
     n = fitting(n, 3)
     a, out = exact_vector(n), cupy.empty(1, np.float32)
@@ -98,7 +100,7 @@ def sum_table(n: int = N) -> dict[str, Any]:
 
 
 def _summing(kernel: Sum, a: Any, out: Any) -> Callable[[], None]:
-    """A function that queues the sum. In Numba, too, the result is set to zero by CuPy."""
+    """Return a function that queues the sum. In Numba, too, the result is set to zero by CuPy."""
 
     def in_its_language(array: Any) -> Any:
         return native(kernel.language, array)
@@ -108,7 +110,7 @@ def _summing(kernel: Sum, a: Any, out: Any) -> Callable[[], None]:
 
 
 def scan_table(n: int = N) -> dict[str, Any]:
-    """Prefix sums of n floats, beside the libraries' and a copy of as many bytes."""
+    """Return prefix sums of n floats, beside the libraries' and a copy of as many bytes."""
     cupy = cupy_on_gpu()
     n = fitting(n, 5)
     a, out = exact_vector(n), cupy.empty(n, np.float32)
@@ -128,7 +130,7 @@ def scan_table(n: int = N) -> dict[str, Any]:
 
 
 def layout_table(n: int = 2**26) -> dict[str, Any]:
-    """Structures: n points of four floats. `gbps` counts what the task needs: the fields used, and out."""
+    """Return structures: n points of four floats. `gbps` counts what the task needs: the fields used, and out."""
     cupy = cupy_on_gpu()
     n = fitting(n, 10)
     aos = cupy.random.random((n, 4), dtype=np.float32)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kernels.memory_access.sources import FLOAT4_BYTES, NUMBA, SOURCES, dimensions
-from warplab.bench.device_arguments import check_apart, check_array
-from warplab.bench.lab_kernels import Kernel, by_name, choose
+from warpcourse.bench.device_arguments import check_apart, check_array
+from warpcourse.bench.lab_kernels import Kernel, by_name, choose
 
 MAX_GRID_Y = 65535
 
@@ -33,7 +33,7 @@ class Transpose(Kernel):
         return (across * down,) if self.flat else (across, down)
 
     def arguments(self, a: Any, out: Any) -> tuple:
-        """What the kernel takes: Numba's arrays know their shape, CUDA C++ needs rows and columns as `int`."""
+        """Return what the kernel takes: Numba's arrays know their shape, CUDA C++ needs rows and columns as `int`."""
         return (a, out) if self.language == "Numba" else (a, out, *map(np.int32, a.shape))
 
     def queue(self, a: Any, out: Any) -> None:
@@ -64,7 +64,7 @@ TRANSPOSES = by_name(
 
 
 def fastest(a: Any, out: Any) -> str:
-    """Name of the fastest kernel that can take these arrays."""
+    """Return the name of the fastest kernel that can take these arrays."""
     kernel = TRANSPOSES["cuda_float4"]
     fits = all(n % kernel.multiple == 0 for n in a.shape) and all(
         x.__cuda_array_interface__["data"][0] % kernel.alignment == 0 for x in (a, out)
@@ -73,7 +73,7 @@ def fastest(a: Any, out: Any) -> str:
 
 
 def transpose(a: Any, out: Any, kernel: str | None = None) -> Any:
-    """out[x, y] = a[y, x] on the GPU; return `out` at once, before the kernel has finished.
+    """Compute out[x, y] = a[y, x] on the GPU; return `out` at once, before the kernel has finished.
 
     `a`: device array (CuPy or Numba), float32, C-contiguous, of shape (rows, columns); `out`: likewise, of shape
     (columns, rows), without overlap with `a`. `kernel`: a name in TRANSPOSES; None takes the fastest that can.

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from warplab.bench import isolation, timing
+from warpcourse.bench import timing
+from warpcourse.processes import isolated_call
 
 _ELEMENTS = 2**25
 _RUNS = 7
@@ -22,17 +23,17 @@ _ATTRIBUTES = {"managed_memory": 83, "pageable_memory_access": 88, "concurrent_m
 
 
 def unified_memory() -> dict[str, Any]:
-    """Medians in seconds of `rows`, each a way to bring 128 MiB from the host to a kernel that sums them.
+    """Return medians in seconds of `rows`, each a way to bring 128 MiB from the host to a kernel that sums them.
 
     `move_seconds`: the copy or the prefetch; `kernel_seconds`: the kernel after it. `host_read_seconds`: NumPy's sum
     of the array on the host after the kernel, so with pages that migrate back. Attributes of the device by name.
     """
     timing.require_gpu("This measurement")
-    return isolation.call(f"{__name__}:measure", limit=_LIMIT)
+    return isolated_call.call(f"{__name__}:measure", limit=_LIMIT)
 
 
 def measure() -> dict[str, Any]:
-    """The measurement itself, in this process."""
+    """Return the measurement itself, in this process."""
     import cupy
     import cupyx
     import numpy as np

@@ -5,7 +5,7 @@
 PyTorch and JAX. Importing this package imports none of the three.
 """
 
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 

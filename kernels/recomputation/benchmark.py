@@ -6,8 +6,8 @@ from typing import Any
 
 from kernels.recomputation import recordings
 from kernels.recomputation.measurements import MEASUREMENTS
-from warplab.bench import timing
-from warplab.bench.benchmark import Benchmark, Table
+from warpcourse.bench import timing
+from warpcourse.bench.benchmark import Benchmark, Table
 
 MIB = 2**20
 

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from kernels.recomputation import plan as plans
 from kernels.recomputation.resnet import FLOAT, Block
-from warplab.bench.recordings import Measurement
+from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, finish
 
 MIB = 2**20
@@ -23,7 +23,7 @@ COLOURS = (GREY, BLUE, ORANGE, GREEN, PINK)
 
 
 def draw_plans(layers: int, **chosen: plans.Plan) -> Figure:
-    """Which layer's output is in memory when, by plan: a bar from its birth to its last use, one panel per plan.
+    """Draw which layer's output is in memory when, by plan: a bar from its birth to its last use, one panel per plan.
 
     Time is counted in layers run, forward or backward; outputs of layers that ran again are orange.
     """
@@ -45,7 +45,7 @@ def draw_plans(layers: int, **chosen: plans.Plan) -> Figure:
 
 
 def draw_steps(**steps: Any) -> Figure:
-    """Live MiB over the operations of steps that were tracked (`segments.Step`), by label."""
+    """Draw live MiB over the operations of steps that were tracked (`segments.TrackedStep`), by label."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8, 2.9), dpi=DPI)
         for (label, step), colour in zip(steps.items(), COLOURS, strict=False):
@@ -58,7 +58,8 @@ def draw_steps(**steps: Any) -> Figure:
 
 
 def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """Stacked bars by label: bytes of weights, gradients, optimiser, activations and the rest, as shares of the sum."""
+    """Draw stacked bars by label: bytes of weights, gradients, optimiser, activations and the rest, as shares of the
+    sum."""
     totals = {label: sum(part.values()) for label, part in parts.items()}
     labels = [f"{label}: {total / MIB:.0f} MiB" for label, total in totals.items()]
     with plt.rc_context(FONT):
@@ -76,7 +77,7 @@ def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
 
 
 def draw_lengths(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Peak and layer evaluations over the length of segments. Rows: `length`, `peak_mib`, `evaluations`."""
+    """Draw peak and layer evaluations over the length of segments. Rows: `length`, `peak_mib`, `evaluations`."""
     lengths = [row["length"] for row in rows]
     with plt.rc_context(FONT):
         figure, (left, right) = plt.subplots(1, 2, figsize=(8.2, 2.7), dpi=DPI)
@@ -92,7 +93,8 @@ def draw_lengths(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def draw_depths(depths: Sequence[int], title: str = "tracked in this process", **peaks: Sequence[float]) -> Figure:
-    """Peak MiB over the number of layers, by label, on axes of powers; dotted: n and √n through the last points."""
+    """Draw peak MiB over the number of layers, by label, on axes of powers; dotted: n and √n through the last
+    points."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(6.5, 3.1), dpi=DPI)
         for k, (label, peak) in enumerate(peaks.items()):
@@ -111,7 +113,7 @@ def draw_depths(depths: Sequence[int], title: str = "tracked in this process", *
 
 
 def draw_blocks(found: Sequence[Block], **chosen: plans.Plan) -> Figure:
-    """MiB that each block of a network keeps per image in float32; below, where the segments of plans begin."""
+    """Draw MiB that each block of a network keeps per image in float32; below, where the segments of plans begin."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8.5, 3), dpi=DPI)
         sizes = [FLOAT * block.inside_elements / MIB for block in found]
@@ -131,7 +133,7 @@ def draw_blocks(found: Sequence[Block], **chosen: plans.Plan) -> Figure:
 
 
 def draw_kernels(m: Measurement) -> Figure:
-    """Time of forward and backward pass of SiLU, storing and recomputing, by variant, from `kernel_table`."""
+    """Draw the time of forward and backward pass of SiLU, storing and recomputing, by variant, from `kernel_table`."""
     seconds = {(row["entry"], row["name"]): row["seconds"] for row in m.value["rows"]}
     ways = {"storing": "silu_storing", "recomputing": "silu"}
     names = list(dict.fromkeys(name for entry, name in seconds if entry != "copy"))
@@ -155,7 +157,7 @@ def draw_kernels(m: Measurement) -> Figure:
 
 
 def _log(ax: Any, values: Sequence[int]) -> None:
-    """A logarithmic x axis with a tick at each value."""
+    """Set a logarithmic x axis with a tick at each value."""
     ax.set_xscale("log")
     ax.set_xticks(values, [str(value) for value in values])
     ax.xaxis.set_minor_locator(NullLocator())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 
-from warplab.bench.tensorflow_start import start
+from warpcourse.bench.tensorflow_start import start
 
 tf = start()
 op_callbacks = importlib.import_module("tensorflow.python.framework.op_callbacks")  # no public name; `tape` uses it

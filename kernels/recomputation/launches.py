@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.recomputation.silu import BLOCK, KERNELS, MOVED, arguments, blocks
-from warplab.bench.compared_launches import EFFICIENCY, Difference, Launch
+from warpcourse.bench.compared_launches import EFFICIENCY, Difference, Launch
 
 # By the name of the launch.
 DIFFERENCES = {

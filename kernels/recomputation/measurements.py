@@ -15,8 +15,8 @@ import numpy as np
 
 from kernels.recomputation import on_jax, on_pytorch, resnet, silu
 from kernels.recomputation import plan as plans
-from warplab.bench import timing
-from warplab.bench.timing import Candidate
+from warpcourse.bench import timing
+from warpcourse.bench.timing import Candidate
 
 N = 2**27  # 537 MB each array: beyond the L2
 SAMPLE = 4096  # elements that are checked against float64
@@ -27,7 +27,8 @@ GIB = 2**30
 
 
 def kernel_table(n: int = N) -> dict[str, Any]:
-    """The kernels at n elements beside a copy and, where it is installed, PyTorch's SiLU; in turns, outputs checked.
+    """Measure the kernels at n elements beside a copy and, where it is installed, PyTorch's SiLU; in turns, outputs
+    checked.
 
     `gbps` counts what each kernel must read and write.
     """
@@ -66,7 +67,7 @@ def kernel_table(n: int = N) -> dict[str, Any]:
 
 
 def pytorch_silu(n: int = N) -> dict[str, Any]:
-    """PyTorch's own SiLU kernels, forward and backward, at n elements; the library of `kernel_table`."""
+    """Measure PyTorch's own SiLU kernels, forward and backward, at n elements; the library of `kernel_table`."""
     torch = on_pytorch.torch_on_gpu()
     x, dy = (torch.randn(n, device="cuda") for _ in range(2))
     calls = {
@@ -81,7 +82,8 @@ def pytorch_silu(n: int = N) -> dict[str, Any]:
 
 
 def pytorch_depth(width: int = WIDTH, batch: int = BATCH) -> dict[str, Any]:
-    """A step through chains of many depths: everything kept, and recomputed in segments of √n, and by the best plan."""
+    """Measure a step through chains of many depths: everything kept, and recomputed in segments of √n, and by the best
+    plan."""
     torch = on_pytorch.torch_on_gpu()
     rows = []
     for layers in DEPTHS:
@@ -91,7 +93,7 @@ def pytorch_depth(width: int = WIDTH, batch: int = BATCH) -> dict[str, Any]:
 
 
 def pytorch_segments(layers: int = LAYERS, width: int = WIDTH, batch: int = BATCH) -> dict[str, Any]:
-    """A step through one chain, by the length of its segments."""
+    """Measure a step through one chain, by the length of its segments."""
     torch = on_pytorch.torch_on_gpu()
     lengths = [2**k for k in range(layers.bit_length())]
     rows = [
@@ -101,7 +103,8 @@ def pytorch_segments(layers: int = LAYERS, width: int = WIDTH, batch: int = BATC
 
 
 def pytorch_timeline(layers: int = LAYERS, width: int = WIDTH, batch: int = BATCH) -> dict[str, Any]:
-    """Bytes held after each layer of a step, forward and backward, with everything kept and in segments of √n."""
+    """Measure bytes held after each layer of a step, forward and backward, with everything kept and in segments of
+    √n."""
     torch = on_pytorch.torch_on_gpu()
     modules, _ = on_pytorch.chain(torch, layers, width)
     on_pytorch.parameters(modules)
@@ -112,7 +115,7 @@ def pytorch_timeline(layers: int = LAYERS, width: int = WIDTH, batch: int = BATC
 
 
 def pytorch_resnet(depth: int = 101, batches: tuple[int, ...] = (16, 64)) -> dict[str, Any]:
-    """Forward and backward pass of ResNet-101 by plan, batch and precision."""
+    """Measure forward and backward pass of ResNet-101 by plan, batch and precision."""
     torch = on_pytorch.torch_on_gpu()
     modules = on_pytorch.resnet(torch, depth)
     weights = on_pytorch.parameters(modules)
@@ -145,7 +148,8 @@ def pytorch_resnet(depth: int = 101, batches: tuple[int, ...] = (16, 64)) -> dic
 
 
 def pytorch_largest_batch(depth: int = 101, limit_bytes: int = 4 * GIB) -> dict[str, Any]:
-    """The largest batch of ResNet-101, in steps of 4, whose step fits into `limit_bytes`: tried, not computed."""
+    """Measure the largest batch of ResNet-101, in steps of 4, whose step fits into `limit_bytes`: tried, not
+    computed."""
     torch = on_pytorch.torch_on_gpu()
     modules = on_pytorch.resnet(torch, depth)
     on_pytorch.parameters(modules)
@@ -164,7 +168,7 @@ def pytorch_largest_batch(depth: int = 101, limit_bytes: int = 4 * GIB) -> dict[
 
 
 def pytorch_states(depth: int = 101, batch: int = 32) -> dict[str, Any]:
-    """Bytes of the parts of a step of ResNet-101 with Adam, as differences of what the allocator holds."""
+    """Measure bytes of the parts of a step of ResNet-101 with Adam, as differences of what the allocator holds."""
     torch = on_pytorch.torch_on_gpu()
     held = [torch.cuda.memory_allocated()]
     modules = on_pytorch.resnet(torch, depth)
@@ -187,7 +191,8 @@ def pytorch_states(depth: int = 101, batch: int = 32) -> dict[str, Any]:
 
 
 def jax_depth(width: int = WIDTH, batch: int = BATCH) -> dict[str, Any]:
-    """The chain of `pytorch_depth` in JAX, whole steps compiled by XLA; `gradient_error` is relative to all kept."""
+    """Measure the chain of `pytorch_depth` in JAX, whole steps compiled by XLA; `gradient_error` is relative to all
+    kept."""
     jax = on_jax.jax_on_gpu()
     rows = []
     for layers in (16, 64):
@@ -206,7 +211,7 @@ def _launch(kernel: Any, blocks: int, *arguments: Any) -> None:
 
 
 def _right(arrays: dict[str, Any], entry: str) -> bool:
-    """Whether the first and the last elements are SiLU's, as float64 has them."""
+    """Return whether the first and the last elements are SiLU's, as float64 has them."""
     ends = []
     for part in (slice(SAMPLE), slice(-SAMPLE, None)):
         x, dy = (arrays[name][part].get().astype(np.float64) for name in ("x", "dy"))

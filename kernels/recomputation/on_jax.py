@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from kernels.recomputation import plan as plans
-from warplab.bench import random_inputs, timing
+from warpcourse.bench import random_inputs, timing
 
 GAIN = 1.7  # of the weights' deviation over 1 / √width: keeps SiLU's chain from fading
 
 
 def jax_on_gpu() -> Any:
-    """JAX, which then takes memory as it needs it. RuntimeError where it is missing or sees no GPU."""
+    """Return JAX, which then takes memory as it needs it. RuntimeError where it is missing or sees no GPU."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
         jax = importlib.import_module("jax")
@@ -31,7 +31,7 @@ def jax_on_gpu() -> Any:
 
 
 def measure_chain(jax: Any, layers: int, width: int, batch: int, plan: plans.Plan, runs: int = 5) -> dict[str, Any]:
-    """Peak and time of a step through `layers` products and SiLUs, float32, compiled as one.
+    """Return peak and time of a step through `layers` products and SiLUs, float32, compiled as one.
 
     `temporary_bytes`: what XLA's plan needs beside arguments and results, `memory_analysis().temp_size_in_bytes`.
     `gradient_sum`: for comparison between plans.

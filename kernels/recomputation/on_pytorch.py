@@ -13,29 +13,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernels.recomputation import plan as plans
-from kernels.recomputation.resnet import BLOCKS, EXPANSION, WIDTHS
-from warplab.bench import random_inputs
+from kernels.recomputation.resnet import BLOCKS
+from warpcourse.bench import pytorch, random_inputs
 
 GAIN = 1.7  # of the weights' deviation over 1 / √width: keeps SiLU's chain from fading
 
 
 def torch_on_gpu() -> Any:
-    """PyTorch, seeded. RuntimeError where it is missing or sees no GPU."""
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError as missing:
-        raise RuntimeError(
-            "torch is not installed, and this measurement is made with it; install it with CUDA, or leave this key out"
-        ) from missing
-    if not torch.cuda.is_available():
-        raise RuntimeError("torch is installed but sees no GPU; install the build for this machine's CUDA")
+    """Return PyTorch, seeded. RuntimeError where it is missing or sees no GPU."""
+    torch = pytorch.torch_on_gpu()
     torch.manual_seed(random_inputs.SEED)
     torch.backends.cuda.matmul.allow_tf32 = False
     return torch
 
 
 def chain(torch: Any, layers: int, width: int) -> tuple[list[Any], list[int]]:
-    """Layers of a product and SiLU, and a list that holds how many have run forward."""
+    """Return layers of a product and SiLU, and a list that holds how many have run forward."""
     count = [0]
 
     class Layer(torch.nn.Module):
@@ -52,37 +45,12 @@ def chain(torch: Any, layers: int, width: int) -> tuple[list[Any], list[int]]:
 
 
 def resnet(torch: Any, depth: int = 101) -> list[Any]:
-    """Stem, bottlenecks and head of a ResNet as a list of modules."""
-    nn = torch.nn
-
-    def normed(channels: int, width: int, kernel: int, stride: int = 1) -> list[Any]:
-        return [nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(width)]
-
-    class Bottleneck(nn.Module):
-        def __init__(self, channels: int, width: int, stride: int, project: bool) -> None:
-            super().__init__()
-            wide, relu = EXPANSION * width, nn.ReLU(inplace=True)
-            self.main = nn.Sequential(
-                *normed(channels, width, 1), relu, *normed(width, width, 3, stride), relu, *normed(width, wide, 1)
-            )
-            self.side = nn.Sequential(*normed(channels, wide, 1, stride)) if project else nn.Identity()
-            self.relu = relu
-
-        def forward(self, x: Any) -> Any:
-            return self.relu(self.main(x) + self.side(x))
-
-    found = [nn.Sequential(*normed(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1))]
-    channels = 64
-    for stage, (count, width) in enumerate(zip(BLOCKS[depth], WIDTHS, strict=True)):
-        for k in range(count):
-            found.append(Bottleneck(channels, width, 2 if stage and k == 0 else 1, k == 0))
-            channels = EXPANSION * width
-    found.append(nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000)))
-    return [module.cuda() for module in found]
+    """Return stem, bottlenecks and head of a ResNet as a list of modules."""
+    return [module.cuda() for module in pytorch.resnet(torch, BLOCKS[depth])]
 
 
 def run(torch: Any, modules: Sequence[Any], x: Any, plan: plans.Plan) -> Any:
-    """Modules one after another; every segment of `plan` but the last keeps its input alone and runs again."""
+    """Return modules one after another; every segment of `plan` but the last keeps its input alone and runs again."""
     checkpoint = importlib.import_module("torch.utils.checkpoint").checkpoint
     *again, last = plans.segments(plan, len(modules))
     for segment in again:
@@ -94,7 +62,7 @@ def run(torch: Any, modules: Sequence[Any], x: Any, plan: plans.Plan) -> Any:
 
 
 def parameters(modules: Sequence[Any]) -> list[Any]:
-    """All parameters, each with a gradient of zeros, so that no step allocates them."""
+    """Return all parameters, each with a gradient of zeros, so that no step allocates them."""
     found = [p for module in modules for p in module.parameters()]
     for p in found:
         p.grad = p.new_zeros(p.shape)
@@ -102,7 +70,8 @@ def parameters(modules: Sequence[Any]) -> list[Any]:
 
 
 def measure_step(torch: Any, step: Callable[[], Any], runs: int = 3) -> dict[str, Any]:
-    """`peak_bytes` that the allocator held beyond what was there before a step, and the median `seconds` of it."""
+    """Return `peak_bytes` that the allocator held beyond what was there before a step, and the median `seconds` of
+    it."""
     step()
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
@@ -120,7 +89,7 @@ def measure_step(torch: Any, step: Callable[[], Any], runs: int = 3) -> dict[str
 
 
 def timeline(torch: Any, modules: Sequence[Any], x: Any, plan: plans.Plan) -> list[int]:
-    """Bytes that the allocator holds beyond those before, after each layer's forward and backward in turn."""
+    """Return bytes that the allocator holds beyond those before, after each layer's forward and backward in turn."""
     held: list[int] = []
     before = torch.cuda.memory_allocated()
 

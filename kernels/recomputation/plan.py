@@ -25,19 +25,20 @@ Plan = tuple[int, ...]
 
 
 def even(layers: int, length: int) -> Plan:
-    """Segments of `length` layers each; the last may be shorter. ValueError unless both are at least 1."""
+    """Return segments of `length` layers each; the last may be shorter. ValueError unless both are at least 1."""
     if layers < 1 or length < 1:
         raise ValueError(f"a plan needs at least one layer and segments of at least one, not {layers} and {length}")
     return tuple(range(0, layers, length))
 
 
 def square_root(layers: int) -> Plan:
-    """Segments of √layers layers, rounded to the nearest whole number."""
+    """Return segments of √layers layers, rounded to the nearest whole number."""
     return even(layers, max(1, round(math.sqrt(layers))))
 
 
 def segments(plan: Plan, layers: int) -> list[range]:
-    """The layers of each segment. ValueError for a plan that does not begin at 0, rise, and end before `layers`."""
+    """Return the layers of each segment. ValueError for a plan that does not begin at 0, rise, and end before
+    `layers`."""
     ends = (*plan[1:], layers)
     if not plan or plan[0] != 0 or any(first >= end for first, end in zip(plan, ends, strict=True)):
         raise ValueError(f"{plan} is no plan for {layers} layers; it must begin with 0 and rise, each below {layers}")
@@ -45,7 +46,7 @@ def segments(plan: Plan, layers: int) -> list[range]:
 
 
 def peak(plan: Plan, inputs: Sequence[float], inside: Sequence[float]) -> float:
-    """Bytes of activations at the plan's peak. `inputs`, `inside`: bytes of each layer."""
+    """Return bytes of activations at the plan's peak. `inputs`, `inside`: bytes of each layer."""
     kept, most = 0.0, 0.0
     for segment in segments(plan, _layers(inputs, inside)):
         kept += inputs[segment[0]]
@@ -54,17 +55,17 @@ def peak(plan: Plan, inputs: Sequence[float], inside: Sequence[float]) -> float:
 
 
 def kept_all(inputs: Sequence[float], inside: Sequence[float]) -> float:
-    """Bytes of activations at the peak of an ordinary step, which keeps everything."""
+    """Return bytes of activations at the peak of an ordinary step, which keeps everything."""
     return peak((0,), inputs, inside)
 
 
 def evaluations(plan: Plan, layers: int) -> int:
-    """How many layers run forward in one step: all of them once, and all but the last segment's once more."""
+    """Return how many layers run forward in one step: all of them once, and all but the last segment's once more."""
     return layers + sum(map(len, segments(plan, layers)[:-1]))
 
 
 def best(inputs: Sequence[float], inside: Sequence[float]) -> Plan:
-    """The plan with the least peak, by dynamic programming in O(layers²).
+    """Return the plan with the least peak, by dynamic programming in O(layers²).
 
     least[i] is the least peak of layers i to the end, counted without what was kept before i. The first segment ends
     at some k. Its input stays until the end, so least[i] = inputs[i] + min over k of max(inside of i to k, least[k]).
@@ -98,7 +99,8 @@ class Lifetime:
 
 
 def lifetimes(plan: Plan, layers: int) -> list[Lifetime]:
-    """All activations of a step through equal layers, each of which keeps its output; the chain's input is left out.
+    """Return all activations of a step through equal layers, each of which keeps its output; the chain's input is left
+    out.
 
     The output that ends a segment is made twice: it is the next one's input, and what its own layer keeps.
     """
@@ -119,7 +121,7 @@ def lifetimes(plan: Plan, layers: int) -> list[Lifetime]:
 
 
 def every_plan(layers: int) -> Iterator[Plan]:
-    """All 2^(layers - 1) plans, for few layers."""
+    """Yield all 2^(layers - 1) plans, for few layers."""
     for count in range(layers):
         for starts in itertools.combinations(range(1, layers), count):
             yield (0, *starts)

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 BATCH = 16_384  # an activation of 4 MiB
 LIMIT_SECONDS = 300
@@ -37,7 +37,7 @@ def measure(layers: int, length: int) -> dict[str, Any]:
 
 
 def status(field: str) -> int:
-    """A size in bytes from /proc/self/status, such as VmRSS."""
+    """Return a size in bytes from /proc/self/status, such as VmRSS."""
     for line in Path("/proc/self/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == field:

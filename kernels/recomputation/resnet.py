@@ -31,7 +31,7 @@ class Block:
 
 
 def blocks(depth: int = 101, side: int = 224, *, summands: bool = False) -> list[Block]:
-    """The stem and the bottlenecks of a ResNet for images of 3 × side × side. `side`: a multiple of 32.
+    """Return the stem and the bottlenecks of a ResNet for images of 3 × side × side. `side`: a multiple of 32.
 
     `summands`: whether what is added at the end of a block is kept, too, as TensorFlow does in eager mode.
     """
@@ -55,12 +55,13 @@ def blocks(depth: int = 101, side: int = 224, *, summands: bool = False) -> list
 
 
 def parameters(depth: int = 101, classes: int = 1000) -> int:
-    """Weights and biases of the network, the classifier among them."""
+    """Return weights and biases of the network, the classifier among them."""
     return sum(block.weights for block in blocks(depth)) + (EXPANSION * WIDTHS[-1] + 1) * classes
 
 
 def bytes_of(found: list[Block], batch: int = 1, element: int = FLOAT) -> tuple[list[int], list[int]]:
-    """(inputs, inside) of `kernels.recomputation.plan`: bytes of each block for a batch. `element`: bytes of one."""
+    """Return (inputs, inside) of `kernels.recomputation.plan`: bytes of each block for a batch. `element`: bytes of
+    one."""
     return (
         [batch * element * block.input_elements for block in found],
         [batch * element * block.inside_elements for block in found],

@@ -31,7 +31,8 @@ class Found:
 
 
 def network(depth: int = 101) -> list[Block]:
-    """The stem and the bottlenecks, in the order of `resnet.blocks`: functions of (batch, height, width, channels)."""
+    """Return the stem and the bottlenecks, in the order of `resnet.blocks`: functions of (batch, height, width,
+    channels)."""
     random = tf.random.Generator.from_seed(segments.SEED)
 
     def normed(channels: int, width: int, kernel: int, stride: int = 1) -> Block:
@@ -66,7 +67,7 @@ def network(depth: int = 101) -> list[Block]:
 
 
 def step(blocks: list[Block], images: Any, plan: plans.Plan = (0,)) -> Found:
-    """Forward and backward pass over `images`, (batch, side, side, 3) float32, tracked."""
+    """Return forward and backward pass over `images`, (batch, side, side, 3) float32, tracked."""
     *again, last = plans.segments(plan, len(blocks))
     with Tracker() as tracker:
         with tf.GradientTape() as tape:

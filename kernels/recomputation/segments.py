@@ -31,12 +31,12 @@ class Chain:
 
     @property
     def activation_bytes(self) -> int:
-        """Bytes of one layer's output."""
+        """Return bytes of one layer's output."""
         return self.x.shape.num_elements() * self.x.dtype.size
 
 
 @dataclass(frozen=True)
-class Step:
+class TrackedStep:
     """A step that was run. `gradients`: one per weight. `tracker`: what lived when."""
 
     loss: float
@@ -45,36 +45,36 @@ class Step:
 
     @property
     def peak_mib(self) -> float:
-        """The most that lived at once, gradients included, in MiB."""
+        """Return the most that lived at once, gradients included, in MiB."""
         return self.tracker.peak / MIB
 
     @property
     def evaluations(self) -> int:
-        """How many layers ran forward."""
+        """Return how many layers ran forward."""
         return self.tracker.count("Tanh")
 
 
 def chain(layers: int, width: int = WIDTH, batch: int = BATCH) -> Chain:
-    """A chain of random weights, the same in every call; activations keep their size from layer to layer."""
+    """Return a chain of random weights, the same in every call; activations keep their size from layer to layer."""
     random = tf.random.Generator.from_seed(SEED)
     x = random.normal((batch, width))
     return Chain(x, [tf.Variable(random.normal((width, width)) * (1.5 / width**0.5)) for _ in range(layers)])
 
 
 def layer(x: Any, w: Any) -> Any:
-    """One layer: tanh(x · w)."""
+    """Return one layer: tanh(x · w)."""
     return tf.tanh(x @ w)
 
 
 def run(x: Any, *weights: Any) -> Any:
-    """Layers one after another."""
+    """Return layers one after another."""
     for w in weights:
         x = layer(x, w)
     return x
 
 
 def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
-    """f with the same values and gradients, which keeps its arguments alone and runs again in the backward pass.
+    """Return f with the same values and gradients, which keeps its arguments alone and runs again in the backward pass.
 
     `f`: takes and returns tensors; variables are passed to it, not captured. It must give the same result twice.
     """
@@ -96,7 +96,7 @@ def recompute(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def forward(given: Chain, plan: plans.Plan, by: Callable[[Callable[..., Any]], Callable[..., Any]] = recompute) -> Any:
-    """The chain's output; `by` recomputes every segment of `plan` but the last."""
+    """Return the chain's output; `by` recomputes every segment of `plan` but the last."""
     x = given.x
     *again, last = plans.segments(plan, len(given.weights))
     for segment in again:
@@ -106,17 +106,18 @@ def forward(given: Chain, plan: plans.Plan, by: Callable[[Callable[..., Any]], C
 
 def step(
     given: Chain, plan: plans.Plan = (0,), by: Callable[[Callable[..., Any]], Callable[..., Any]] = recompute
-) -> Step:
-    """Forward and backward pass, tracked. The loss is the mean of the squared outputs."""
+) -> TrackedStep:
+    """Return forward and backward pass, tracked. The loss is the mean of the squared outputs."""
     with Tracker() as tracker:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(forward(given, plan, by) ** 2)
         gradients = tape.gradient(loss, given.weights)
-    return Step(float(loss), gradients, tracker)
+    return TrackedStep(float(loss), gradients, tracker)
 
 
 def cpu_seconds(given: Chain, plan: plans.Plan, runs: int = 5) -> float:
-    """Least processor time, of all threads together, of a step that nobody tracks; of the host's work on a GPU."""
+    """Return least processor time, of all threads together, of a step that nobody tracks; of the host's work on a
+    GPU."""
     samples = []
     for _ in range(runs):
         start = time.process_time()
@@ -128,10 +129,10 @@ def cpu_seconds(given: Chain, plan: plans.Plan, runs: int = 5) -> float:
 
 
 def nbytes(tensors: Iterable[Any]) -> int:
-    """Bytes of tensors or variables, TensorFlow's or Keras's."""
+    """Return bytes of tensors or variables, TensorFlow's or Keras's."""
     return sum(np.asarray(tensor).nbytes for tensor in tensors)
 
 
 def largest_difference(ours: Sequence[Any], theirs: Sequence[Any]) -> float:
-    """Over all gradients, the largest |a - b|."""
+    """Return over all gradients, the largest |a - b|."""
     return max(float(tf.reduce_max(tf.abs(a - b))) for a, b in zip(ours, theirs, strict=True))

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from warplab.bench.device_arguments import check_array
-from warplab.bench.lab_kernels import Kernel, Sources, by_name, choose
+from warpcourse.bench.device_arguments import check_array
+from warpcourse.bench.lab_kernels import Kernel, Sources, by_name, choose
 
 ENTRIES = ("silu", "silu_backward", "silu_storing", "silu_storing_backward")
 _FILE = "silu.cu"
@@ -39,22 +39,22 @@ KERNELS: Mapping[str, dict[str, Kernel]] = MappingProxyType({entry: _variants(en
 
 
 def nbytes(entry: str, n: int) -> int:
-    """Bytes that a kernel of `ENTRIES` must read and write for n elements."""
+    """Return bytes that a kernel of `ENTRIES` must read and write for n elements."""
     return 4 * n * sum(map(len, MOVED[entry]))
 
 
 def arguments(kernel: Kernel, *arrays: Any) -> tuple:
-    """What a kernel takes: Numba's arrays know their size, CUDA C++ needs the count as `size_t`."""
+    """Return what a kernel takes: Numba's arrays know their size, CUDA C++ needs the count as `size_t`."""
     return arrays if kernel.language == "Numba" else (*arrays, np.uint64(arrays[0].size))
 
 
 def blocks(kernel: Kernel, n: int) -> int:
-    """Blocks for n elements."""
+    """Return blocks for n elements."""
     return math.ceil(n / (BLOCK * (4 if kernel.entry.endswith("<4>") else 1)))
 
 
 def forward(x: Any, y: Any, s: Any = None, kernel: str = "cuda") -> Any:
-    """y = x · sigmoid(x) on the GPU; return `y` at once, before the kernel has finished.
+    """Compute y = x · sigmoid(x) on the GPU; return `y` at once, before the kernel has finished.
 
     `x`, `y`: device arrays (CuPy or Numba), float32, of one shape, C-contiguous. `s`: one more, for sigmoid(x), if the
     backward pass shall read it; None if that computes it again. `kernel`: "numba", "cuda" or "cuda_float4".
@@ -67,7 +67,7 @@ def forward(x: Any, y: Any, s: Any = None, kernel: str = "cuda") -> Any:
 
 
 def backward(dy: Any, x: Any, dx: Any, s: Any = None, kernel: str = "cuda") -> Any:
-    """dx = dy · silu'(x); return `dx` at once. `s`: what `forward` left there, or None to compute it again.
+    """Compute dx = dy · silu'(x); return `dx` at once. `s`: what `forward` left there, or None to compute it again.
 
     Arrays, `kernel` and errors are as in `forward`; `dx` may be `dy`.
     """

@@ -61,7 +61,7 @@ class Tracker:
         op_callbacks.remove_op_callback(self._made)
 
     def count(self, operation: str) -> int:
-        """How many operations of that type have run, such as "MatMul"."""
+        """Return how many operations of that type have run, such as "MatMul"."""
         return sum(event.operation == operation for event in self.events)
 
     def _made(
@@ -99,7 +99,7 @@ class Tracker:
 
 
 def _address(tensor: Any) -> int:
-    """Where the tensor's numbers are; for one on a GPU, a number that no other tensor has while it lives."""
+    """Return where the tensor's numbers are; for one on a GPU, a number that no other tensor has while it lives."""
     if not tensor.device.endswith("CPU:0"):
         return -id(tensor)
     return tensor._numpy_internal().__array_interface__["data"][0]  # a view; tensor.numpy() would copy

@@ -1,14 +1,15 @@
-"""Lab 11, is the GPU busy? Utilisation, concurrency and serving.
-
-busy?      `utilisation` in virtual time, `nvml`, `monitor`; `busy_kernels` (spin.cu, copy.cu, chase.cu) to look at
-why not?   `three_roads`, `course_cases`; `profilers`, `traces`, `profiled_program`
-together   `streams`, `stream_timeline`, `stream_races`; `sharing`, `mps`, `small_network`
-served     `batcher`, `queueing`, `simulated_queue`, `engines`, `service`, `load`
+"""Lab 11, is the GPU utilisation  busy, and why not? `virtual`, `monitor`; `three_roads`; profilers' traces and reports
+streams      copies and kernels together: `schedule`, `timeline`, `hazards`; `pipeline`, `video`
+sharing      processes on one GPU: `clients`, `mps`, `model`
+batching     the `batcher`'s rule, and the theory of its queue
+engines      what answers a batch, by name; Ray, Triton, TensorFlow
+service      an engine behind HTTP
+load         how a service is loaded and judged
 
 `recordings` is what was measured on a GPU. Importing this package imports none of them.
 """
 
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernels.serving import recordings
 from kernels.serving.measurements import MEASUREMENTS, TABLES
-from warplab.bench.benchmark import Benchmark
+from warpcourse.bench.benchmark import Benchmark
 
 BENCHMARK = Benchmark(recordings, MEASUREMENTS, TABLES, __doc__)
 

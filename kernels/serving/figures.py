@@ -1,7 +1,8 @@
-"""Pictures of lab 11's lesson that show what the learner wrote: utilisation, waiting, flushes, latencies.
+"""Pictures of lab 11's lesson: here those of what the learner wrote, and by name all others, from their rooms.
 
-They take plain values. Times are units of a model, not seconds of a GPU, unless a label names a device. Every function
-returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+Those here take plain values: utilisation, waiting, flushes, latencies. Times are units of a model, not seconds of a
+GPU, unless a label names a device. Every function returns a matplotlib Figure that is closed for pyplot, so that a
+notebook shows it once.
 """
 
 from __future__ import annotations
@@ -14,12 +15,39 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from kernels.serving.load import OK, Load
-from kernels.serving.queueing import BatchQueue
+from kernels.serving.batching.queueing import BatchQueue
+from kernels.serving.load.figures import draw_overload, draw_recorded_load
+from kernels.serving.load.generator import OK, Load
+from kernels.serving.sharing.figures import draw_parts, draw_processes, draw_trade, draw_ways
+from kernels.serving.streams.figures import draw_overlap, draw_pipeline, draw_timeline, recorded_timeline
+from kernels.serving.utilisation.figures import draw_roads, draw_samples, draw_trace, draw_utilisation
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
 
+__all__ = [
+    "draw_batches",
+    "draw_busy",
+    "draw_frame",
+    "draw_latencies",
+    "draw_load",
+    "draw_overlap",
+    "draw_overload",
+    "draw_parts",
+    "draw_pipeline",
+    "draw_processes",
+    "draw_recorded_load",
+    "draw_roads",
+    "draw_samples",
+    "draw_sharing",
+    "draw_timeline",
+    "draw_trace",
+    "draw_trade",
+    "draw_utilisation",
+    "draw_waiting",
+    "draw_ways",
+    "recorded_timeline",
+]
+
 COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
-PERCENTILES = (50, 90, 99)
 
 
 def draw_busy(kernels: Sequence[tuple[float, float, int]], period: float, sms: int, title: str) -> Figure:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.serving import busy_kernels, preprocess, small_network
-from kernels.serving.busy_kernels import BLOCK, KERNELS, blocks
-from warplab.bench.compared_launches import Difference, Launch
+from kernels.serving import small_network
+from kernels.serving.streams import preprocess
+from kernels.serving.utilisation import busy_kernels
+from kernels.serving.utilisation.busy_kernels import BLOCK, KERNELS, blocks
+from warpcourse.bench.compared_launches import Difference, Launch
 
 ROUNDS, STEPS = 20, 16
 _SHORTER_LOOP = (

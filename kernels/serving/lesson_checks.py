@@ -13,10 +13,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kernels.serving import figures
-from kernels.serving.stream_figures import draw_timeline
-from kernels.serving.stream_races import races
-from kernels.serving.stream_timeline import simulate as simulate_streams
-from kernels.serving.streams import Schedule, ScheduleError
+from kernels.serving.streams.figures import draw_timeline
+from kernels.serving.streams.hazards import races
+from kernels.serving.streams.schedule import Schedule, ScheduleError
+from kernels.serving.streams.timeline import simulate as simulate_streams
 from warplab import simulate
 from warplab.checks import Case, CheckFailed, called, examples, kernel, returned, shared_work
 from warplab.launch.kernel_source import CudaSource, is_empty, source_of

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from kernels.serving import load_measurements, pipeline_measurements, sharing_measurements, utilisation_measurements
-from warplab.bench.benchmark import Table
+from kernels.serving.load import measurements as load_measurements
+from kernels.serving.sharing import measurements as sharing_measurements
+from kernels.serving.streams import measurements as pipeline_measurements
+from kernels.serving.utilisation import measurements as utilisation_measurements
+from warpcourse.bench.benchmark import Table
 
 MODULES: tuple[ModuleType, ...] = (
     utilisation_measurements,

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from warplab.bench.compared_launches import Launch
-from warplab.bench.lab_kernels import Kernel, Sources, by_name
+from warpcourse.bench.compared_launches import Launch
+from warpcourse.bench.lab_kernels import Kernel, Sources, by_name
 from warplab.dropin import choice
 from warplab.hardware import backend
 
@@ -143,100 +143,98 @@ class SmallNetwork:
         return found
 
 
-class Requests:
+class Buffers:
+    """Buffers for one batch of a network on the active backend, and the launches that answer it.
+
+    `given`, `answer`: in host memory, pinned on a GPU, float32. `queue()` queues the copy of `given`, all launches and
+    the copy of the answer, and returns at once on a GPU; `wait()` waits for the answer. `weights`: on the device, as
+    `on_device` gives them. `graph`: whether that is one CUDA graph, or a call per copy and launch; on the simulator the
+    latter.
+    """
+
+    def __init__(self, network: SmallNetwork, weights: list[tuple[Any, Any]], batch: int, graph: bool = True) -> None:
+        cp, on_gpu = choice.load("cp"), backend.name() == "gpu"
+        zeros = _pinned if on_gpu else functools.partial(np.zeros, dtype=np.float32)
+        self.given, self.answer = zeros((batch, 3, network.size, network.size)), zeros((batch, network.classes))
+        self._x, self._y = cp.empty(self.given.shape, np.float32), cp.empty(self.answer.shape, np.float32)
+        inner = [cp.empty((batch, network.channels, network.size, network.size), np.float32) for _ in range(2)]
+        self._steps = network.steps(weights, (self._x, *inner, self._y), batch)
+        self.stream: Any = None
+        self.queue: Callable[[], None] = self._queue
+        if on_gpu:
+            self.stream, self.queue = cp.cuda.Stream(non_blocking=True), self._queue_on_stream
+            self.queue()  # loads the kernels, which a capture must not
+            self.wait()
+            if graph:
+                self.stream.begin_capture()
+                self.queue()
+                self.queue = functools.partial(self.stream.end_capture().launch, self.stream)
+
+    def wait(self) -> None:
+        """Wait for the answer."""
+        if self.stream is not None:
+            self.stream.synchronize()
+
+    def _queue(self) -> None:
+        cp = choice.load("cp")
+        cp.copyto(self._x, cp.asarray(self.given))
+        for step in self._steps:
+            step.kernel.launch(step.grid, BLOCK, step.arguments)
+        self.answer[...] = cp.asnumpy(self._y)
+
+    def _queue_on_stream(self) -> None:
+        import cupy
+
+        runtime, stream, given, answer = cupy.cuda.runtime, self.stream, self.given, self.answer
+        with stream:
+            runtime.memcpyAsync(
+                self._x.data.ptr, given.ctypes.data, given.nbytes, runtime.memcpyHostToDevice, stream.ptr
+            )
+            for step in self._steps:
+                step.kernel.launch(step.grid, BLOCK, step.arguments)
+            runtime.memcpyAsync(
+                answer.ctypes.data, self._y.data.ptr, answer.nbytes, runtime.memcpyDeviceToHost, stream.ptr
+            )
+
+
+class Requests(Buffers):
     """One request at a time to a network on the active backend: `send(k)`, then `receive()`.
 
-    `weights`: on the device, as `on_device` gives them, shared by all that serve in this process. `batch`: images in a
-    request. `graph`: whether a request is one CUDA graph, or a call per copy and launch; on the simulator the latter.
-    Raises WrongAnswer where an answer is not NumPy's.
+    `batch`: images in a request. Raises WrongAnswer where an answer is not NumPy's.
     """
 
     def __init__(self, network: SmallNetwork, weights: list[tuple[Any, Any]], batch: int = 1, graph: bool = True):
-        cp = choice.load("cp")
-        self._on_gpu = backend.name() == "gpu"
+        super().__init__(network, weights, batch, graph)
         images, answers = _known(network)
         taken = (np.arange(batch) + np.arange(INPUTS)[:, None]) % IMAGES
         self._inputs, self._expected = images[taken], answers[taken]
-        empty = _pinned if self._on_gpu else np.empty
-        self._given = empty(self._inputs.shape[1:])
-        self._answer = empty(self._expected.shape[1:])
-        self._x = cp.empty(self._given.shape, np.float32)
-        inner = [cp.empty((batch, network.channels, network.size, network.size), np.float32) for _ in range(2)]
-        self._y = cp.empty(self._answer.shape, np.float32)
-        self._steps = network.steps(weights, (self._x, *inner, self._y), batch)
-        self.batch, self.stream = batch, None
-        self._run: Callable[[], None] = self._queue
-        if self._on_gpu:
-            self.stream = cp.cuda.Stream(non_blocking=True)
-            self._queue_on_stream()  # loads the kernels, which a capture must not
-            self.stream.synchronize()
-            if graph:
-                self._run = self._captured()
-            else:
-                self._run = self._queue_on_stream
-        self._sent = 0
+        self.batch, self._sent = batch, 0
         self._bytes = [self._first_answer(k) for k in range(INPUTS)]
 
     def send(self, k: int) -> None:
         """Queue the request with the k-th input; return at once on a GPU."""
         self._sent = k % INPUTS
-        self._given[...] = self._inputs[self._sent]
-        self._run()
-
-    def queue(self) -> None:
-        """Queue the request once more with the input that it has; return at once on a GPU."""
-        self._run()
+        self.given[...] = self._inputs[self._sent]
+        self.queue()
 
     def receive(self) -> None:
         """Wait for the answer and compare it with the first one for this input, bit by bit."""
-        if self.stream is not None:
-            self.stream.synchronize()
-        if self._answer.tobytes() != self._bytes[self._sent]:
-            apart = np.abs(self._answer - self._expected[self._sent]).max()
+        self.wait()
+        if self.answer.tobytes() != self._bytes[self._sent]:
+            apart = np.abs(self.answer - self._expected[self._sent]).max()
             raise WrongAnswer(
                 f"the answer to input {self._sent} changed between two requests; it is {apart:.3g} from NumPy's"
             )
 
     def _first_answer(self, k: int) -> bytes:
-        self._answer[...] = np.nan
+        self.answer[...] = np.nan
         self.send(k)
-        if self.stream is not None:
-            self.stream.synchronize()
+        self.wait()
         expected = self._expected[k]
-        apart = np.abs(self._answer - expected).max()
+        apart = np.abs(self.answer - expected).max()
         if not apart <= TOLERANCE * np.abs(expected).max():
             raise WrongAnswer(f"the answer to input {k} is {apart:.3g} from NumPy's, which is at most {expected.max()}")
-        return self._answer.tobytes()
-
-    def _queue(self) -> None:
-        cp = choice.load("cp")
-        cp.copyto(self._x, cp.asarray(self._given))
-        for step in self._steps:
-            step.kernel.launch(step.grid, BLOCK, step.arguments)
-        self._answer[...] = cp.asnumpy(self._y)
-
-    def _queue_on_stream(self) -> None:
-        import cupy
-
-        runtime, stream = cupy.cuda.runtime, self.stream
-        assert stream is not None
-        with stream:
-            runtime.memcpyAsync(
-                self._x.data.ptr, self._given.ctypes.data, self._x.nbytes, runtime.memcpyHostToDevice, stream.ptr
-            )
-            for step in self._steps:
-                step.kernel.launch(step.grid, BLOCK, step.arguments)
-            runtime.memcpyAsync(
-                self._answer.ctypes.data, self._y.data.ptr, self._y.nbytes, runtime.memcpyDeviceToHost, stream.ptr
-            )
-
-    def _captured(self) -> Callable[[], None]:
-        stream = self.stream
-        assert stream is not None
-        stream.begin_capture()
-        self._queue_on_stream()
-        graph = stream.end_capture()
-        return functools.partial(graph.launch, stream)
+        return self.answer.tobytes()
 
 
 @functools.cache
@@ -271,4 +269,4 @@ def launches() -> list[Launch]:
 def _pinned(shape: tuple[int, ...]) -> np.ndarray:
     import cupyx
 
-    return cupyx.empty_pinned(shape, np.float32)
+    return cupyx.zeros_pinned(shape, np.float32)

@@ -1,5 +1,5 @@
 """The record of lab 00."""
 
-from warplab.bench.lab import Lab
+from warpcourse.bench.lab import Lab
 
 LAB = Lab(__package__, "00_start_here", "Start here", code_cells=25, pictures=2)

@@ -7,7 +7,7 @@ all. `recordings` holds what was measured on one, where somebody has recorded it
 
 from kernels.tensor_core.ladder import STEPS, step
 from kernels.tensor_core.product import multiply
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 

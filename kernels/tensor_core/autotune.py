@@ -1,18 +1,11 @@
 """The autotuner of steps 4 and 6: `python -m kernels.tensor_core.autotune [step ...]` measures every candidate at
 8192³, with float16 results, and writes the fastest into tiles.json. Without a GPU: exit code 2.
-
-Each candidate's result is checked. All run a few times; the best FINALISTS then take turns. What the file says of a
-step that is not named stays, if it is from the same GPU.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import multiprocessing
-import os
+import functools
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple
 from typing import Any
 
@@ -22,15 +15,14 @@ from kernels.tensor_core import tiles
 from kernels.tensor_core.ladder import STEPS
 from kernels.tensor_core.measurements import SIDE, checked, names, operands
 from kernels.tensor_core.tiles import Persistent, Stages
-from warplab.bench import timing
-from warplab.bench.timing import Candidate, time_gpu, time_together
+from warpcourse.bench.autotune import Autotuner, compile_all, rank
+from warpcourse.bench.timing import Candidate
 
-FINALISTS = 5
 TUNED = ("mma_stages", "wgmma_persistent")
 
 
 def candidates() -> dict[str, list[Any]]:
-    """Sizes to try of each tuned step."""
+    """Return sizes to try of each tuned step."""
     forms = (
         (128, 256, 64, 64, 3, 1),
         (128, 256, 64, 64, 4, 1),
@@ -53,64 +45,42 @@ def candidates() -> dict[str, list[Any]]:
 
 
 def best(name: str, found: Sequence[Any], side: int = SIDE) -> dict[str, Any]:
-    """The fastest of the candidates of a step at side³, and what each took. RuntimeError for a wrong result."""
+    """Return the fastest of the candidates of a step at side³, and what each took."""
     a, b, c = operands(side, side, side)
     launch = STEPS[name].launch
-    seconds = {}
-    for sizes in found:
-        result = checked(lambda a, b, c, sizes=sizes: launch(a, b, c, sizes), a, b, c)
-        if not result["correct"]:
-            raise RuntimeError(f"{sizes} computes a wrong product: relative error {result['relative_error']:.3g}")
-        seconds[sizes] = time_gpu(launch, [(a, b, c, sizes)], runs=5).seconds
-    finalists = sorted(seconds, key=seconds.get)[:FINALISTS]
-    timings = time_together(
-        {str(i): Candidate(launch, [(a, b, c, sizes)]) for i, sizes in enumerate(finalists)},
-        rounds=8,
-        runs=3,
-        warmup=1,
-    )
-    winner = min(timings, key=lambda i: timings[i].seconds)
 
-    def tflops(time: float) -> float:
-        return 2 * side**3 / time / 1e12
+    def wrong(sizes: Any) -> str:
+        result = checked(lambda a, b, c: launch(a, b, c, sizes), a, b, c)
+        return "" if result["correct"] else f"relative error {result['relative_error']:.3g}"
 
-    return {
-        "side": side,
-        "sizes": list(astuple(finalists[int(winner)])),
-        "tflops": tflops(timings[winner].seconds),
-        "tried": [[list(astuple(sizes)), tflops(time)] for sizes, time in seconds.items()],
-    }
+    def tflops(seconds: float) -> float:
+        return 2 * side**3 / seconds / 1e12
+
+    candidate = lambda sizes: Candidate(launch, [(a, b, c, sizes)])  # noqa: E731
+    alone, finalists = rank(found, candidate, wrong, alone=5, rounds=8, runs=3)
+    winner, seconds = next(iter(finalists.items()))
+    tried = [[list(astuple(sizes)), tflops(time)] for sizes, time in alone.items()]
+    return {"side": side, "sizes": list(astuple(winner)), "tflops": tflops(seconds), "tried": tried}
 
 
 def _compile(sizes: Stages) -> None:
-    """Fill CuPy's cache on disk; called in a process of its own."""
     STEPS["mma_stages"].function(np.float16, sizes)
 
 
-def main() -> None:
-    """End with a line of JSON."""
-    parser = argparse.ArgumentParser(prog="python -m kernels.tensor_core.autotune", description=__doc__)
-    parser.add_argument("steps", nargs="*", help=f"of {', '.join(TUNED)} (default: all that the GPU can run)")
-    chosen = parser.parse_args().steps or TUNED
-    timing.require_gpu("The autotuner")
-    found = candidates()
-    if unknown := set(chosen) - set(found):
-        parser.error(f"there is nothing to tune in {', '.join(unknown)}; choose of {', '.join(found)}")
-    if "mma_stages" in chosen:
-        with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:
-            list(pool.map(_compile, found["mma_stages"]))
-    about = timing.machine()
-    before = tiles.table() or {}
-    rows = {name: before[name] for name in TUNED if name in before and before["device"] == about["device"]}
-    for name in chosen:
-        if name in names():
-            rows[name] = timing.rounded(best(name, found[name]))
-            print(name, *rows[name]["tried"], f"best: {rows[name]['sizes']}", sep="\n  ", flush=True)
-    head = {"device": about["device"], "date": about["date"]}
-    lines = ",\n ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in {**head, **rows}.items())
-    tiles.PATH.write_text(f"{{\n {lines}\n}}\n")
-    print(timing.last_line("tensor_core-autotune", rows, about))
+def tuned(name: str) -> dict[str, Any] | None:
+    """Return the row of a step; None where the GPU has not its instructions."""
+    if name not in names():
+        return None
+    found = candidates()[name]
+    if name == "mma_stages":
+        compile_all(_compile, found)
+    row = best(name, found)
+    print(name, *row["tried"], f"best: {row['sizes']}", sep="\n  ", flush=True)
+    return row
 
+
+TUNE = {name: functools.partial(tuned, name) for name in TUNED}
+AUTOTUNER = Autotuner("tensor_core", tiles.PATH, TUNE, __doc__)
 
 if __name__ == "__main__":
-    main()
+    AUTOTUNER.main()

@@ -8,8 +8,8 @@ from typing import Any
 
 from kernels.tensor_core import recordings
 from kernels.tensor_core.measurements import MEASUREMENTS
-from warplab.bench.benchmark import Benchmark
-from warplab.bench.products import ProductTables
+from warpcourse.bench.benchmark import Benchmark
+from warpcourse.bench.products import ProductTables
 
 
 def _heading(table: dict[str, Any]) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 
 from kernels.tensor_core.ladder import STEPS
 from kernels.tensor_core.tiles import Persistent
+from warpcourse.bench import hopper
 from warplab import cp
-from warplab.bench import hopper
 from warplab.hardware import backend
 
 STAGES = 2  # so few that they come round in small products, too
@@ -19,7 +19,7 @@ SIZES = Persistent(STAGES, cluster=2, group=2)
 
 
 def simulate_changed(name: str, old: str, new: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a · b by step "wgmma_tma" or "wgmma_persistent" with `new` in place of `old`, which its source has once.
+    """Return a · b by step "wgmma_tma" or "wgmma_persistent" with `new` in place of `old`, which its source has once.
 
     `a`, `b`: float16, of shapes (m, k) and (k, n); n and k are multiples of 8. Return float32, of shape (m, n).
     Raise SimulatorError for what the changed kernel does wrong, ValueError where `old` is not found once, and

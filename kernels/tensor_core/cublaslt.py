@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from warplab.bench.timing import Candidate, time_gpu, time_together
+from warpcourse.bench.timing import Candidate, time_gpu, time_together
 
 WORKSPACE_BYTES = 64 * 2**20
 MOST = 32  # algorithms to ask for

@@ -23,7 +23,7 @@ ROWS_OF_LANES = ("#FFFFFF", "#E3EEF6")  # lanes 4g to 4g + 3 have one colour; ne
 
 
 def draw_steps(row: int = 1, column: int = 2, side: int = 16, step: int = 4) -> Figure:
-    """A product of side × side matrices cut into steps: which blocks of A and B go into one block of D.
+    """Draw a product of side × side matrices cut into steps: which blocks of A and B go into one block of D.
 
     `row`, `column`: of the block of D. A step is `step` × `step`; blocks of A and B that meet have one colour.
     """
@@ -52,7 +52,7 @@ def draw_steps(row: int = 1, column: int = 2, side: int = 16, step: int = 4) -> 
 
 
 def draw_fragments(a: np.ndarray, b: np.ndarray, d: np.ndarray, lane: int = 5, n: int = 8) -> Figure:
-    """Which lane holds which element of A, B and D, laid out as in a product; one lane is highlighted.
+    """Draw which lane holds which element of A, B and D, laid out as in a product; one lane is highlighted.
 
     `a`, `b`, `d`: integers of shape (32, elements), the number of the element that a lane holds in each place of its
     registers, counted by rows of the matrix. `n`: columns of B and D. A cell has the number of its lane; in those of
@@ -88,7 +88,7 @@ def _draw_holders(ax: Axes, held: np.ndarray, columns: int, lane: int) -> None:
 
 
 def draw_rows(profiles: Mapping[str, Any]) -> Figure:
-    """Where the rows lie that one `ldmatrix.x4` reads, one panel per profile: its last load from shared memory.
+    """Draw where the rows lie that one `ldmatrix.x4` reads, one panel per profile: its last load from shared memory.
 
     A line is 128 bytes, all banks once, in chunks of 16 bytes. A number is a row of a matrix of 8 × 8 halves, a colour
     one of the four matrices. Rows of one matrix in one column of the picture take turns.
@@ -114,7 +114,8 @@ def draw_rows(profiles: Mapping[str, Any]) -> Figure:
 
 
 def draw_errors(lengths: Sequence[int], errors: Mapping[str, Sequence[float]], title: str) -> Figure:
-    """Relative error of sums of `lengths` products, a curve per name, with slopes of √K and of K to compare with."""
+    """Draw relative error of sums of `lengths` products, a curve per name, with slopes of √K and of K to compare
+    with."""
     lengths = np.asarray(lengths, float)
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 3.6), dpi=DPI)
@@ -135,7 +136,8 @@ def draw_errors(lengths: Sequence[int], errors: Mapping[str, Sequence[float]], t
 
 
 def draw_formats(magnitudes: Sequence[float], errors: Mapping[str, Sequence[float]]) -> Figure:
-    """Relative error of rounding by the size of a number, one curve per format; where it is infinite there is none.
+    """Draw relative error of rounding by the size of a number, one curve per format; where it is infinite there is
+    none.
 
     Curves that are drawn first are wider, so that they are seen behind others upon them.
     """
@@ -152,7 +154,7 @@ def draw_formats(magnitudes: Sequence[float], errors: Mapping[str, Sequence[floa
 
 
 def draw_gradients(gradients: np.ndarray, scale: float) -> Figure:
-    """Distribution of the gradients' sizes, as they are and times `scale`, against the range of FP16."""
+    """Draw distribution of the gradients' sizes, as they are and times `scale`, against the range of FP16."""
     size = np.abs(gradients[gradients != 0])
     info = np.finfo(np.float16)
     with plt.rc_context(FONT):

@@ -10,15 +10,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from warplab.bench.products import NAMES
-from warplab.bench.recordings import Measurement
+from warpcourse.bench.products import NAMES
+from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, closed, finish
 
 COLOURS = {"mma_stages": GREEN, "wgmma_persistent": BLUE}
 
 
 def draw_ladder(m: Measurement) -> Figure:
-    """TFLOP/s of each step from `measurements.ladder`, beside the libraries and the peaks of the tensor cores."""
+    """Draw TFLOP/s of each step from `measurements.ladder`, beside the libraries and the peaks of the tensor cores."""
     rows = sorted(m.value["rows"], key=lambda row: row["step"] or 99)
     peaks = m.value["peaks_tflops"]
     most = max(*peaks.values(), *(row["tflops"] for row in rows)) if peaks else max(row["tflops"] for row in rows)
@@ -45,7 +45,7 @@ def draw_ladder(m: Measurement) -> Figure:
 
 
 def draw_shapes(m: Measurement) -> Figure:
-    """Speed by shape beside cuBLASLt, from `measurements.shapes`: the steps with mma.sync and with wgmma."""
+    """Draw the speed by shape beside cuBLASLt, from `measurements.shapes`: the steps with mma.sync and with wgmma."""
     rows = m.value
     places, timed = np.arange(len(rows)), [name for name in COLOURS if name in rows[0]]
     with plt.rc_context(FONT):

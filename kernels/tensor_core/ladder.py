@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from kernels.tensor_core import tiles
-from warplab.bench import hopper
-from warplab.bench.lab_kernels import Sources, by_name, launch
+from warpcourse.bench import hopper
+from warpcourse.bench.lab_kernels import Sources, by_name, launch
 
 SOURCES = Sources(__package__, cuda_headers=True)
 TYPES = {"float16": "half", "float32": "float"}  # of C, in CUDA C++
@@ -40,15 +40,15 @@ class Step:
 
     @property
     def source(self) -> str:
-        """Source text, CUDA C++."""
+        """Return the source text, CUDA C++."""
         return SOURCES.text(self.file)
 
     def function(self, dtype: Any = np.float32) -> Any:
-        """The compiled kernel of the active backend, for results of a type in TYPES."""
+        """Return the compiled kernel of the active backend, for results of a type in TYPES."""
         return _function(self.file, f"tensor_core_{self.name}<{TYPES[np.dtype(dtype).name]}>", self.shared_bytes)
 
     def grid(self, m: int, n: int) -> tuple[int, ...]:
-        """Blocks, as (x, y), for a product of m × n."""
+        """Return blocks, as (x, y), for a product of m × n."""
         return math.ceil(n / self.tile[1]), math.ceil(m / self.tile[0])
 
     def launch(self, a: Any, b: Any, c: Any) -> None:
@@ -63,11 +63,11 @@ class StagesStep(Step):
     """Step 4, a template of several sizes: `tiles.stages()` says which it takes; `tile` and `threads` are unused."""
 
     def function(self, dtype: Any = np.float32, sizes: tiles.Stages | None = None) -> Any:
-        """The kernel for results of a type and for sizes, by default those of `tiles.stages()`."""
+        """Return the kernel for results of a type and for sizes, by default those of `tiles.stages()`."""
         return _stages_function(np.dtype(dtype).name, sizes or tiles.stages())
 
     def grid(self, m: int, n: int, sizes: tiles.Stages | None = None) -> tuple[int, ...]:
-        """Blocks for a product of m × n."""
+        """Return blocks for a product of m × n."""
         sizes = sizes or tiles.stages()
         return (math.ceil(m / sizes.bm) * math.ceil(n / sizes.bn),)
 
@@ -84,7 +84,7 @@ class TmaStep(Step):
     """Step 5. The kernel gets its operands as tensor maps."""
 
     def function(self, dtype: Any = np.float32) -> Any:
-        """The kernel, loaded on the GPU or for the simulator, as `hopper.kernel` gives it."""
+        """Return the kernel, loaded on the GPU or for the simulator, as `hopper.kernel` gives it."""
         options = (f"-DRESULT={TYPES[np.dtype(dtype).name]}",)
         return hopper.kernel(SOURCES.folder / self.file, f"tensor_core_{self.name}", options)
 
@@ -101,7 +101,7 @@ class PersistentStep(Step):
     """Step 6, which is compiled for several sizes: `tiles.persistent()` says which it takes."""
 
     def function(self, dtype: Any = np.float32, sizes: tiles.Persistent | None = None) -> Any:
-        """Likewise."""
+        """Return it likewise."""
         sizes = sizes or tiles.persistent()
         options = f"-DRESULT={TYPES[np.dtype(dtype).name]}", *sizes.options
         return hopper.kernel(SOURCES.folder / self.file, f"tensor_core_{self.name}", options)
@@ -133,7 +133,7 @@ def _stages_function(dtype: str, sizes: tiles.Stages) -> Any:
 
 @functools.cache
 def _function(file: str, instance: str, shared_bytes: int) -> Any:
-    """An instance of the template in a file, allowed so much shared memory."""
+    """Return an instance of the template in a file, allowed so much shared memory."""
     function = SOURCES.function(file, instance)
     if shared_bytes:
         function.max_dynamic_shared_size_bytes = shared_bytes
@@ -151,7 +151,7 @@ STEPS: dict[str, Step] = by_name(
 
 
 def step(name: str | int) -> Step:
-    """The step of that name or number; ValueError names the others."""
+    """Return the step of that name or number; ValueError names the others."""
     for known in STEPS.values():
         if name in (known.name, known.number):
             return known

@@ -10,8 +10,8 @@ import numpy as np
 
 from kernels.tensor_core.ladder import STEPS, StagesStep
 from kernels.tensor_core.tiles import DEPTH, Stages
-from warplab.bench.compared_launches import Launch
-from warplab.bench.copy_differences import DURING_COPIES, NOT_COUNTED, PREDICATED, PREDICATED_LARGE, ZERO_FILL
+from warpcourse.bench.compared_launches import Launch
+from warpcourse.bench.copy_differences import DURING_COPIES, NOT_COUNTED, PREDICATED, PREDICATED_LARGE, ZERO_FILL
 
 # Whole tiles; tails of whole fragments; tails within them. With the types of the result.
 CASES = (

@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from kernels.tensor_core import tiles
+from kernels.tensor_core import recordings, tiles
 from kernels.tensor_core.cublaslt import Product
 from kernels.tensor_core.ladder import SOURCES, STEPS
 from kernels.tensor_core.product import multiply
-from warplab.bench import hopper
-from warplab.bench.products import rates_of
-from warplab.bench.timing import Candidate, cupy_on_gpu, time_together
+from warpcourse.bench import hopper
+from warpcourse.bench.products import rates_of
+from warpcourse.bench.recordings import step_seconds
+from warpcourse.bench.timing import Candidate, cupy_on_gpu, time_together
+from warplab.estimating.beside import KnownTime
 
 SIDE, SMALL_SIDE = 8192, 4096
 LIBRARIES = ("cublas", "cublaslt")
@@ -43,32 +45,32 @@ SHAPES = (
 
 
 def names() -> list[str]:
-    """The steps that this GPU has the instructions for."""
+    """Return the steps that this GPU has the instructions for."""
     return [name for name, step in STEPS.items() if not step.hopper or hopper.available()]
 
 
 def operands(m: int, n: int, k: int, dtype: Any = np.float16) -> tuple[Any, Any, Any]:
-    """Random float16 matrices a and b, from -1 to 1, and room for their product."""
+    """Return random float16 matrices a and b, from -1 to 1, and room for their product."""
     cupy = cupy_on_gpu()
     a, b = (cupy.random.uniform(-1, 1, shape, dtype=np.float32).astype(np.float16) for shape in ((m, k), (k, n)))
     return a, b, cupy.empty((m, n), dtype)
 
 
 def cublas(a: Any, b: Any, c: Any) -> None:
-    """The same product by cuBLAS, which sums in float32; for float16 results."""
+    """Queue the same product by cuBLAS, which sums in float32; for float16 results."""
     import cupy
 
     cupy.matmul(a, b, out=c)
 
 
 def cublaslt(a: Any, b: Any, c: Any) -> Callable[..., None]:
-    """cuBLASLt's fastest algorithm for these matrices."""
+    """Return cuBLASLt's fastest algorithm for these matrices."""
     product = Product(*c.shape, a.shape[1], c.dtype)
     return functools.partial(product.launch, result=product.fastest(a, b, c))
 
 
 def of_step(name: str) -> Callable[..., None]:
-    """A step, given matrices that it need not pad."""
+    """Return a step, given matrices that it need not pad."""
     return functools.partial(multiply, step=name)
 
 
@@ -86,7 +88,7 @@ def checked(function: Callable[..., Any], a: Any, b: Any, c: Any) -> dict[str, A
 
 
 def peak_candidates() -> dict[str, tuple[Candidate, float]]:
-    """The kernels of peak.cu that this GPU can run, to be timed, and their operations."""
+    """Return the kernels of peak.cu that this GPU can run, to be timed, and their operations."""
     cupy = cupy_on_gpu()
     blocks = hopper.multiprocessors()
     random = cupy.random.uniform(-1, 1, PEAK_BYTES // 2, dtype=np.float32).astype(np.float16)
@@ -107,8 +109,8 @@ def ladder(
     rounds: int = 8,
     runs: int = 3,
 ) -> dict[str, Any]:
-    """Steps at side³ with results of `dtype`, beside the libraries and the peaks of the tensor cores: in turns, but
-    for step 1.
+    """Measure steps at side³ with results of `dtype`, beside the libraries and the peaks of the tensor cores: in turns,
+    but for step 1.
 
     `peaks_tflops`: of wgmma and mma.sync on data at hand; empty on GPUs without wgmma.
     """
@@ -142,17 +144,17 @@ def ladder(
 
 
 def small_ladder() -> dict[str, Any]:
-    """All steps at 4096³."""
+    """Measure all steps at 4096³."""
     return ladder(SMALL_SIDE)
 
 
 def float32_ladder() -> dict[str, Any]:
-    """The fast steps with float32 results at 8192³."""
+    """Measure the fast steps with float32 results at 8192³."""
     return ladder(SIDE, [name for name in names() if STEPS[name].number >= 4], np.float32)
 
 
 def shapes() -> list[dict[str, Any]]:
-    """The fast steps and cuBLASLt by shape, float16 results."""
+    """Measure the fast steps and cuBLASLt by shape, float16 results."""
     result = []
     for shape in SHAPES:
         a, b, c = operands(*shape)
@@ -173,8 +175,23 @@ def shapes() -> list[dict[str, Any]]:
 
 
 def _sizes() -> dict[str, str]:
-    """What steps 4 and 6 are compiled for."""
+    """Return what steps 4 and 6 are compiled for."""
     return {"mma_stages": str(tiles.stages()), "wgmma_persistent": str(tiles.persistent())}
+
+
+def product_time(kernel: Any, side: int, recorded: str = "") -> KnownTime | None:
+    """Return the time of a learner's `kernel(a, b, d, n)`, n = 8192, one warp per `side` × `side` elements of d,
+    float32.
+
+    `recorded`: the course's step that does the same, whose time is shown without a GPU; "" for none.
+    """
+    return recordings.time_of(
+        *(kernel, (SIDE // side, SIDE // side), 32),
+        lambda: (*operands(SIDE, SIDE, SIDE, np.float32), np.int32(SIDE)),
+        key="ladder",
+        find=step_seconds(recorded) if recorded else None,
+        of=f"the course's {recorded}, whose result is float16",
+    )
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {

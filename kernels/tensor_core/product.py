@@ -8,16 +8,16 @@ import numpy as np
 
 from kernels.tensor_core.ladder import Step
 from kernels.tensor_core.ladder import step as step_of
+from warpcourse.bench import hopper
+from warpcourse.bench.device_arguments import check_array, check_factors, check_product
 from warplab import cp
-from warplab.bench import hopper
-from warplab.bench.device_arguments import check_array, check_factors, check_product
 
 MAX_GRID_Y = 65535
 RESULTS = (np.dtype(np.float32), np.dtype(np.float16))
 
 
 def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dtype: Any = np.float32) -> Any:
-    """A · B on the tensor cores; return the result at once, before the kernel has finished.
+    """Compute A · B on the tensor cores; return the result at once, before the kernel has finished.
 
     `a`: device array, float16, C-contiguous, of shape (m, k); `b`: likewise, of shape (k, n). `out`: likewise, float32
     or float16, of shape (m, n), without overlap with `a` or `b`; None allocates one of `dtype`. `step`: a name or

@@ -59,16 +59,16 @@ class Stages:
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
+        """Return threads of a block."""
         return self.bm // self.wm * (self.bn // self.wn) * 32
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block."""
+        """Return shared memory of a block."""
         return self.stages * 2 * DEPTH * (self.bm + self.bn)
 
     def entry(self, result: str) -> str:
-        """The instance's name for the compiler, for results of type `result` ("half" or "float")."""
+        """Return the instance's name for the compiler, for results of type `result` ("half" or "float")."""
         return f"tensor_core_mma_stages<{result}, {', '.join(map(str, astuple(self)))}>"
 
 
@@ -101,16 +101,18 @@ class Persistent:
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block: stages, four result buffers of 8 KiB, and room to start at a multiple of 1024."""
+        """Return shared memory of a block: stages, four result buffers of 8 KiB, and room to start at a multiple of
+        1024."""
         return self.stages * 2 * DEPTH * (128 + 256) + 4 * 8192 + SWIZZLE_BYTES
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Options for the compiler."""
+        """Return options for the compiler."""
         return f"-DSTAGES={self.stages}", f"-DCLUSTER={self.cluster}", f"-DGROUP={self.group}"
 
     def blocks(self, m: int, n: int, resident: int) -> int:
-        """Blocks of a launch: whole clusters, no more than there are tiles or than can run at a time, `resident`."""
+        """Return blocks of a launch: whole clusters, no more than there are tiles or than can run at a time,
+        `resident`."""
         clusters = math.ceil(m / (128 * self.cluster)) * math.ceil(n / 256)
         most = min(self.most or resident, resident)
         return self.cluster * min(clusters, most // self.cluster)
@@ -122,17 +124,18 @@ DEFAULT_PERSISTENT = Persistent(4, 2, 8)
 
 @functools.cache
 def table() -> dict[str, Any] | None:
-    """tiles.json: `device`, `date`, and the fastest sizes of the steps that were tuned, by name; None without it."""
+    """Return tiles.json: `device`, `date`, and the fastest sizes of the steps that were tuned, by name; None without
+    it."""
     return json.loads(PATH.read_text()) if PATH.exists() else None
 
 
 def stages() -> Stages:
-    """The sizes of step 4."""
+    """Return the sizes of step 4."""
     found = table() or {}
     return Stages(*found["mma_stages"]["sizes"]) if "mma_stages" in found else DEFAULT_STAGES
 
 
 def persistent() -> Persistent:
-    """The sizes of step 6."""
+    """Return the sizes of step 6."""
     found = table() or {}
     return Persistent(*found["wgmma_persistent"]["sizes"]) if "wgmma_persistent" in found else DEFAULT_PERSISTENT

@@ -5,7 +5,7 @@ and `data_centre` are experiments of the lesson that need more than a cell; `rec
 Importing this package does not import TensorFlow.
 """
 
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from warplab.bench.device_arguments import check_array
-from warplab.bench.lab_kernels import Kernel, Sources, by_name, choose
+from warpcourse.bench.device_arguments import check_array
+from warpcourse.bench.lab_kernels import Kernel, Sources, by_name, choose
 
 SOURCES = Sources(__package__)
 _FILE = "bias_gelu.cu"
@@ -28,19 +28,19 @@ MOST_BLOCKS_Y = 65_535
 
 
 def width(kernel: Kernel) -> int:
-    """Columns that one thread computes: 4 for float4, else 1."""
+    """Return columns that one thread computes: 4 for float4, else 1."""
     return 4 if kernel.entry.endswith("float4") else 1
 
 
 def layout(kernel: Kernel, rows: int, columns: int) -> tuple[tuple[int, int], int]:
-    """((blocks along the columns, blocks along the rows), rows per block): more rows each where the grid would be too
-    high."""
+    """Return ((blocks along the columns, blocks along the rows), rows per block): more rows each where the grid would
+    be too high."""
     each = max(ROWS_PER_BLOCK, math.ceil(rows / MOST_BLOCKS_Y))
     return (math.ceil(columns / (32 * width(kernel))), math.ceil(rows / each)), each
 
 
 def arguments(kernel: Kernel, *arrays: Any) -> tuple:
-    """What a kernel takes after its arrays: Numba's know their shape, CUDA C++ needs rows and columns too."""
+    """Return what a kernel takes after its arrays: Numba's know their shape, CUDA C++ needs rows and columns too."""
     rows, columns = arrays[0].shape
     _, each = layout(kernel, rows, columns)
     sizes = () if kernel.language == "Numba" else (np.int32(rows), np.int32(columns))
@@ -48,7 +48,7 @@ def arguments(kernel: Kernel, *arrays: Any) -> tuple:
 
 
 def forward(x: Any, bias: Any, y: Any, kernel: str = "cuda") -> Any:
-    """y = gelu(x + bias) on the GPU; return `y` at once, before the kernel has finished.
+    """Compute y = gelu(x + bias) on the GPU; return `y` at once, before the kernel has finished.
 
     `x`, `y`: device arrays (CuPy or Numba), float32, shape (rows, columns), C-contiguous, both below 2^31. `bias`: the
     same, shape (columns,). `y` may be `x`. `kernel`: a name in FORWARD; "cuda_float4" takes columns that are a multiple
@@ -61,8 +61,8 @@ def forward(x: Any, bias: Any, y: Any, kernel: str = "cuda") -> Any:
 
 
 def backward(x: Any, bias: Any, dy: Any, dx: Any, dbias: Any, kernel: str = "cuda") -> tuple[Any, Any]:
-    """dx = dy · gelu'(x + bias), dbias = the sums of dx over the rows; return (`dx`, `dbias`) before the kernel has
-    finished.
+    """Compute dx = dy · gelu'(x + bias), dbias = the sums of dx over the rows; return (`dx`, `dbias`) before the kernel
+    has finished.
 
     `x`, `dy`, `dx`: as `x` in `forward`; `bias`, `dbias`: as its `bias`. `dx` may be `x` or `dy`. What `dbias` holds
     before does not matter. `kernel`: a name in BACKWARD. Raise as `forward` does.

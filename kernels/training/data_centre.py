@@ -10,22 +10,22 @@ import math
 
 
 def tflops(exaflop: float, hours: float) -> float:
-    """TFLOP/s that do `exaflop` in so many hours."""
+    """Return TFLOP/s that do `exaflop` in so many hours."""
     return exaflop * 1e6 / (_positive("hours", hours) * 3600)
 
 
 def megabytes_per_second(terabytes: float, hours: float) -> float:
-    """MB/s that bring `terabytes` in so many hours."""
+    """Return MB/s that bring `terabytes` in so many hours."""
     return terabytes * 1e6 / (_positive("hours", hours) * 3600)
 
 
 def gpu_days(exaflop: float, peak_tflops: float, share: float = 1.0) -> float:
-    """Days of one card with that peak for `exaflop`."""
+    """Return days of one card with that peak for `exaflop`."""
     return exaflop * 1e6 / (_positive("peak_tflops", peak_tflops) * _share(share)) / 86_400
 
 
 def cards_needed(exaflop: float, hours: float, peak_tflops: float, share: float = 1.0) -> int:
-    """Whole cards that do `exaflop` in so many hours."""
+    """Return whole cards that do `exaflop` in so many hours."""
     return math.ceil(tflops(exaflop, hours) / (_positive("peak_tflops", peak_tflops) * _share(share)))
 
 

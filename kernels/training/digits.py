@@ -32,7 +32,7 @@ class Digits:
 
 
 def load(seed: int = 0) -> Digits:
-    """The 1797 digits in a shuffled order, TRAINING of them to train with."""
+    """Return the 1797 digits in a shuffled order, TRAINING of them to train with."""
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
@@ -42,7 +42,7 @@ def load(seed: int = 0) -> Digits:
 
 
 def parameters(seed: int = 0) -> list[Any]:
-    """Variables w1, b1, w2, b2: weights normal, their variance 1 over the inputs of a unit; biases 0."""
+    """Return variables w1, b1, w2, b2: weights normal, their variance 1 over the inputs of a unit; biases 0."""
     rng = np.random.default_rng(seed)
 
     def weights(rows: int, columns: int) -> Any:
@@ -57,19 +57,19 @@ def parameters(seed: int = 0) -> list[Any]:
 
 
 def logits(p: list[Any], images: Any, activation: Activation) -> Any:
-    """Shape (n, 10)."""
+    """Return the shape (n, 10)."""
     w1, b1, w2, b2 = p
     return activation(images @ w1, b1) @ w2 + b2
 
 
 def loss(p: list[Any], images: Any, labels: Any, activation: Activation) -> Any:
-    """Mean cross entropy, float32 whatever the precision of `p` and `images`."""
+    """Return the mean cross entropy, float32 whatever the precision of `p` and `images`."""
     found = tf.cast(logits(p, images, activation), tf.float32)
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, found))
 
 
 def accuracy(p: list[Any], digits: Digits, activation: Activation) -> float:
-    """Share of the test images whose largest logit is the right one."""
+    """Return the share of the test images whose largest logit is the right one."""
     found = logits(p, tf.constant(digits.test_images), activation)
     return float(np.mean(np.argmax(found, axis=1) == digits.test_labels))
 
@@ -92,7 +92,7 @@ def train(
     precision: Any = tf.float32,
     scale: float = 1.0,
 ) -> Trained:
-    """Gradient descent in batches of BATCH, the same batches for every activation.
+    """Return the gradient descent in batches of BATCH, the same batches for every activation.
 
     `precision`: tf.float16 computes products and activations, and their gradients, in it; weights and their update stay
     float32. `scale`: the loss is multiplied by it, and the gradients divided by it before the update; no step is

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from warplab.bench.recordings import Measurement
+from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, GREY)
@@ -40,7 +40,7 @@ def _arrow(ax: Any, start: tuple[float, float], end: tuple[float, float]) -> Non
 
 
 def draw_step() -> Figure:
-    """A data-parallel step: two towers, each with half of the batch and all of the weights; gradients averaged."""
+    """Draw a data-parallel step: two towers, each with half of the batch and all of the weights; gradients averaged."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8, 2.3), dpi=DPI)
         for y, half in ((1.5, "first"), (0.5, "second")):
@@ -60,7 +60,7 @@ def draw_step() -> Figure:
 
 
 def draw_graph(graph: Any) -> Figure:
-    """The operations of a `tf.Graph` as boxes, inputs on the left, each one column right of what it waits for."""
+    """Draw the operations of a `tf.Graph` as boxes, inputs on the left, each one column right of what it waits for."""
     operations = graph.get_operations()
     depth: dict[str, int] = {}
     for op in operations:
@@ -92,7 +92,7 @@ def draw_graph(graph: Any) -> Figure:
 
 
 def draw_runs(runs: Mapping[str, Any]) -> Figure:
-    """Loss and share of dead units over the steps of some `regression.Run`s, by label."""
+    """Draw the loss and share of dead units over the steps of some `regression.History`s, by label."""
     with plt.rc_context(FONT):
         figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 2.9), dpi=DPI)
         for (label, run), colour in zip(runs.items(), COLOURS, strict=False):
@@ -108,7 +108,7 @@ def draw_runs(runs: Mapping[str, Any]) -> Figure:
 
 
 def draw_fits(x: np.ndarray, fits: Mapping[str, np.ndarray], hidden: Mapping[str, np.ndarray]) -> Figure:
-    """Left: outputs over x, by label, beside the number itself. Then hidden units over x, one panel per label.
+    """Draw left: outputs over x, by label, beside the number itself. Then hidden units over x, one panel per label.
 
     `x`: shape (n, 1). `fits`: outputs (n, 1), in units of x. `hidden`: (n, units).
     """
@@ -129,7 +129,7 @@ def draw_fits(x: np.ndarray, fits: Mapping[str, np.ndarray], hidden: Mapping[str
 
 
 def draw_gradients(gradients: np.ndarray, scales: Sequence[float]) -> Figure:
-    """Histogram of the magnitudes of `gradients`, any shape, times each of `scales`, on the range of FP16."""
+    """Draw histogram of the magnitudes of `gradients`, any shape, times each of `scales`, on the range of FP16."""
     sizes = np.abs(np.asarray(gradients, dtype=np.float64).ravel())
     sizes = sizes[sizes > 0]
     with plt.rc_context(FONT):
@@ -151,7 +151,7 @@ def draw_gradients(gradients: np.ndarray, scales: Sequence[float]) -> Figure:
 
 
 def draw_rates(kernels: Measurement | None, xla: Measurement | None) -> Figure:
-    """GB/s of every way to compute gelu(x + bias) and its gradients, of `kernel_table` and `xla_through_jax`."""
+    """Draw GB/s of every way to compute gelu(x + bias) and its gradients, of `kernel_table` and `xla_through_jax`."""
     given = [m for m in (kernels, xla) if m]
     if not given:
         raise ValueError("there is nothing to draw: neither the kernels nor XLA have been measured")
@@ -180,7 +180,7 @@ def _colour(by_jax: bool, name: str) -> str:
 
 
 def draw_training(trained: Mapping[str, Any]) -> Figure:
-    """Loss by step and accuracy by epoch of some `digits.Trained`, by label; all but the first are dashed."""
+    """Draw the loss by step and accuracy by epoch of some `digits.Trained`, by label; all but the first are dashed."""
     with plt.rc_context(FONT):
         figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 2.8), dpi=DPI)
         for k, (label, run) in enumerate(trained.items()):
@@ -196,7 +196,7 @@ def draw_training(trained: Mapping[str, Any]) -> Figure:
 
 
 def draw_cycle(exaflop: float, cards: Sequence[tuple[str, float]], days: Sequence[float]) -> Figure:
-    """Days of one card for `exaflop` over the share of its peak that it reaches; `cards`: (name, peak in TFLOP/s).
+    """Draw days of one card for `exaflop` over the share of its peak that it reaches; `cards`: (name, peak in TFLOP/s).
 
     `days`: claims to mark, as horizontal lines.
     """

@@ -6,7 +6,7 @@ module takes seconds, most of them TensorFlow's.
 
 from __future__ import annotations
 
-from warplab.bench.tensorflow_start import start
+from warpcourse.bench.tensorflow_start import start
 
 DEVICES = ("CPU:0", "CPU:1")
 tf = start(devices=len(DEVICES))

@@ -13,7 +13,8 @@ NOT_LAUNCHED = frozenset({"parameter", "constant", "tuple", "get-tuple-element",
 
 
 def computations(text: str) -> dict[str, list[str]]:
-    """Instructions by computation, metadata and configuration cut off. The entry computation's key is "ENTRY"."""
+    """Return instructions by computation, metadata and configuration cut off. The entry computation's key is
+    "ENTRY"."""
     found: dict[str, list[str]] = {}
     name = ""
     for line in text.splitlines():
@@ -29,12 +30,12 @@ def computations(text: str) -> dict[str, list[str]]:
 
 
 def operations(lines: list[str]) -> Counter[str]:
-    """How often each operation occurs among instructions, parameters and constants included."""
+    """Return how often each operation occurs among instructions, parameters and constants included."""
     return Counter(match[1] for line in lines if (match := _INSTRUCTION.match(line)))
 
 
 def entry(text: str) -> list[str]:
-    """Instructions of the entry computation. ValueError for a text without one."""
+    """Return instructions of the entry computation. ValueError for a text without one."""
     found = computations(text)
     if "ENTRY" not in found:
         raise ValueError("this is no HLO module: it has no ENTRY computation")
@@ -42,5 +43,6 @@ def entry(text: str) -> list[str]:
 
 
 def launched(text: str) -> int:
-    """How many instructions of the entry computation do work of their own: fusions, calls, copies and the like."""
+    """Return how many instructions of the entry computation do work of their own: fusions, calls, copies and the
+    like."""
     return sum(n for name, n in operations(entry(text)).items() if name not in NOT_LAUNCHED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.training.bias_gelu import BACKWARD, BLOCK, FORWARD, arguments, layout
-from warplab.bench.compared_launches import Launch
+from warpcourse.bench.compared_launches import Launch
 
 
 def _launches(rows: int, columns: int) -> list[Launch]:

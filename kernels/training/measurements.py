@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from kernels.training import bias_gelu, hlo, reference
-from warplab.bench import random_inputs, timing
-from warplab.bench.timing import Candidate
+from warpcourse.bench import random_inputs, timing
+from warpcourse.bench.timing import Candidate
 
 ROWS, COLUMNS = 8192, 4096  # 134 MB each array: beyond the L2
 SAMPLE = 256  # rows that are checked against float64
@@ -27,7 +27,8 @@ JAX_BATCH, JAX_ROUNDS = 20, 15  # calls between two readings of the clock, readi
 
 
 def kernel_table(rows: int = ROWS, columns: int = COLUMNS) -> dict[str, Any]:
-    """Forward and backward kernels beside a copy and CuPy's operations one by one, timed in turns, outputs checked."""
+    """Measure forward and backward kernels beside a copy and CuPy's operations one by one, timed in turns, outputs
+    checked."""
     cupy = timing.cupy_on_gpu()
     x, dy = (cupy.random.standard_normal((rows, columns), dtype=np.float32) for _ in range(2))
     bias, out, dbias = (
@@ -65,7 +66,7 @@ def kernel_table(rows: int = ROWS, columns: int = COLUMNS) -> dict[str, Any]:
 
 
 def xla_through_jax(rows: int = ROWS, columns: int = COLUMNS) -> dict[str, Any]:
-    """gelu(x + bias) and its gradients in JAX: operation by operation, and compiled as one by XLA.
+    """Measure gelu(x + bias) and its gradients in JAX: operation by operation, and compiled as one by XLA.
 
     `kernels` counts what the optimised HLO launches; seconds are of the host's clock over many calls, which wait at the
     end.
@@ -106,7 +107,8 @@ def xla_through_jax(rows: int = ROWS, columns: int = COLUMNS) -> dict[str, Any]:
 
 
 def dlpack_through_pytorch(rows: int = 1024, columns: int = 1024) -> dict[str, Any]:
-    """The forward kernel on PyTorch's tensors: handed over by DLPack, and by way of NumPy; seconds of a whole call."""
+    """Measure the forward kernel on PyTorch's tensors: handed over by DLPack, and by way of NumPy; seconds of a whole
+    call."""
     cupy = timing.cupy_on_gpu()
     torch = _framework("torch")
     torch.manual_seed(random_inputs.SEED)
@@ -176,12 +178,12 @@ def _backward_one_by_one(cupy: Any, x: Any, bias: Any, dy: Any) -> tuple[Any, An
 
 
 def _host(array: Any) -> np.ndarray:
-    """An array of CuPy or NumPy on the host, in float64."""
+    """Return an array of CuPy or NumPy on the host, in float64."""
     return np.asarray(array.get() if hasattr(array, "get") else array).astype(np.float64)
 
 
 def _right(x: Any, bias: Any, y: Any) -> bool:
-    """Whether the first and the last rows of y are gelu(x + bias), as float64 has it."""
+    """Return whether the first and the last rows of y are gelu(x + bias), as float64 has it."""
     return all(
         np.allclose(_host(y[part]), reference.gelu(_host(x[part]) + _host(bias)), rtol=RTOL, atol=ATOL)
         for part in (slice(SAMPLE), slice(-SAMPLE, None))
@@ -189,7 +191,7 @@ def _right(x: Any, bias: Any, y: Any) -> bool:
 
 
 def _right_backward(x: Any, bias: Any, dy: Any, dx: Any, dbias: Any) -> bool:
-    """The same for dx; dbias, whole, against the sums of dx in float64."""
+    """Return the same for dx; dbias, whole, against the sums of dx in float64."""
     parts = all(
         np.allclose(_host(dx[p]), reference.backward(_host(x[p]), _host(bias), _host(dy[p]))[0], rtol=RTOL, atol=ATOL)
         for p in (slice(SAMPLE), slice(-SAMPLE, None))

@@ -20,13 +20,13 @@ SAMPLES, UNITS = 256, 20
 
 
 def data(samples: int = SAMPLES, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """(inputs, x): x of shape (samples, 1), uniform in a full turn, 0 to 2π, sorted; inputs (samples, 2)."""
+    """Return (inputs, x): x of shape (samples, 1), uniform in a full turn, 0 to 2π, sorted; inputs (samples, 2)."""
     x = np.sort(np.random.default_rng(seed).uniform(0, 2 * np.pi, (samples, 1)), axis=0).astype(np.float32)
     return np.hstack([np.sin(x), np.cos(x)]), x
 
 
 def parameters(seed: int = 0, deviation: float | None = 1.0) -> dict[str, Any]:
-    """Variables of the network: weights normal with that standard deviation, biases 0.
+    """Return variables of the network: weights normal with that standard deviation, biases 0.
 
     `deviation=None`: sqrt(2 / inputs of the layer), which keeps the size of what passes through `relu` (He 2015).
     """
@@ -45,13 +45,13 @@ def parameters(seed: int = 0, deviation: float | None = 1.0) -> dict[str, Any]:
 
 
 def network(p: dict[str, Any], inputs: Any) -> tuple[Any, Any]:
-    """(hidden, output), of shapes (n, UNITS) and (n, 1)."""
+    """Return (hidden, output), of shapes (n, UNITS) and (n, 1)."""
     hidden = tf.nn.relu(inputs @ p["w1"] + p["b1"])
     return hidden, hidden @ p["w2"] + p["b2"]
 
 
 @dataclass(frozen=True)
-class Run:
+class History:
     """What a training run left. Arrays have one entry per step.
 
     `loss`: mean of the squared errors, in units of the target, whatever was minimised. `dead`: share of the hidden
@@ -75,8 +75,8 @@ def train(
     steps: int = 500,
     seed: int = 0,
     deviation: float | None = 1.0,
-) -> Run:
-    """Gradient descent at a fixed rate on `reduce` of the squared errors, the whole set in each step.
+) -> History:
+    """Return the gradient descent at a fixed rate on `reduce` of the squared errors, the whole set in each step.
 
     `inputs` (n, 2), `target` (n, 1); `reduce`: tf.reduce_sum or tf.reduce_mean. Stops for no loss, however large.
     """
@@ -98,4 +98,4 @@ def train(
         return tf.reduce_mean(errors), dead, tf.linalg.global_norm(gradients)
 
     found = np.array([[float(value) for value in step()] for _ in range(steps)])
-    return Run(rate, *found.T, p)
+    return History(rate, *found.T, p)

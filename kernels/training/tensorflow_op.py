@@ -24,14 +24,14 @@ KERNEL = "cuda"
 
 
 def launch_forward(x: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """gelu(x + bias) by the kernel, from and to host memory; x of shape (rows, columns), bias of (columns,)."""
+    """Return gelu(x + bias) by the kernel, from and to host memory; x of shape (rows, columns), bias of (columns,)."""
     cp = choice.load("cp")
     y = cp.empty(x.shape, np.float32)
     return cp.asnumpy(bias_gelu.forward(cp.asarray(x), cp.asarray(bias), y, KERNEL))
 
 
 def launch_backward(x: np.ndarray, bias: np.ndarray, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(dx, dbias) by the kernel, from and to host memory."""
+    """Return (dx, dbias) by the kernel, from and to host memory."""
     cp = choice.load("cp")
     there = [cp.asarray(np.ascontiguousarray(array)) for array in (x, bias, dy)]
     dx, dbias = cp.empty(x.shape, np.float32), cp.empty(bias.shape, np.float32)
@@ -41,7 +41,7 @@ def launch_backward(x: np.ndarray, bias: np.ndarray, dy: np.ndarray) -> tuple[np
 
 @tf.custom_gradient
 def bias_gelu_op(x: Any, bias: Any) -> Any:
-    """gelu(x + bias), with gradients: x float32 of shape (rows, columns), bias of (columns,)."""
+    """Return gelu(x + bias), with gradients: x float32 of shape (rows, columns), bias of (columns,)."""
     y = tf.numpy_function(launch_forward, (x, bias), tf.float32)
     y.set_shape(x.shape)  # numpy_function does not know what comes back
 
@@ -55,7 +55,7 @@ def bias_gelu_op(x: Any, bias: Any) -> Any:
 
 
 def _shared(tensor: Any) -> Any:
-    """The device memory of an eager tensor as CuPy's array, without a copy."""
+    """Return the device memory of an eager tensor as CuPy's array, without a copy."""
     import cupy
 
     return cupy.from_dlpack(tensor)
@@ -63,7 +63,7 @@ def _shared(tensor: Any) -> Any:
 
 @tf.custom_gradient
 def bias_gelu_on_gpu(x: Any, bias: Any) -> Any:
-    """The same for eager tensors on a GPU, whose memory the kernels use in place. Untested.
+    """Return the same for eager tensors on a GPU, whose memory the kernels use in place. Untested.
 
     ValueError for a tensor in host memory.
     """

@@ -4,7 +4,7 @@
 """
 
 from kernels.vector_multiply.product import KERNELS, multiply
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 

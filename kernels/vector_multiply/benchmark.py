@@ -6,8 +6,8 @@ from typing import Any
 
 from kernels.vector_multiply import recordings
 from kernels.vector_multiply.measurements import MEASUREMENTS
-from warplab.bench import timing
-from warplab.bench.benchmark import Benchmark, Table
+from warpcourse.bench import timing
+from warpcourse.bench.benchmark import Benchmark, Table
 
 HEADERS = ("kernel", "µs", "GB/s", "ratio to copy", "ratio to cupy.multiply", "equal to NumPy")
 

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from warplab.bench.recordings import Measurement
+from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import (
     BLUE,
     DPI,
@@ -32,7 +32,7 @@ from warplab.text.tables import TIMES, count, duration, quantity
 
 
 def draw_least_times(nbytes: float, claimed: float) -> Figure:
-    """The least time in which each card's memory can move `nbytes` bytes, beside a `claimed` time in seconds."""
+    """Draw the least time in which each card's memory can move `nbytes` bytes, beside a `claimed` time in seconds."""
     cards = list(CARDS.values())
     least = [nbytes / (card.bandwidth_gbs * 1e9) for card in cards]
     with plt.rc_context(FONT):
@@ -60,7 +60,7 @@ def draw_least_times(nbytes: float, claimed: float) -> Figure:
 
 
 def draw_ten_launches(m: Measurement) -> Figure:
-    """What host and GPU do over time while `launches` kernels are launched; where the clock was stopped.
+    """Draw what host and GPU do over time while `launches` kernels are launched; where the clock was stopped.
 
     `m.value`: `returned_seconds`, `finished_seconds`, `launches`, as `measurements.ten_launches` gives them.
     """
@@ -91,7 +91,7 @@ def draw_ten_launches(m: Measurement) -> Figure:
 
 
 def draw_bandwidths(m: Measurement) -> Figure:
-    """Effective bandwidth of every kernel of `measurements.kernel_table`, beside the copy of the same run."""
+    """Draw effective bandwidth of every kernel of `measurements.kernel_table`, beside the copy of the same run."""
     rows = m.value["rows"]
     limit = next(row["gbps"] for row in rows if row["kernel"] == "copy")
     colours = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
@@ -115,7 +115,7 @@ def draw_bandwidths(m: Measurement) -> Figure:
 
 
 def draw_grid_sizes(m: Measurement) -> Figure:
-    """Bandwidth of the grid-stride kernel by the number of blocks, from `measurements.grid_sizes`."""
+    """Draw the bandwidth of the grid-stride kernel by the number of blocks, from `measurements.grid_sizes`."""
     rows, multiprocessors = m.value["rows"], m.value["multiprocessors"]
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
@@ -139,7 +139,7 @@ COPIES = (
 
 
 def draw_copies(m: Measurement) -> Figure:
-    """Rates of copies by their size, from `measurements.copies`."""
+    """Draw rates of copies by their size, from `measurements.copies`."""
     sizes = [row["bytes"] for row in m.value]
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 3.2), dpi=DPI)
@@ -157,7 +157,7 @@ def draw_copies(m: Measurement) -> Figure:
 
 
 def draw_one_multiply(m: Measurement) -> Figure:
-    """Time of one vector multiply by the number of elements, from `measurements`' `prediction_multiply`."""
+    """Draw the time of one vector multiply by the number of elements, from `measurements`' `prediction_multiply`."""
     rows = m.value["rows"]
     lines = (
         ("NumPy, one core", [r["numpy_seconds"] for r in rows], "black", "-"),
@@ -169,7 +169,8 @@ def draw_one_multiply(m: Measurement) -> Figure:
 
 
 def draw_one_layer(m: Measurement, batch: int = 1) -> Figure:
-    """Time of one dense layer by its width, from `measurements`' `prediction_dense`; weights are on the GPU."""
+    """Draw the time of one dense layer by its width, from `measurements`' `prediction_dense`; weights are on the
+    GPU."""
     rows = [row for row in m.value["rows"] if row["batch"] == batch]
     if not rows:
         known = sorted({row["batch"] for row in m.value["rows"]})

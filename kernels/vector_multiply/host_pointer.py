@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from warplab.bench import isolation, random_inputs, timing
+from warpcourse.bench import random_inputs, timing
+from warpcourse.processes import isolated_call
 
 _ELEMENTS = 1024
 # Values of enum cudaDeviceAttr in CUDA's driver_types.h.
@@ -23,11 +24,11 @@ def host_pointer() -> dict[str, Any]:
     `outcome`: "error" (with `message`), "right" (it worked) or "wrong" (it ran and gave wrong numbers).
     """
     timing.require_gpu("This measurement")
-    return isolation.call(f"{__name__}:attempt")
+    return isolated_call.call(f"{__name__}:attempt")
 
 
 def attempt() -> dict[str, Any]:
-    """The measurement itself, which may end this process's CUDA context."""
+    """Return the measurement itself, which may end this process's CUDA context."""
     import cupy
     import numpy as np
 

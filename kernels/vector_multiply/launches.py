@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.vector_multiply.product import KERNELS, ProductKernel
-from warplab.bench.compared_launches import Launch
+from warpcourse.bench.compared_launches import Launch
 
 
 def _launch(kernel: ProductKernel, n: int, block: int, few_blocks: int) -> Launch:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from kernels.vector_multiply import prediction
+from kernels.vector_multiply import prediction, recordings
 from kernels.vector_multiply.host_pointer import host_pointer
 from kernels.vector_multiply.product import BLOCK, KERNELS, ProductKernel
-from warplab.bench import random_inputs
-from warplab.bench.timing import (
+from warpcourse.bench import random_inputs
+from warpcourse.bench.timing import (
     Candidate,
     copy_on_device,
     cupy_on_gpu,
@@ -28,6 +28,7 @@ from warplab.bench.timing import (
     time_host,
     time_together,
 )
+from warplab.estimating.beside import KnownTime
 
 N = 2**28
 BYTES_PER_ELEMENT = 12  # two float32 read, one written
@@ -35,17 +36,17 @@ SWEEP_SETS = 40
 
 
 def largest_n(n: int = N) -> int:
-    """The largest power of two up to `n` whose four float32 buffers fit in half of the free GPU memory."""
+    """Return the largest power of two up to `n` whose four float32 buffers fit in half of the free GPU memory."""
     return fitting(n, 4)
 
 
 def random_vector(n: int) -> np.ndarray:
-    """float32 of shape (n,), uniform in [-1, 1), from a fresh seed."""
+    """Return float32 of shape (n,), uniform in [-1, 1), from a fresh seed."""
     return random_inputs.generator().random(n, dtype=np.float32) * np.float32(2) - np.float32(1)
 
 
 def buffers(n: int) -> tuple[Any, Any, Any]:
-    """Device arrays a, b (random) and out (NaN), float32 of shape (n,)."""
+    """Return device arrays a, b (random) and out (NaN), float32 of shape (n,)."""
     cupy = cupy_on_gpu()
     return cupy.asarray(random_vector(n)), cupy.asarray(random_vector(n)), cupy.full(n, np.nan, np.float32)
 
@@ -63,7 +64,7 @@ def _candidate(kernel: ProductKernel, sets: list[tuple], blocks: int, block: int
 
 
 def ten_launches(n: int = N, launches: int = 10) -> dict[str, Any]:
-    """The claim's mistake: seconds until ten launches have returned, and until the GPU has finished them."""
+    """Measure the claim's mistake: seconds until ten launches have returned, and until the GPU has finished them."""
     cupy = cupy_on_gpu()
     n = largest_n(n)
     a, b, out = buffers(n)
@@ -104,7 +105,7 @@ def ten_launches(n: int = N, launches: int = 10) -> dict[str, Any]:
 
 
 def copies(smallest: int = 2**12, largest: int = 2**30) -> list[dict[str, Any]]:
-    """Copies by size: on the device (GB/s of bytes read + written), between host and device (bytes moved)."""
+    """Measure copies by size: on the device (GB/s of bytes read + written), between host and device (bytes moved)."""
     cupy = cupy_on_gpu()
     import cupyx
 
@@ -142,7 +143,7 @@ def copies(smallest: int = 2**12, largest: int = 2**30) -> list[dict[str, Any]]:
 
 
 def kernel_table(n: int = N) -> dict[str, Any]:
-    """Every kernel at n elements beside the device-to-device copy and cupy.multiply, timed in turns.
+    """Measure every kernel at n elements beside the device-to-device copy and cupy.multiply, timed in turns.
 
     Each output is poisoned with NaN first and then compared with NumPy's float32 product, bit by bit.
     """
@@ -190,7 +191,7 @@ def kernel_table(n: int = N) -> dict[str, Any]:
 
 
 def sizes(smallest: int = 2**10) -> list[dict[str, Any]]:
-    """Seconds and GB/s by the number of elements, for the scalar and the float4 kernel."""
+    """Measure seconds and GB/s by the number of elements, for the scalar and the float4 kernel."""
     largest = largest_n()
     a, b, out = buffers(largest)
     rows = []
@@ -207,7 +208,7 @@ def sizes(smallest: int = 2**10) -> list[dict[str, Any]]:
 
 
 def launch_overhead(launches: int = 200) -> dict[str, Any]:
-    """What a launch costs, with one element to multiply.
+    """Measure what a launch costs, with one element to multiply.
 
     `gpu_seconds`: on the GPU, when the next launch is already queued. `*_host_seconds`: until the launch has
     returned. `round_trip_seconds`: launch and wait.
@@ -258,7 +259,7 @@ def launch_overhead(launches: int = 200) -> dict[str, Any]:
 
 
 def block_sizes(n: int = N) -> dict[str, Any]:
-    """GB/s by threads per block, for the scalar and the float4 kernel."""
+    """Measure GB/s by threads per block, for the scalar and the float4 kernel."""
     n = largest_n(n)
     a, b, out = buffers(n)
     candidates = {}
@@ -276,7 +277,7 @@ def block_sizes(n: int = N) -> dict[str, Any]:
 
 
 def grid_sizes(n: int = N) -> dict[str, Any]:
-    """GB/s of the grid-stride kernel by the number of blocks; the last row has one thread per element."""
+    """Measure GB/s of the grid-stride kernel by the number of blocks; the last row has one thread per element."""
     cupy = cupy_on_gpu()
     n = largest_n(n)
     a, b, out = buffers(n)
@@ -295,6 +296,24 @@ def _powers(first: int, last: int, factor: int) -> Iterator[int]:
     while first <= last:
         yield first
         first *= factor
+
+
+def multiply_time(kernel: Any, block: int, blocks: int | None = None) -> KnownTime | None:
+    """Return the time of a learner's `kernel(a, b, out, n)` with blocks of `block` threads, on 2^28 elements.
+
+    `blocks`: of the grid; None for one thread per element, whose recorded time is that of the course's cuda_scalar.
+    """
+
+    def seconds(value: Any) -> float:
+        rate = next(r["gbps"] for r in value["rows"] if r["kernel"] == "cuda_scalar" and r["block"] == block)
+        return BYTES_PER_ELEMENT * value["n"] / rate / 1e9
+
+    return recordings.time_of(
+        *(kernel, N // block if blocks is None else blocks, block, lambda: (*buffers(N), np.int32(N))),
+        key="block_sizes",
+        find=seconds if blocks is None else None,
+        of="the course's cuda_scalar, whose indices have 64 bits",
+    )
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {

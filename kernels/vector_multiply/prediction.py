@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from kernels.vector_multiply.product import BLOCK, KERNELS
-from warplab.bench import random_inputs, timing
-from warplab.bench.timing import time_host
+from warpcourse.bench import random_inputs, timing
+from warpcourse.bench.timing import time_host
 
 STAGES = ("in", "kernel", "out")
 
@@ -58,7 +58,7 @@ class _Prediction:
         self.stages.append([cupy.cuda.get_elapsed_time(before, after) / 1e3 for before, after in pairs])
 
     def measure(self, runs: int) -> dict[str, float]:
-        """Median seconds: `total` by the host's clock, without events in between; each stage by events."""
+        """Return the median seconds: `total` by the host's clock, without events in between; each stage by events."""
         total = time_host(self.run, runs=runs, warmup=3)
         for _ in range(runs):
             self.run_in_stages()
@@ -69,7 +69,7 @@ class _Prediction:
 
 
 def multiply_by_size(smallest: int = 2**10, largest: int = 2**26) -> dict[str, Any]:
-    """A vector multiply, by n: from pageable and from pinned memory, and with data on the GPU before.
+    """Return a vector multiply, by n: from pageable and from pinned memory, and with data on the GPU before.
 
     `*_seconds` are medians. Stages are taken between events and include gaps when the GPU waits for the host.
     NumPy multiplies on one core, into an array that exists before. Every run has the same host arrays, so small ones
@@ -123,7 +123,7 @@ def multiply_by_size(smallest: int = 2**10, largest: int = 2**26) -> dict[str, A
 def dense_layer_by_size(
     sizes: tuple[int, ...] = (256, 512, 1024, 2048, 4096, 8192), batches: tuple[int, ...] = (1, 32, 256)
 ) -> dict[str, Any]:
-    """A dense layer Y = W X, float32: W of (n, n) stays on the GPU, X of (n, batch) is in pinned host memory.
+    """Return a dense layer Y = W X, float32: W of (n, n) stays on the GPU, X of (n, batch) is in pinned host memory.
 
     Libraries do the work on both sides: cuBLAS through CuPy, NumPy's BLAS with as many threads as it chooses.
     `error`: norm of the difference to float64, relative, of the first 64 rows. Times as in multiply_by_size.

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from warplab.bench.device_arguments import check_array
-from warplab.bench.lab_kernels import Kernel, Sources, by_name, choose
+from warpcourse.bench.device_arguments import check_array
+from warpcourse.bench.lab_kernels import Kernel, Sources, by_name, choose
 
 SOURCES = Sources(__package__)
 CUDA, NUMBA = "vector_multiply.cu", "numba_kernels.py"
@@ -26,7 +26,7 @@ class ProductKernel(Kernel):
     blocks: Callable[[int, int], int] = lambda n, block: math.ceil(n / block)
 
     def arguments(self, a: Any, b: Any, out: Any) -> tuple:
-        """What the kernel takes: Numba's arrays know their size, CUDA C++ needs the count as `size_t`."""
+        """Return what the kernel takes: Numba's arrays know their size, CUDA C++ needs the count as `size_t`."""
         return (a, b, out) if self.language == "Numba" else (a, b, out, np.uint64(out.size))
 
 
@@ -49,7 +49,7 @@ KERNELS = by_name(
 
 
 def multiply(a: Any, b: Any, out: Any, kernel: str = "cuda_float4", *, block: int = BLOCK, blocks: int | None = None):
-    """out[i] = a[i] * b[i] on the GPU; return `out` at once, before the kernel has finished.
+    """Compute out[i] = a[i] * b[i] on the GPU; return `out` at once, before the kernel has finished.
 
     `a`, `b`, `out`: device arrays (CuPy or Numba), float32, of one shape, C-contiguous. `out` may be `a` or
     `b`, but may not overlap them otherwise. The float4 kernel needs addresses that are multiples of 16.

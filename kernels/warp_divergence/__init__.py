@@ -8,7 +8,7 @@ for each other; histogram and stream compaction up to and past CUB.
 from kernels.warp_divergence.histograms import histogram
 from kernels.warp_divergence.kernel_table import KERNELS, kernel
 from kernels.warp_divergence.selection import select
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 

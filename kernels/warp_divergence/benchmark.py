@@ -7,14 +7,15 @@ from typing import Any
 
 from kernels.warp_divergence import recordings
 from kernels.warp_divergence.measurements import MEASUREMENTS
-from warplab.bench import timing
-from warplab.bench.benchmark import Benchmark, Table
+from warpcourse.bench import timing
+from warpcourse.bench.benchmark import Benchmark, Table
 
 HEADERS = ("µs", "GB/s", "of the copy", "ratio to CUB", "ratio to CuPy", "equal to NumPy")
 
 
 def library_table(result: dict[str, Any], by: str) -> str:
-    """A table of histograms or selections as text; `by`: what rows differ in beside the kernel, "data" or "share"."""
+    """Return a table of histograms or selections as text; `by`: what rows differ in beside the kernel, "data" or
+    "share"."""
     rows = [
         (
             row["name"],
@@ -32,7 +33,7 @@ def library_table(result: dict[str, Any], by: str) -> str:
 
 
 def paths_table(result: dict[str, Any]) -> str:
-    """What K ways cost, by lane and by warp, as text."""
+    """Return what K ways cost, by lane and by warp, as text."""
     headers = ("ways", "by lane, µs", "efficiency", "by warp, µs", "efficiency")
     rows = [
         (row["ways"], *(x for by in ("lane", "warp") for x in _time_and_efficiency(row, f"by_{by}_")))
@@ -42,7 +43,7 @@ def paths_table(result: dict[str, Any]) -> str:
 
 
 def tasks_table(rows: list[dict[str, Any]]) -> str:
-    """Tasks of different length and their cures as text."""
+    """Return tasks of different length and their cures as text."""
     headers = ("tasks", "how", "µs", "efficiency", "right")
     return timing.table(
         headers, [(row["group"], row["name"], *_time_and_efficiency(row), row["correct"]) for row in rows]
@@ -54,7 +55,7 @@ def _time_and_efficiency(row: dict[str, Any], prefix: str = "") -> tuple[float, 
 
 
 def _of_library(heading: Callable[[dict[str, Any]], str], by: str, best: str) -> Table:
-    """A table beside CUB and CuPy; its summary: the kernel `best` on each kind of data."""
+    """Return a table beside CUB and CuPy; its summary: the kernel `best` on each kind of data."""
 
     def text(value: dict[str, Any]) -> str:
         return f"{heading(value)}; {value['cub'] or 'no nvcc to compile CUB with'}\n{library_table(value, by)}"

@@ -22,13 +22,13 @@ SOURCE = SOURCES.folder / "cub_reference.cu"
 
 
 def available() -> bool:
-    """Whether there is an nvcc to compile with, or a library that it made."""
+    """Return whether there is an nvcc to compile with, or a library that it made."""
     return shutil.which("nvcc") is not None or _path().exists()
 
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """The compiled library. Raise RuntimeError where nvcc is missing or fails."""
+    """Return the compiled library. Raise RuntimeError where nvcc is missing or fails."""
     path = _path()
     if not path.exists():
         if shutil.which("nvcc") is None:
@@ -44,19 +44,20 @@ def library() -> ctypes.CDLL:
 
 
 def version() -> str:
-    """CUB's version, such as "3.0.1"."""
+    """Return CUB's version, such as "3.0.1"."""
     number = library().cub_version()
     return f"{number // 100000}.{number // 100 % 1000}.{number % 100}"
 
 
 def histogram(x: Any, bins: Any) -> Callable[[], None]:
-    """A function that queues DeviceHistogram::HistogramEven of uint8 `x` into uint32 `bins` (CuPy arrays)."""
+    """Return a function that queues DeviceHistogram::HistogramEven of uint8 `x` into uint32 `bins` (CuPy arrays)."""
     function = library().cub_histogram
     return _two_calls(function, _pointer(x), _pointer(bins), ctypes.c_int(x.size))
 
 
 def select(x: Any, threshold: float, out: Any, count: Any) -> Callable[[], None]:
-    """A function that queues DeviceSelect::If of the elements > `threshold`; CuPy arrays as for `selection.select`."""
+    """Return a function that queues DeviceSelect::If of the elements > `threshold`; CuPy arrays as for
+    `selection.select`."""
     kind = {"float32": ctypes.c_float, "int32": ctypes.c_int}[x.dtype.name]
     function = getattr(library(), {"float32": "cub_select_float", "int32": "cub_select_int"}[x.dtype.name])
     arguments = (_pointer(x), kind(x.dtype.type(threshold)), _pointer(out), _pointer(count), ctypes.c_int(x.size))

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence.kernel_table import BLOCK, STEPS, WAYS, blocks, kernel
-from warplab.bench.device_arguments import check_array
+from warpcourse.bench.device_arguments import check_array
 
 SHIFTS = {"lane": 0, "warp": 5}
 
 
 def paths(x: Any, out: Any, ways: int, by: str, steps: int = 256) -> Any:
-    """out[i] = x[i], `steps` times halved with 1 + way(i) added; return `out` at once.
+    """Compute out[i] = x[i], `steps` times halved with 1 + way(i) added; return `out` at once.
 
     `x`, `out`: device arrays, float32, of one axis and one length. `ways`: one of 1, 2, 4, ... 32. `by`: "lane", where
     neighbouring threads go different ways, or "warp", where neighbouring warps do. ValueError for anything else.
@@ -30,19 +30,15 @@ def paths(x: Any, out: Any, ways: int, by: str, steps: int = 256) -> Any:
 
 
 def paths_arguments(x: Any, out: Any, by: str, steps: int) -> tuple:
-    """What paths<K> takes."""
+    """Return what paths<K> takes."""
     if by not in SHIFTS:
         raise ValueError(f"by is {by!r}; threads take ways by {' or by '.join(SHIFTS)}")
     return x, out, np.int32(x.size), np.int32(steps), np.int32(SHIFTS[by])
 
 
-def way_of(n: int, ways: int, by: str) -> np.ndarray:
-    """The way that each of n threads takes, int64 of shape (n,)."""
-    return (np.arange(n) >> SHIFTS[by]) % ways
-
-
 def condition(x: Any, out: Any, steps: int) -> Any:
-    """out[i] = x[i], where it is positive after `steps` times y = y / 2 + k, k = 1, 2, ...; return `out` at once.
+    """Compute out[i] = x[i], where it is positive after `steps` times y = y / 2 + k, k = 1, 2, ...; return `out` at
+    once.
 
     `x`, `out`: device arrays, float32, of one axis and one length. `steps`: 1 to 16; else ValueError.
     """

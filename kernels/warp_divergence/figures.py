@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from kernels.warp_divergence.order import LETTERS
-from warplab.bench.recordings import Measurement
+from warpcourse.bench.recordings import Measurement
 from warplab.draw import timeline
 from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, duration_axis, finish
 from warplab.text.tables import count
@@ -27,7 +27,7 @@ WARP = 32
 
 
 def draw_order(m: Measurement, kernel: str = "ordered") -> Figure:
-    """Which lanes ran which letter when, from `measurements.order_of_sides`: a bar from each letter to the next.
+    """Draw which lanes ran which letter when, from `measurements.order_of_sides`: a bar from each letter to the next.
 
     `kernel`: one of those measured; ValueError names them.
     """
@@ -50,7 +50,8 @@ def draw_order(m: Measurement, kernel: str = "ordered") -> Figure:
 
 
 def draw_paths(m: Measurement) -> Figure:
-    """Time by the number of ways, by lane and by warp, from `measurements.path_costs`, beside K times one way."""
+    """Draw the time by the number of ways, by lane and by warp, from `measurements.path_costs`, beside K times one
+    way."""
     rows = m.value["rows"]
     ways = [row["ways"] for row in rows]
     one = rows[0]["by_warp_seconds"]
@@ -70,7 +71,7 @@ def draw_paths(m: Measurement) -> Figure:
 
 
 def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
-    """Warp efficiency (simulator) against time (GPU), one panel for each kind of work.
+    """Draw warp efficiency (simulator) against time (GPU), one panel for each kind of work.
 
     `paths` and `tasks`: from `measurements.path_costs` and `measurements.task_times`. The dashed line is what would be
     if time were instructions alone: half the efficiency, twice the time.
@@ -120,7 +121,7 @@ def _point(row: dict[str, Any], prefix: str, name: str) -> tuple[float, float, s
 
 
 def draw_lanes(values: np.ndarray, offsets: Sequence[int], used: np.ndarray | None = None) -> Figure:
-    """What each lane holds before and after each step of shuffles: lanes across, steps down, with arrows.
+    """Draw what each lane holds before and after each step of shuffles: lanes across, steps down, with arrows.
 
     `values`: shape (steps + 1, lanes). `offsets`: of each step, how many lanes further its value comes from; negative
     for lanes before. `used`: bool of the same shape, False for values that do not matter and are drawn grey; all
@@ -152,7 +153,8 @@ def draw_lanes(values: np.ndarray, offsets: Sequence[int], used: np.ndarray | No
 
 
 def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> Figure:
-    """Passes of each pixel, and the efficiency of each warp where its lanes are a piece of the picture of some shape.
+    """Draw passes of each pixel, and the efficiency of each warp where its lanes are a piece of the picture of some
+    shape.
 
     `passes`: integers, shape (height, width). `shapes`: name -> width and height of a warp's piece, which divide those
     of the picture. A warp's efficiency is the mean of its pixels' passes over their maximum.
@@ -178,7 +180,8 @@ def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> F
 
 
 def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
-    """Bandwidth of each kernel of `measurements.histogram_table` or `selection_table`, beside the copy and libraries.
+    """Draw the bandwidth of each kernel of `measurements.histogram_table` or `selection_table`, beside the copy and
+    libraries.
 
     `by`, `value`: which rows, "data" with "uniform" or "skewed", "share" with 0.1, 0.5 or 0.9; ValueError for others.
     """
@@ -213,7 +216,7 @@ def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
 
 
 def _by_kernel(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows in their order, but a kernel of two languages in one place, and libraries last."""
+    """Return the rows in their order, but a kernel of two languages in one place, and libraries last."""
     names = [row["name"].removeprefix("cuda_").removeprefix("numba_") for row in rows]
     keys = [(row["language"] == "library", names.index(name)) for row, name in zip(rows, names, strict=True)]
     return [row for _, row in sorted(zip(keys, rows, strict=True), key=lambda pair: pair[0])]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence.kernel_table import BLOCK, blocks, kernel, resident_blocks
+from warpcourse.bench.device_arguments import check_array
 from warplab import cuda
-from warplab.bench.device_arguments import check_array
 
 BINS = 256
 STEPS = ("global", "matched", "partition", "shared", "vector", "columns")
@@ -17,7 +17,7 @@ LARGE_BLOCK = 1024  # for kernels that loop: the fewer blocks, the fewer copies 
 
 
 def histogram(x: Any, bins: Any, name: str = "cuda_histogram_columns") -> Any:
-    """bins[v] = number of bytes v in x; return `bins` at once, before the kernel has finished.
+    """Compute bins[v] = number of bytes v in x; return `bins` at once, before the kernel has finished.
 
     `x`: CuPy array, uint8, of one axis and fewer than 2^32 elements. `bins`: the same, uint32 of shape (256,).
     `name`: "cuda_histogram_" and one of STEPS, or "numba_histogram_" and global, matched or shared.
@@ -48,7 +48,7 @@ def plan(x: Any, bins: Any, name: str) -> Callable[[], None]:
 
 
 def shape(name: str, n: int) -> tuple[int, int]:
-    """Grid and block of a kernel for n elements: all elements at once, or as many blocks as run at a time."""
+    """Return grid and block of a kernel for n elements: all elements at once, or as many blocks as run at a time."""
     chosen = kernel(name)
     if name.endswith(("global", "matched", "partition")):
         return blocks(n), BLOCK

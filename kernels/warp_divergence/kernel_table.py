@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from warplab.bench.lab_kernels import Kernel, Sources, by_name, choose
+from warpcourse.bench.lab_kernels import Kernel, Sources, by_name, choose
 from warplab.hardware import backend
 
 BLOCK = 256  # threads per block, where nothing asks for another number
@@ -65,17 +65,17 @@ KERNELS = _table()
 
 
 def kernel(name: str) -> Kernel:
-    """The kernel of that name; ValueError names those alike, if there is none."""
+    """Return the kernel of that name; ValueError names those alike, if there is none."""
     return choose(KERNELS, name)
 
 
 def blocks(threads: int, block: int = BLOCK) -> int:
-    """Blocks of `block` threads that hold `threads` threads."""
+    """Return blocks of `block` threads that hold `threads` threads."""
     return math.ceil(threads / block)
 
 
 def resident_blocks(chosen: Kernel, block: int, shared_bytes: int = 0) -> int:
-    """How many blocks of a kernel the GPU runs at a time. On the simulator 4, so that loops have some rounds."""
+    """Return how many blocks of a kernel the GPU runs at a time. On the simulator 4, so that loops have some rounds."""
     if backend.name() != "gpu":
         return 4
     import cupy

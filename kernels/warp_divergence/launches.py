@@ -12,8 +12,8 @@ import numpy as np
 
 from kernels.warp_divergence import divergence, selection, tasks
 from kernels.warp_divergence.kernel_table import BLOCK, KERNELS, PIPELINED_ITEMS, blocks, kernel
-from warplab.bench.compared_launches import Difference, Launch
-from warplab.bench.lab_kernels import Size
+from warpcourse.bench.compared_launches import Difference, Launch, with_differences
+from warpcourse.bench.lab_kernels import Size
 
 N = 5003  # no multiple of a warp
 _UNROLLED = (
@@ -49,25 +49,13 @@ _DIFFERENCES = {
 }
 
 
-def _launch(name: str, what: str, grid: Size, block: Size, arguments: tuple, shared_bytes: int = 0):
-    chosen = kernel(name)
+def _launch(name: str, what: str, grid: Size, block: Size, arguments: tuple) -> Launch:
+    return Launch(f"{name}, {what}" if what else name, kernel(name).function, grid, block, arguments)
 
-    def function() -> Any:
-        compiled = chosen.function()
-        if shared_bytes:
-            compiled.max_dynamic_shared_size_bytes = shared_bytes
-        return compiled
 
-    full_name = f"{name}, {what}" if what else name
-    return Launch(
-        full_name,
-        function,
-        grid,
-        block,
-        arguments,
-        shared_bytes,
-        differences=_DIFFERENCES.get(full_name, ()),
-    )
+def _sized(name: str, arguments: tuple, n: np.generic) -> tuple:
+    """What a kernel takes: Numba's arrays know their size, CUDA C++ needs it as `n`."""
+    return arguments if kernel(name).language == "Numba" else (*arguments, n)
 
 
 def _random(n: int = N) -> np.ndarray:
@@ -80,30 +68,24 @@ def _whole_numbers(bound: int, n: int = N, dtype: Any = np.int32) -> np.ndarray:
 
 def _branches() -> list[Launch]:
     x, signed = _random(), _random() - np.float32(0.5)
-    result = [
-        _launch(f"cuda_paths<{ways}>", f"by {by}", blocks(N), BLOCK, divergence.paths_arguments(x, x.copy(), by, 32))
-        for ways in (2, 8, 32)
-        for by in divergence.SHIFTS
+    grid = blocks(N), BLOCK
+    return [
+        *(
+            _launch(f"cuda_paths<{ways}>", f"by {by}", *grid, divergence.paths_arguments(x, x.copy(), by, 32))
+            for ways in (2, 8, 32)
+            for by in divergence.SHIFTS
+        ),
+        *(_launch(f"cuda_condition<{steps}>", "", *grid, (signed, x.copy(), np.int32(N))) for steps in (4, 7, 8, 16)),
+        *(
+            _launch("numba_two_paths", f"shift {shift}", *grid, (x, x.copy(), np.int32(32), np.int32(shift)))
+            for shift in (0, 5)
+        ),
     ]
-    result += [
-        _launch(f"cuda_condition<{steps}>", "", blocks(N), BLOCK, (signed, x.copy(), np.int32(N)))
-        for steps in (4, 7, 8, 16)
-    ]
-    for shift in (0, 5):
-        arguments = (x, x.copy(), np.int32(32), np.int32(shift))
-        result.append(_launch("numba_two_paths", f"shift {shift}", blocks(N), BLOCK, arguments))
-    return result
 
 
 def _tasks() -> list[Launch]:
     trips, plain = _whole_numbers(1000), np.arange(N, dtype=np.int32)
     by_length = np.argsort(trips, kind="stable").astype(np.int32)
-    result = []
-    for name in ("cuda_uneven", "numba_uneven"):
-        length = (np.int32(N),) if KERNELS[name].language != "Numba" else ()
-        for what, order in (("as they come", plain), ("sorted", by_length)):
-            arguments = (trips, order, np.zeros(N, np.float32), *length)
-            result.append(_launch(name, what, blocks(N), BLOCK, arguments))
     first, steps = np.uint32(100_000), np.zeros(N, np.int32)
     image, limit = np.zeros((64, 64), np.int32), 200
     queue = np.zeros(1, np.uint32), np.uint32(tasks.CHUNK)
@@ -111,7 +93,11 @@ def _tasks() -> list[Launch]:
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     rows = start, _whole_numbers(1000, int(start[-1])), np.zeros(400, np.int32)
     return [
-        *result,
+        *(
+            _launch(name, what, blocks(N), BLOCK, _sized(name, (trips, order, np.zeros(N, np.float32)), np.int32(N)))
+            for name in ("cuda_uneven", "numba_uneven")
+            for what, order in (("as they come", plain), ("sorted", by_length))
+        ),
         _launch("cuda_collatz", "", blocks(N), BLOCK, (first, plain, steps, np.int32(N))),
         _launch("numba_collatz", "", blocks(N), BLOCK, (first, plain, steps)),
         _launch("cuda_collatz_queue", "one warp", 1, 32, (first, *queue, steps[:1000], np.uint32(1000))),
@@ -132,11 +118,11 @@ def _mandelbrot(image: np.ndarray, limit: int) -> tuple:
 
 def _primitives() -> list[Launch]:
     x, sums, scans = _whole_numbers(1000), np.zeros(blocks(N, 32), np.int32), np.zeros(N, np.int32)
-    result = []
-    for name, out in (("warp_sums", sums), ("warp_scans", scans)):
-        result.append(_launch(f"cuda_{name}", "", blocks(N), BLOCK, (x, out, np.int32(N))))
-        result.append(_launch(f"numba_{name}", "", blocks(N), BLOCK, (x, out)))
-    return result
+    return [
+        _launch(name, "", blocks(N), BLOCK, _sized(name, (x, out), np.int32(N)))
+        for step, out in (("warp_sums", sums), ("warp_scans", scans))
+        for name in (f"cuda_{step}", f"numba_{step}")
+    ]
 
 
 def _histograms() -> list[Launch]:
@@ -144,13 +130,13 @@ def _histograms() -> list[Launch]:
     # Lanes with one address take turns in an order of the hardware's; so only 0 is there more than once in a warp.
     different = (37 * np.arange(n) % 256).astype(np.uint8)
     skewed = np.where(np.arange(n) % 8 < 7, 0, np.maximum(different, 1)).astype(np.uint8)
-    result = []
-    for name in (name for name in KERNELS if "histogram" in name):
-        loops = name.endswith(("shared", "vector", "columns"))
-        for what, x in (("all different", different), ("skewed", skewed)):
-            length = (np.uint64(n),) if KERNELS[name].language != "Numba" else ()
-            result.append(_launch(name, what, 3 if loops else blocks(n), BLOCK, (x, bins, *length)))
-    return result
+    looping = ("shared", "vector", "columns")
+    return [
+        _launch(name, what, 3 if name.endswith(looping) else blocks(n), BLOCK, _sized(name, (x, bins), np.uint64(n)))
+        for name in KERNELS
+        if "histogram" in name
+        for what, x in (("all different", different), ("skewed", skewed))
+    ]
 
 
 def _selections() -> list[Launch]:
@@ -163,34 +149,31 @@ def _selections() -> list[Launch]:
     starts = (np.cumsum(of_tile) - of_tile).astype(np.uint64)
     # One warp, because of more it depends on the moment which is first at the counter.
     one = x[:29], threshold, out, count
-    result = [_launch(f"cuda_{step}<float>", "one warp", 1, 32, (*one, np.uint64(29))) for step in selection.APPENDING]
     counts = np.zeros(tiles, np.uint32)
-    states, ticket = np.zeros(1, np.uint64), np.zeros(1, np.uint32)
-    few = np.uint64(4000)
-    items = PIPELINED_ITEMS[-1]
-    pipelined = np.zeros(blocks(x.size, selection.PIPELINED_BLOCK * items), np.uint32)
+    looked_back = x[:4000], threshold, out, count, np.zeros(1, np.uint64), np.zeros(1, np.uint32), np.uint64(4000)
     return [
-        *result,
+        *(_launch(f"cuda_{step}<float>", "one warp", 1, 32, (*one, np.uint64(29))) for step in selection.APPENDING),
         _launch("numba_append_ballot", "one warp", 1, 32, (*one[:3], count.view(np.int64))),
         _launch("cuda_count_tiles<float>", "", tiles, BLOCK, (x, threshold, counts, n)),
         _launch("cuda_scan_counts", "", 1, 1024, (of_tile.astype(np.uint32), starts.copy(), count, np.uint32(tiles))),
         _launch("cuda_write_tiles<float>", "", tiles, BLOCK, (x, threshold, out, starts, n)),
-        _launch(
-            "cuda_select_look_back<float>",
-            "one tile",
-            1,
-            selection.LOOK_BACK_BLOCK,
-            (x[:4000], threshold, out, count, states, ticket, few),
-        ),
-        _launch(
-            f"cuda_select_pipelined<float, {items}>",
-            "one block",
-            1,
-            selection.PIPELINED_BLOCK,
-            (x, threshold, out, count, pipelined, n),
-            selection.pipelined_bytes(items),
-        ),
+        _launch("cuda_select_look_back<float>", "one tile", 1, selection.LOOK_BACK_BLOCK, looked_back),
+        _pipelined(x, threshold, out, count),
     ]
 
 
-LAUNCHES = [*_branches(), *_tasks(), *_primitives(), *_histograms(), *_selections()]
+def _pipelined(x: np.ndarray, *arguments: Any) -> Launch:
+    items = PIPELINED_ITEMS[-1]
+    name, shared_bytes = f"cuda_select_pipelined<float, {items}>", selection.pipelined_bytes(items)
+    counts = np.zeros(blocks(x.size, selection.PIPELINED_BLOCK * items), np.uint32)
+    given = (x, *arguments, counts, np.uint64(x.size))
+
+    def function() -> Any:
+        compiled = kernel(name).function()
+        compiled.max_dynamic_shared_size_bytes = shared_bytes
+        return compiled
+
+    return Launch(f"{name}, one block", function, 1, selection.PIPELINED_BLOCK, given, shared_bytes)
+
+
+LAUNCHES = with_differences((*_branches(), *_tasks(), *_primitives(), *_histograms(), *_selections()), _DIFFERENCES)

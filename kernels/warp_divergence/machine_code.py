@@ -22,14 +22,16 @@ RECORDED = ("cuda_condition<4>", "cuda_condition<7>", "cuda_condition<8>", "cuda
 
 
 def sass(name: str) -> list[str]:
-    """The machine code of a kernel in RECORDED, for compute capability 9.0: instructions and labels, one per line."""
+    """Return the machine code of a kernel in RECORDED, for compute capability 9.0: instructions and labels, one per
+    line."""
     if name not in RECORDED:
         raise ValueError(f"the machine code of {name!r} was not recorded; recorded are {', '.join(RECORDED)}")
     return recorded()["kernels"][name]
 
 
 def ptx(name: str) -> list[str]:
-    """The PTX of a kernel in CUDA C++, without declarations, comments and line numbers, one instruction per line."""
+    """Return the PTX of a kernel in CUDA C++, without declarations, comments and line numbers, one instruction per
+    line."""
     chosen = kernel(name)
     if chosen.language == "Numba":
         raise ValueError(f"{name} is a kernel of Numba; give one of CUDA C++")
@@ -41,7 +43,7 @@ def ptx(name: str) -> list[str]:
 
 
 def _section(parts: list[str], entry: str) -> str:
-    """The part that begins with the name of `entry`, plain or as C++ mangles it. ValueError if there is none."""
+    """Return the part that begins with the name of `entry`, plain or as C++ mangles it. ValueError if there is none."""
     plain = re.split(r"[<(]", entry)[0]
     for part in parts:
         name = re.match(r"\w*", part)[0]
@@ -52,12 +54,12 @@ def _section(parts: list[str], entry: str) -> str:
 
 @functools.cache
 def recorded() -> dict:
-    """machine_code.json: compiler and disassembler, a checksum of each source file, and the kernels' lines."""
+    """Return machine_code.json: compiler and disassembler, a checksum of each source file, and the kernels' lines."""
     return json.loads(PATH.read_text())
 
 
 def checksums() -> dict[str, str]:
-    """SHA-256 of the code, without comments, of each file with a kernel in RECORDED."""
+    """Return SHA-256 of the code, without comments, of each file with a kernel in RECORDED."""
     files = sorted({KERNELS[name].file for name in RECORDED})
     return {file: hashlib.sha256(_code(file).encode()).hexdigest() for file in files}
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence import cub_reference, divergence, histograms, order, selection, tasks
+from kernels.warp_divergence import cub_reference, divergence, histograms, order, recordings, selection, tasks
 from kernels.warp_divergence.kernel_table import BLOCK, KERNELS, WAYS, blocks, kernel
-from warplab.bench import random_inputs
-from warplab.bench.timing import (
+from warpcourse.bench import random_inputs
+from warpcourse.bench.timing import (
     COPY_BYTES,
     Candidate,
     Timing,
@@ -26,6 +26,7 @@ from warplab.bench.timing import (
     time_gpu,
     time_together,
 )
+from warplab.estimating.beside import KnownTime
 from warplab.launch.simulate import simulate
 
 N = 2**28
@@ -38,7 +39,7 @@ SELECTED = (0.1, 0.5, 0.9)  # shares of the elements that are kept
 
 
 def order_of_sides() -> list[dict[str, Any]]:
-    """When each letter of order.cu began, in clocks since the first, by kernel; and what B's lanes read."""
+    """Return when each letter of order.cu began, in clocks since the first, by kernel; and what B's lanes read."""
     cupy_on_gpu()
     rows = []
     for name in ("branch", "unordered", "ordered", "in_turn", "handshake"):
@@ -54,7 +55,7 @@ def order_of_sides() -> list[dict[str, Any]]:
 
 
 def path_costs() -> dict[str, Any]:
-    """Seconds and warp efficiency of K ways through a kernel, by lane and by warp."""
+    """Measure seconds and warp efficiency of K ways through a kernel, by lane and by warp."""
     cupy = cupy_on_gpu()
     x = cupy.asarray(random_inputs.generator().random(PATHS_N, dtype=np.float32))
     out, small = cupy.empty_like(x), np.zeros(PATHS_N, np.float32)
@@ -76,7 +77,8 @@ _COUNT_ONLY = {"checks": False, "races": False, "trace_warps": 0}
 
 
 def task_times() -> list[dict[str, Any]]:
-    """Seconds and warp efficiency of tasks of different length and their cures, a group of rows for each kind of task.
+    """Measure seconds and warp efficiency of tasks of different length and their cures, a group of rows for each kind
+    of task.
 
     `simulated`: the part of the launch whose warp efficiency is given.
     """
@@ -175,12 +177,12 @@ def _row_sums() -> list[dict[str, Any]]:
 
 
 def row_lengths(rows: int) -> np.ndarray:
-    """Lengths of rows, most short and few long: 20 times a Pareto variable of index 1.2, at most 2000; int64."""
+    """Return lengths of rows, most short and few long: 20 times a Pareto variable of index 1.2, at most 2000; int64."""
     return (20 * random_inputs.generator().pareto(1.2, rows)).astype(np.int64).clip(0, 2000)
 
 
 def random_bytes(n: int) -> dict[str, Any]:
-    """Device arrays of uint8 by name: uniform, and skewed, where seven of eight are zero."""
+    """Return device arrays of uint8 by name: uniform, and skewed, where seven of eight are zero."""
     cupy = cupy_on_gpu()
     uniform = cupy.random.randint(0, 256, n, dtype=np.uint8)
     zero = cupy.random.randint(0, 8, n, dtype=np.uint8) < SKEWED_ZEROS
@@ -188,7 +190,7 @@ def random_bytes(n: int) -> dict[str, Any]:
 
 
 def histogram_table(n: int = N) -> dict[str, Any]:
-    """Every histogram at n bytes, on uniform and skewed data, beside CUB's and cupy.histogram, timed in turns.
+    """Measure every histogram at n bytes, on uniform and skewed data, beside CUB's and cupy.histogram, timed in turns.
 
     Each is compared with NumPy's counts, in bins that held something else before.
     """
@@ -223,7 +225,8 @@ def _counted(bins: Any, run: Callable[[], None], expected: Any) -> bool:
 
 
 def selection_table(n: int = N) -> dict[str, Any]:
-    """Every selection at n float32, by the share that is kept, beside CUB's and x[x > threshold], timed in turns.
+    """Measure every selection at n float32, by the share that is kept, beside CUB's and x[x > threshold], timed in
+    turns.
 
     Each is compared with NumPy's result, bit by bit where the order is kept and sorted where not, in an output that was
     poisoned with NaN. Bytes: all elements read once, those kept written once.
@@ -294,24 +297,46 @@ def _language(name: str) -> str:
 
 
 def cub_version() -> str | None:
-    """CUB's version where it could be compiled, and how; None elsewhere."""
+    """Return CUB's version where it could be compiled, and how; None elsewhere."""
     return f"CUB {cub_reference.version()}, compiled by nvcc" if cub_reference.available() else None
 
 
 def copy_gbps() -> float:
-    """Bandwidth of a device-to-device copy, GB/s of bytes read and written."""
+    """Return the bandwidth of a device-to-device copy, GB/s of bytes read and written."""
     copy = copy_candidate()
     return time_gpu(copy.function, copy.arguments, runs=20).bandwidth(2 * COPY_BYTES)
 
 
 def accelerators() -> dict[str, Any]:
-    """Which way cupy.histogram takes: CuPy's accelerators for its routines, and the version of CuPy."""
+    """Return which way cupy.histogram takes: CuPy's accelerators for its routines, and the version of CuPy."""
     cupy = cupy_on_gpu()
     from cupy._core import _accelerator
 
     names = {_accelerator.ACCELERATOR_CUB: "cub", _accelerator.ACCELERATOR_CUTENSOR: "cutensor"}
     used = [names.get(code, str(code)) for code in _accelerator.get_routine_accelerators()]
     return {"cupy": cupy.__version__, "routines": used, "variable": os.environ.get("CUPY_ACCELERATORS")}
+
+
+def ways_time(own: Any, shift: int) -> KnownTime | None:
+    """Return the time of a learner's `own(x, out, shift)` on 2^22 elements; None without a GPU, as nobody recorded
+    it."""
+    return recordings.time_of(own, blocks(PATHS_N), BLOCK, lambda: (*_paths_arrays(), shift))
+
+
+def paths_time(ways: int, by: str) -> KnownTime | None:
+    """Return the time of the course's paths on as many, with `ways` ways by "lane" or "warp"."""
+    return recordings.time_of(
+        *(kernel(f"cuda_paths<{ways}>").function(), blocks(PATHS_N), BLOCK),
+        lambda: divergence.paths_arguments(*_paths_arrays(), by, PATHS_STEPS),
+        key="path_costs",
+        find=lambda value: next(r[f"by_{by}_seconds"] for r in value["rows"] if r["ways"] == ways),
+        of=f"paths<{ways}> by {by}",
+    )
+
+
+def _paths_arrays() -> tuple[Any, Any]:
+    x = cupy_on_gpu().random.random(PATHS_N, dtype=np.float32)
+    return x, x.copy()
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {

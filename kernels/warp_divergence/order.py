@@ -28,16 +28,16 @@ def run(name: str = "cuda_branch", value: int = VALUE) -> tuple[np.ndarray, np.n
 
 
 def arguments(name: str, when: Any, read: Any, value: int = VALUE) -> tuple:
-    """What a kernel of order.cu takes; `when` and `read` as above, on the device or for `warplab.simulate`."""
+    """Return what a kernel of order.cu takes; `when` and `read` as above, on the device or for `warplab.simulate`."""
     return (when,) if name == "cuda_branch" else (when, read, np.int32(value))
 
 
 def since_the_first(when: np.ndarray) -> np.ndarray:
-    """`when` with the earliest time as 0 and -1 for what never happened."""
+    """Return `when` with the earliest time as 0 and -1 for what never happened."""
     return np.where(when < 0, -1, when - when[when >= 0].min())
 
 
 def sequence(when: np.ndarray) -> str:
-    """The letters by the time at which their first lane began, such as "AXBYZ"."""
+    """Return the letters by the time at which their first lane began, such as "AXBYZ"."""
     begun = {letter: row[row >= 0].min() for letter, row in zip(LETTERS, when, strict=True) if (row >= 0).any()}
     return "".join(sorted(begun, key=begun.get))

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence.kernel_table import BLOCK, WARP, blocks, check_block, kernel
-from warplab.bench.device_arguments import check_array
+from warpcourse.bench.device_arguments import check_array
 
 
 def warp_sums(x: Any, out: Any, name: str = "cuda_warp_sums", *, block: int = BLOCK) -> Any:
-    """out[w] = x[32 w] + ... + x[32 w + 31], of what there is; return `out` at once.
+    """Compute out[w] = x[32 w] + ... + x[32 w + 31], of what there is; return `out` at once.
 
     `x`: device array, int32, of one axis and length n. `out`: the same of length n / 32, rounded up. `name`: of the
     kernel, "cuda_warp_sums" or "numba_warp_sums". `block`: a multiple of 32. Raise TypeError, ValueError for what does
@@ -21,7 +21,7 @@ def warp_sums(x: Any, out: Any, name: str = "cuda_warp_sums", *, block: int = BL
 
 
 def warp_scans(x: Any, out: Any, name: str = "cuda_warp_scans", *, block: int = BLOCK) -> Any:
-    """out[i] = x[32 w] + ... + x[i] with w = i / 32; return `out` at once. Arguments as for `warp_sums`.
+    """Compute out[i] = x[32 w] + ... + x[i] with w = i / 32; return `out` at once. Arguments as for `warp_sums`.
 
     `out`: int32 of length n.
     """

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence.kernel_table import BLOCK, PIPELINED_ITEMS, TYPES, blocks, kernel, resident_blocks
+from warpcourse.bench.device_arguments import check_array
 from warplab import cp, cuda
-from warplab.bench.device_arguments import check_array
 from warplab.hardware import backend
 
 # Steps by name, and whether they keep the order.
@@ -108,7 +108,7 @@ def _pipelined(x: Any, threshold: Any, out: Any, count: Any, name: str) -> Calla
 
 
 def pipelined_items() -> int:
-    """Elements per thread: the most whose two tiles fit in a block's shared memory."""
+    """Return elements per thread: the most whose two tiles fit in a block's shared memory."""
     if backend.name() != "gpu":
         return PIPELINED_ITEMS[0]
     most = cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
@@ -116,5 +116,5 @@ def pipelined_items() -> int:
 
 
 def pipelined_bytes(items: int) -> int:
-    """Dynamic shared memory of select_pipelined: two tiles of elements of 4 bytes."""
+    """Return dynamic shared memory of select_pipelined: two tiles of elements of 4 bytes."""
     return 2 * PIPELINED_BLOCK * items * 4

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence.kernel_table import BLOCK, MAX_BLOCK, WARP, blocks, kernel, resident_blocks
+from warpcourse.bench.device_arguments import check_array
 from warplab import cp
-from warplab.bench.device_arguments import check_array
 from warplab.hardware import backend
 
 CHUNK = 32  # tasks that a warp takes from the queue at a time; the fastest of 32, 64, 256 and 1024 on an H100
@@ -26,7 +26,7 @@ class View:
     width: float
 
     def scalars(self, pixels: int) -> tuple[np.float32, np.float32, np.float32]:
-        """left, bottom and the step from pixel to pixel, `pixels` of them in a row."""
+        """Return left, bottom and the step from pixel to pixel, `pixels` of them in a row."""
         return np.float32(self.left), np.float32(self.bottom), np.float32(self.width / pixels)
 
 
@@ -35,7 +35,7 @@ SPIRAL = View(-0.7463, 0.1102, 0.005)  # many pixels near the edge of the set, s
 
 
 def uneven(trips: Any, order: Any, out: Any, name: str = "cuda_uneven") -> Any:
-    """out[t] = trips[t] passes of y = y / 2 + 1 from 0; thread i has task t = order[i]. Return `out` at once.
+    """Compute out[t] = trips[t] passes of y = y / 2 + 1 from 0; thread i has task t = order[i]. Return `out` at once.
 
     `trips`, `order`: device arrays, int32, of one axis and one length; `order` is a permutation. `out`: float32.
     `name`: "cuda_uneven" or "numba_uneven". TypeError, ValueError for what does not fit.
@@ -51,7 +51,7 @@ def uneven(trips: Any, order: Any, out: Any, name: str = "cuda_uneven") -> Any:
 
 
 def collatz(first: int, order: Any, out: Any, name: str = "cuda_collatz") -> Any:
-    """out[t] = Collatz steps from first + t to 1; thread i has task t = order[i]. Return `out` at once.
+    """Compute out[t] = Collatz steps from first + t to 1; thread i has task t = order[i]. Return `out` at once.
 
     `first`: at least 1. `order`, `out`: device arrays, int32, of one axis and one length; `order` is a permutation.
     first + length must be below 2^32, and values on the way below 2^64. `name`: "cuda_collatz" or "numba_collatz".
@@ -67,7 +67,7 @@ def collatz(first: int, order: Any, out: Any, name: str = "cuda_collatz") -> Any
 
 
 def collatz_queue(first: int, out: Any, *, chunk: int = CHUNK) -> Any:
-    """`collatz` with the tasks taken from a queue, `chunk` (at least 32) at a time by a warp."""
+    """Return `collatz` with the tasks taken from a queue, `chunk` (at least 32) at a time by a warp."""
     check_array("out", out, (None,), dtype=np.int32)
     _check_first(first, out.size)
     _check_chunk(chunk)
@@ -78,7 +78,7 @@ def collatz_queue(first: int, out: Any, *, chunk: int = CHUNK) -> Any:
 
 
 def mandelbrot(out: Any, limit: int, view: View = SPIRAL, *, block: tuple[int, int] = TILE_SHAPE) -> Any:
-    """out[y, x] = passes of z -> z z + c before |z| >= 2, at most `limit`; return `out` at once.
+    """Compute out[y, x] = passes of z -> z z + c before |z| >= 2, at most `limit`; return `out` at once.
 
     `out`: device array, int32, of shape (pixels, pixels). `block`: threads in x and y; ROW_SHAPE or TILE_SHAPE.
     """
@@ -92,7 +92,7 @@ def mandelbrot(out: Any, limit: int, view: View = SPIRAL, *, block: tuple[int, i
 
 
 def mandelbrot_queue(out: Any, limit: int, view: View = SPIRAL, *, chunk: int = CHUNK) -> Any:
-    """`mandelbrot` with the pixels taken from a queue, `chunk` (at least 32) at a time by a warp."""
+    """Return `mandelbrot` with the pixels taken from a queue, `chunk` (at least 32) at a time by a warp."""
     pixels = _check_image(out, limit)
     _check_chunk(chunk)
     if pixels:
@@ -102,13 +102,13 @@ def mandelbrot_queue(out: Any, limit: int, view: View = SPIRAL, *, chunk: int = 
 
 
 def mandelbrot_arguments(out: Any, limit: int, view: View) -> tuple:
-    """What `mandelbrot` takes; its queue takes the queue's two before that."""
+    """Return what `mandelbrot` takes; its queue takes the queue's two before that."""
     pixels = out.shape[0]
     return out, np.int32(pixels), np.int32(pixels), np.int32(limit), *view.scalars(pixels)
 
 
 def row_sums(start: Any, value: Any, out: Any, name: str = "cuda_row_sums_warp") -> Any:
-    """out[r] = value[start[r]] + ... + value[start[r + 1] - 1]; return `out` at once.
+    """Compute out[r] = value[start[r]] + ... + value[start[r + 1] - 1]; return `out` at once.
 
     `start`, `value`, `out`: device arrays, int32, of one axis; `start` has one element more than `out`, does not
     decrease, and ends with the length of `value`. `name`: "cuda_row_sums_thread", "cuda_row_sums_warp" or
@@ -126,7 +126,7 @@ def row_sums(start: Any, value: Any, out: Any, name: str = "cuda_row_sums_warp")
 
 
 def queue_blocks(name: str) -> int:
-    """Blocks for a kernel with a queue: QUEUE_BLOCKS on each multiprocessor, if they fit."""
+    """Return blocks for a kernel with a queue: QUEUE_BLOCKS on each multiprocessor, if they fit."""
     fit = resident_blocks(kernel(name), BLOCK)
     if backend.name() != "gpu":
         return fit

@@ -1,6 +1,6 @@
-"""The attacks of tests/grading/attacks: an assignment to attack, a class of hostile and honest students, the results.
+"""An assignment to attack, a class of hostile and honest students, and the results.
 
-Each file of tests/grading/attacks/GROUP is a submission. Its header says what it tries and what must come of it:
+Each file of tests/warpcourse/grading/attacks/GROUP is a submission. Its header says what it tries and gets:
 
     # tries: one sentence
     # expects: STATUS and points of the five tests; those of the last are 0 if it has only four
@@ -43,23 +43,23 @@ from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde, GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 
-from tests.grading.attacks import edits
 from tests.support import chromium, pages
 from tests.support.class_harness import hand_in, scores, tiny_cell
-from tests.support.exercise_harness import cells_by_id, is_grade
+from tests.support.exercise_answers import cells_by_id, is_grade
 from tests.support.waiting import HANG, until
-from warplab.exercises import release
-from warplab.grading.course import feedback
-from warplab.grading.course.coordinator import Grading
-from warplab.grading.course.gradebook import Book, create_gradebook
-from warplab.grading.course.ledger import Ledger
-from warplab.grading.course.nbgrader_course import Course
-from warplab.grading.course.workers import Executor
-from warplab.grading.judge.jobs import Job, Result
-from warplab.grading.sandbox.limits import SubmissionLimits
-from warplab.paths import COURSE
+from tests.warpcourse.grading.attacks import edits
+from warpcourse.exercises import release
+from warpcourse.grading.course import feedback
+from warpcourse.grading.course.coordinator import Grading
+from warpcourse.grading.course.gradebook import Book, create_gradebook
+from warpcourse.grading.course.ledger import Ledger
+from warpcourse.grading.course.nbgrader_course import Course
+from warpcourse.grading.course.workers import Executor
+from warpcourse.grading.judge.jobs import Job, Result
+from warpcourse.grading.sandbox.limits import SubmissionLimits
+from warpcourse.paths import COURSE
 
-FOLDER = COURSE / "tests" / "grading" / "attacks"
+FOLDER = COURSE / "tests" / "warpcourse" / "grading" / "attacks"
 TENSORFLOW = "tensorflow"  # the group
 NAME = "91_target"
 TESTS = ("test-1-array", "test-2-values", "test-3-answer", "test-4-kernel", "test-5-kernel")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import random
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import psutil
 from nbformat.notebooknode import NotebookNode
 
-from tests.support.exercise_harness import answers_and_tests, cells_by_id, is_grade
-from tests.support.sample import SAMPLE, SAMPLE_COURSE, sample_mutants, sample_release, sample_source
-from warplab.exercises import release
-from warplab.paths import COURSE
+from tests.support.exercise_answers import answers_and_tests, cells_by_id, is_grade
+from tests.support.sample import SAMPLE, SAMPLE_COURSE, sample_release, sample_source, sample_wrong
+from warpcourse.exercises import release
+from warpcourse.grading.course.ledger import records
+from warpcourse.paths import COURSE
 
 TINY = "90_tiny"
 RIGHT = "def double(x):\n    return 2 * x"
@@ -133,7 +136,7 @@ def scores(root: Path, assignment: str = TINY) -> dict[str, list[float | None]]:
 class Student:
     """A generated student of the sample exercise.
 
-    `answers`: answer cell -> "solution", "blank", or the name of a mutant. `expected`: test cell -> points. `hostile`:
+    `answers`: answer cell -> "solution", "blank", or a wrong answer's name. `expected`: test cell -> points. `hostile`:
     the attack, one of HOSTILE, or "".
     """
 
@@ -145,7 +148,7 @@ class Student:
 
 
 # Attacks without a wait: name -> (a cell of the student's own, is it the first cell?, status). None changes a point,
-# because what is tested before a process ends counts. tests/grading/attacks has the others.
+# because what is tested before a process ends counts. tests/warpcourse/grading/attacks has the others.
 HOSTILE = {
     "patches": (
         "import numpy.testing, warplab.checks\n"
@@ -181,8 +184,8 @@ HOSTILE = {
 def generated_class(root: Path, count: int, seed: int = 1, hostile: float = 0.0) -> list[Student]:
     """Make `root` a course in which `count` students have handed in `SAMPLE`, with the score that each must get.
 
-    About half of the answers are the solution, a tenth are blank, the others are the sample's mutants. The fraction
-    `hostile` of the students, rounded up, also attacks, in all ways of HOSTILE in turn.
+    About half of the answers are the solution, a tenth are blank, the others are the sample's wrong answers. The
+    fraction `hostile` of the students, rounded up, also attacks, in all ways of HOSTILE in turn.
     """
     rng = random.Random(seed)
     root.mkdir(parents=True, exist_ok=True)
@@ -193,8 +196,8 @@ def generated_class(root: Path, count: int, seed: int = 1, hostile: float = 0.0)
     tests, points = answers_and_tests(source), _points(source)
     solutions = {name: cell.source for name, cell in cells_by_id(source).items()}
     wrong: dict[str, list] = {}
-    for mutant in sample_mutants():
-        wrong.setdefault(mutant.problem, []).append(mutant)
+    for one in sample_wrong():
+        wrong.setdefault(one.problem, []).append(one)
     students: list[Student] = []
     attacks = itertools.cycle(HOSTILE)
     attackers = set(rng.sample(range(count), math.ceil(hostile * count)))
@@ -209,9 +212,9 @@ def generated_class(root: Path, count: int, seed: int = 1, hostile: float = 0.0)
                 answers[answer] = "blank"
                 expected.update(dict.fromkeys(tests[answer], 0.0))
             else:
-                mutant = rng.choice(wrong[answer])
-                answers[answer], cells[answer].source = mutant.path.stem, mutant.cell
-                expected.update(dict.fromkeys(mutant.loses, 0.0))
+                one = rng.choice(wrong[answer])
+                answers[answer], cells[answer].source = one.name, one.cell
+                expected.update(dict.fromkeys(one.loses, 0.0))
         attack = next(attacks) if number in attackers else ""
         status = _attack(notebook, attack) if attack else "graded"
         students.append(Student(f"student{number:04}", answers, expected, attack, status))
@@ -233,3 +236,31 @@ def _points(source: NotebookNode) -> dict[str, float]:
     return {
         cell.metadata.nbgrader.grade_id: float(cell.metadata.nbgrader.points) for cell in source.cells if is_grade(cell)
     }
+
+
+def wrong_scores(folder: Path, students: list[Student]) -> list[str]:
+    """Return descriptions of wrong scores in the gradebook."""
+    found = gradebook(folder)
+    wrong = []
+    for student in students:
+        got = {grade[0]: grade[1] for grade in found[f"{SAMPLE}/{student.name}"][2]}
+        if got != student.expected:
+            wrong.append(f"{student.name} ({student.hostile or 'honest'}): {got}, expected {student.expected}")
+    return wrong
+
+
+def wrong_statuses(folder: Path, students: list[Student]) -> list[str]:
+    """Return descriptions of wrong statuses in the ledger."""
+    found = {r["student"]: r["status"] for r in records(folder / "grading" / "ledger") if r["kind"] == "result"}
+    return [
+        f"{student.name} ({student.hostile or 'honest'}): {found.get(student.name)}, expected {student.status}"
+        for student in students
+        if found.get(student.name) != student.status
+    ]
+
+
+def own_bytes(process: psutil.Process) -> int:
+    """Return the proportional set size, in which a page that several processes share counts once in all."""
+    with contextlib.suppress(psutil.Error, OSError):
+        return process.memory_full_info().pss
+    return 0

@@ -1,5 +1,5 @@
 """A defective and a corrected kernel for each class of mistake that the simulator reports: in CUDA C++ here, in Numba
-in `defects_numba`. `docs/simulator.md` shows them; tests/simulator/check/test_defects.py runs them.
+in `defects_numba`. `docs/simulator.md` shows them; tests/warplab/simulator/check/test_defects.py runs them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from warpcourse.bench import hopper
 from warplab import simulator
-from warplab.bench import hopper
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate

@@ -1,4 +1,4 @@
-"""What the tests of an exercise share: its cells, its wrong answers, and a shell that runs answers and test cells.
+"""What the tests of an exercise share: its cells, and a shell that runs answers and test cells.
 
 `ExerciseTests` is the base class of a lab's own tests. `Session` runs an answer and the test cells of its problem in
 this process.
@@ -12,11 +12,8 @@ import shutil
 import subprocess
 import zlib
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
-import nbformat
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -24,31 +21,25 @@ from nbformat.notebooknode import NotebookNode
 from traitlets.config import Config
 
 import warplab
+from tests.support import verdicts
+from tests.support.exercise_answers import (
+    answers_and_tests,
+    cell_id,
+    cells_by_id,
+    is_grade,
+    is_solution,
+    right_answers,
+    solved,
+    source_notebook,
+    wrong_answers,
+)
+from warpcourse.paths import COURSE
 from warplab.checks import session as checks_session
 from warplab.hardware import backend
-from warplab.paths import COURSE
 
 # The inputs that checks draw. One seed, so that a run can be repeated; that other draws give the same verdicts is what
 # `for s in 1 2 3; do WARPLAB_SEED=$s make test TEST_ARGS="tests/labs -k test_exercise"; done` shows.
 SEED = int(os.environ.get("WARPLAB_SEED", "2017"))
-
-# A cell's nbgrader metadata are read here, so that the tests run on a GPU machine without nbgrader.
-
-
-def cell_id(cell: NotebookNode) -> str | None:
-    return cell.metadata.get("nbgrader", {}).get("grade_id")
-
-
-def is_grade(cell: NotebookNode) -> bool:
-    return cell.metadata.get("nbgrader", {}).get("grade", False)
-
-
-def is_solution(cell: NotebookNode) -> bool:
-    return cell.metadata.get("nbgrader", {}).get("solution", False)
-
-
-def source_notebook(topic: str, course: Path = COURSE) -> NotebookNode:
-    return nbformat.read(course / "solutions" / topic / f"{topic}.ipynb", as_version=4)
 
 
 def git(*arguments: str) -> bytes | None:
@@ -63,53 +54,6 @@ def committed(path: str) -> bytes:
     """Return a file as committed, since a learner may have written into it; from disk if there is no commit."""
     content = git("show", f"HEAD:{path}")
     return (COURSE / path).read_bytes() if content is None else content
-
-
-def cells_by_id(notebook: NotebookNode) -> dict[str, NotebookNode]:
-    return {cell_id(cell): cell for cell in notebook.cells if cell_id(cell)}
-
-
-def answers_and_tests(notebook: NotebookNode) -> dict[str, list[str]]:
-    """Map the id of each answer cell to the ids of the test cells that follow it."""
-    found: dict[str, list[str]] = {}
-    answer = ""
-    for cell in notebook.cells:
-        if is_solution(cell):
-            answer = cell_id(cell)
-            found[answer] = []
-        elif is_grade(cell):
-            found[answer].append(cell_id(cell))
-    return found
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A wrong answer. `loses`: the test cells that must fail, and no others; `reason`: regex for the first message."""
-
-    path: Path
-    problem: str
-    loses: frozenset[str]
-    reason: str
-    cell: str
-
-
-def mutants(topic: str) -> list[Mutant]:
-    """Read the wrong answers of a lab's exercise."""
-    return read_mutants(COURSE / "tests" / "labs" / topic / "mutants")
-
-
-def read_mutants(folder: Path) -> list[Mutant]:
-    """Read a folder of wrong answers: files of three header lines, then the source of the answer cell."""
-    found = []
-    for path in sorted(folder.iterdir()):
-        if path.suffix not in (".py", ".cu"):
-            continue
-        *head, body = path.read_text().split("\n", 3)
-        fields = dict(re.fullmatch(r"(?:#|//) (problem|loses|reason): (.+)", line).groups() for line in head)
-        cell = "%%cuda\n" + body if path.suffix == ".cu" else body
-        loses = frozenset(fields["loses"].split(", "))
-        found.append(Mutant(path, fields["problem"], loses, fields["reason"], cell))
-    return found
 
 
 class Session:
@@ -132,6 +76,11 @@ class Session:
 
     def failures(self, problem: str, answer: str) -> dict[str, str]:
         """Return the message of each test cell of a problem that fails when `answer` stands in its answer cell."""
+        tests = [text for test in self.tests[problem] for text in (test, self.cells[test].source)]
+        given = [cell.source for cell in self._given_cells()]
+        return verdicts.verdict([str(SEED), problem, answer, *tests, *given], lambda: self._failures(problem, answer))
+
+    def _failures(self, problem: str, answer: str) -> dict[str, str]:
         self._start()
         seeds = np.random.default_rng([SEED, zlib.crc32(answer.encode())])
         print(f"seeds of the checks: from WARPLAB_SEED={SEED}")
@@ -144,6 +93,11 @@ class Session:
         assert messages
         return {test: message for test, message in messages.items() if message}
 
+    def _given_cells(self) -> list[NotebookNode]:
+        """Return the cells that learners are given to run: code that they do not write and that tests nothing."""
+        code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+        return [cell for cell in code if cell.metadata.get("nbgrader", {}).get("locked") and not is_grade(cell)]
+
     def _start(self) -> None:
         """Restore the names that the given cells define. They run once, and what they compile is used again."""
         if self.given is not None:
@@ -151,11 +105,9 @@ class Session:
             self.shell.user_ns.update(self.given)
             return
         self.shell.reset(new_session=False)
-        for cell in self.notebook.cells:
-            about = cell.metadata.get("nbgrader", {})
-            if cell.cell_type == "code" and about.get("locked") and not about.get("grade"):
-                error = self.run(cell.source)
-                assert not error, error
+        for cell in self._given_cells():
+            error = self.run(cell.source)
+            assert not error, error
         self.given = dict(self.shell.user_ns)
 
     def _replaced(self) -> list[str]:
@@ -169,19 +121,24 @@ class ExerciseTests:
     """The tests of one exercise; a lab derives from it in tests/labs/NN_topic/test_exercise.py.
 
     `topic`: name of the exercise. `points`: maps the id of each answer cell to the points of its test cells, in order.
-    `gaps`: the number of marked regions in the answer cells. `least_mutants`: how many wrong answers there must be, in
+    `gaps`: the number of marked regions in the answer cells. `least_wrong`: how many wrong answers there must be, in
     all; each problem must have five.
     """
+
+    pytestmark = pytest.mark.always
 
     topic: ClassVar[str]
     points: ClassVar[dict[str, list[int]]]
     gaps: ClassVar[int]
-    least_mutants: ClassVar[int]
+    least_wrong: ClassVar[int]
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
-        if "mutant" in metafunc.fixturenames:
-            metafunc.parametrize("mutant", mutants(cls.topic), ids=lambda mutant: mutant.path.stem)
+        for kind, answers in (("right", right_answers), ("wrong", wrong_answers)):
+            if kind in metafunc.fixturenames:
+                marks = {True: [pytest.mark.thorough], False: []}
+                found = [pytest.param(one, id=one.id, marks=marks[one.thorough]) for one in answers(cls.topic)]
+                metafunc.parametrize(kind, found)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -191,7 +148,7 @@ class ExerciseTests:
     @pytest.fixture
     def release(self):
         """The module that generates releases; it needs nbgrader."""
-        from warplab.exercises import release
+        from warpcourse.exercises import release
 
         return release
 
@@ -213,16 +170,16 @@ class ExerciseTests:
         source, given = source_notebook(self.topic).cells, release.release_notebook(self.topic).cells
         assert [cell.id for cell in source] == [cell.id for cell in given]
         gaps = 0
-        for solved, blank in zip(source, given, strict=True):
-            text = solved.source
-            if is_solution(solved):
+        for full, blank in zip(source, given, strict=True):
+            text = full.source
+            if is_solution(full):
                 text, count = re.subn(r"(?m)^( *).*BEGIN SOLUTION.*\n(?:.*\n)*?.*END SOLUTION.*$", r"\1", text)
                 gaps += count
-            elif is_grade(solved):
+            elif is_grade(full):
                 text, count = re.subn(r"(?m)^.*BEGIN HIDDEN TESTS.*\n(?:.*\n)*?.*END HIDDEN TESTS.*(?:\n|$)", "", text)
-                assert count == 1, cell_id(solved)
-                assert text.rstrip() != solved.source.rstrip()
-            assert blank.source.rstrip("\n") == text.rstrip("\n"), solved.id
+                assert count == 1, cell_id(full)
+                assert text.rstrip() != full.source.rstrip()
+            assert blank.source.rstrip("\n") == text.rstrip("\n"), full.id
         assert gaps == self.gaps
 
     def test_release_shows_no_solution_and_no_hidden_test(self):
@@ -237,6 +194,7 @@ class ExerciseTests:
             assert cell.metadata.nbgrader.schema_version == 3, name
             assert cell.metadata.nbgrader.locked != is_solution(cell), name
 
+    @pytest.mark.always
     def test_solution_gets_every_point(self, session):
         for problem in session.tests:
             assert session.failures(problem, session.cells[problem].source) == {}
@@ -246,19 +204,38 @@ class ExerciseTests:
         for problem, tests in session.tests.items():
             assert session.failures(problem, given[problem].source).keys() == set(tests)
 
-    def test_mutant_is_rejected_for_its_reason(self, session, mutant):
-        failures = session.failures(mutant.problem, mutant.cell)
-        assert failures.keys() == mutant.loses
-        first = next(failures[test] for test in session.tests[mutant.problem] if test in failures)
-        assert re.search(mutant.reason, first), first
+    @pytest.mark.always
+    def test_right_answer_gets_every_point(self, session, right):
+        assert session.failures(right.problem, right.cell) == {}
 
-    def test_there_are_enough_mutants(self, session):
-        found = mutants(self.topic)
-        count = Counter(mutant.problem for mutant in found)
+    @pytest.mark.always
+    def test_wrong_answer_is_rejected_for_its_reason(self, session, wrong):
+        failures = session.failures(wrong.problem, wrong.cell)
+        assert failures.keys() == wrong.loses
+        first = next(failures[test] for test in session.tests[wrong.problem] if test in failures)
+        assert re.search(wrong.reason, first), first
+
+    def test_there_are_enough_answers(self, session):
+        wrong = wrong_answers(self.topic)
+        count = Counter(answer.problem for answer in wrong)
         assert count.keys() == session.tests.keys()
         assert min(count.values()) >= 5
-        assert [mutant.path.name for mutant in found if re.search(mutant.reason, "")] == []  # which any message matches
-        assert len(found) == len({(m.problem, m.cell.strip()) for m in found}) >= self.least_mutants
+        assert [answer.id for answer in wrong if re.search(answer.reason, "")] == []  # which any message matches
+        assert len(wrong) >= self.least_wrong
+        assert {answer.problem for answer in right_answers(self.topic)} == session.tests.keys()
+
+    def test_make_test_fails_each_cell_and_passes_each_problem(self, session):
+        """With the answers that are not left to `make test-all`."""
+        lost = [answer.loses for answer in wrong_answers(self.topic) if not answer.thorough]
+        assert frozenset().union(*lost) == {test for tests in session.tests.values() for test in tests}
+        assert {one.problem for one in right_answers(self.topic) if not one.thorough} == session.tests.keys()
+
+    def test_answers_are_unlike_each_other(self, session):
+        answers = [*right_answers(self.topic), *wrong_answers(self.topic)]
+        texts = [(answer.problem, answer.cell.strip()) for answer in answers]
+        texts += [(problem, solved(session.cells[problem].source).strip()) for problem in session.tests]
+        assert [text for text, count in Counter(texts).items() if count > 1] == []
+        assert [name for name, count in Counter(answer.id for answer in answers).items() if count > 1] == []
 
     @pytest.mark.gpu
     def test_a_gpu_changes_no_grade(self, session):
@@ -266,5 +243,5 @@ class ExerciseTests:
         assert backend.name() == "gpu"
         for problem in session.tests:
             assert session.failures(problem, session.cells[problem].source) == {}
-        for mutant in mutants(self.topic):
-            assert session.failures(mutant.problem, mutant.cell).keys() == mutant.loses, mutant.path.name
+        for answer in right_answers(self.topic) + wrong_answers(self.topic):
+            assert session.failures(answer.problem, answer.cell).keys() == answer.loses, answer.id

@@ -10,13 +10,13 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import determine_grade, is_grade
 
-from tests.support.exercise_harness import cell_id, is_solution, source_notebook
+from tests.support.exercise_answers import cell_id, is_solution, source_notebook
 from tests.support.waiting import HANG
-from warplab.grading.judge.execute import TrustedExecute
-from warplab.grading.judge.jobs import Job, Result
-from warplab.grading.judge.judge import Judge, trusted_cells
-from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
-from warplab.grading.sandbox.limits import SubmissionLimits
+from warpcourse.grading.judge.execute import TrustedExecute
+from warpcourse.grading.judge.jobs import Job, Result
+from warpcourse.grading.judge.judge import Judge, trusted_cells
+from warpcourse.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
+from warpcourse.grading.sandbox.limits import SubmissionLimits
 
 CANARY = "canary_5f1c"  # in hidden tests only
 WIDE = SubmissionLimits(wall_seconds=HANG, cpu_seconds=HANG)  # for a busy machine

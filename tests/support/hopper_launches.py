@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from warplab.bench import hopper
+from warpcourse.bench import hopper
 from warplab.compile.nvrtc import compile_cubin
 from warplab.launch.kernel_source import CudaSource
 
@@ -20,7 +20,7 @@ def launch(source: CudaSource, grid, block, arguments, shared_bytes: int = 0, **
     assert set(options) <= _OF_THE_SIMULATOR, options
     architecture = f"--gpu-architecture={hopper.ARCHITECTURE}"
     given = tuple(o for o in source.options if not o.startswith("--gpu-architecture"))
-    kernel = hopper.Kernel(compile_cubin(source.code, source.file, options=(architecture, *given)), source.entry)
+    kernel = hopper.CubinKernel(compile_cubin(source.code, source.file, options=(architecture, *given)), source.entry)
     copies = {
         number: cupy.asarray(np.ascontiguousarray(given).reshape(-1).view(np.uint8))
         for number, given in enumerate(arguments)

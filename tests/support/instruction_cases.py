@@ -1,4 +1,4 @@
-"""Scalar PTX instructions with inputs: what `tools.record_instructions` runs on a GPU and the simulator must reproduce.
+"""Scalar PTX instructions with inputs, recorded on a GPU (`tests.support.recorded`); the simulator must reproduce them.
 
 A case is a few instructions that compute %d from %a, %b and %c. Its inputs depend on its name alone, so only the
 results need recording. All values are bit patterns, as unsigned integers.

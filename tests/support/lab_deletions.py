@@ -1,9 +1,10 @@
 """In a copy of the course: delete each lab in turn, and all of them, and run what depends on the labs.
 
-    python -m tests.support.lab_deletions FOLDER
+    python -m tests.support.lab_deletions FOLDER [--one]
 
-`FOLDER`, outside the copy, is where a lab's parts are meanwhile. Each deletion runs in a fork of this process, which
-has loaded the libraries before: loading them takes longer than the tests. Prints a line of JSON: what failed, by lab.
+`FOLDER`, outside the copy, is where a lab's parts are meanwhile. `--one`: one lab only. Each
+deletion runs in a fork of this process, which has loaded the libraries before: loading them takes longer than the
+tests. Prints a line of JSON: what failed, by lab.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ import nbclient  # noqa: F401
 import nbformat
 import pytest
 
+from warpcourse.bench.lab import Lab, labs
+from warpcourse.paths import COURSE
 from warplab import cp, cuda  # noqa: F401
-from warplab.bench.lab import Lab, labs
-from warplab.paths import COURSE
 
 # What depends on all labs and takes seconds; the lessons' runs, the launches' runs and the labs' own tests do not.
 SHARED = (
-    *(f"tests/bench/test_{name}.py" for name in ("lab", "recordings", "benchmark")),
+    *(f"tests/warpcourse/bench/test_{name}.py" for name in ("lab", "recordings", "benchmark")),
     *("tests/tools/test_labs_page.py", "tests/test_readme.py", "tests/test_notebooks.py", "tests/test_pages.py"),
 )
 SLOW = "not runs_and_its_checks and not the_tool and not the_example and not is_a_command"
@@ -35,7 +36,7 @@ SLOW = "not runs_and_its_checks and not the_tool and not the_example and not is_
 
 def parts(lab: Lab) -> list[Path]:
     """All folders and files of a lab, as CONTRIBUTING.md lists them."""
-    places = [lab.folder, lab.notebook, lab.tests]
+    places = [lab.folder, lab.notebook, lab.tests, COURSE / "evidence" / "estimates" / "of_labs" / f"{lab.topic}.py"]
     places += [COURSE / folder / lab.slug for folder in ("solutions", "exercises")]
     return [path for path in places if path.exists()]
 
@@ -76,9 +77,10 @@ def _pages_and_tests(arguments: list[str]) -> int:
 def main() -> None:
     aside = Path(sys.argv[1])
     nbformat.validate(nbformat.v4.new_notebook())  # loads the schema
-    every = labs()
-    found = {lab.slug: without([lab], aside, ["-k", SLOW, *SHARED]) for lab in every}
-    found["all"] = without(every, aside, ["--collect-only", "tests"])
+    every, one = labs(), "--one" in sys.argv
+    found = {lab.slug: without([lab], aside, ["-k", SLOW, *SHARED]) for lab in (every[1:2] if one else every)}
+    if not one:
+        found["all"] = without(every, aside, ["--collect-only", "tests"])
     print(json.dumps(found))
 
 

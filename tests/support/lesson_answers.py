@@ -6,7 +6,7 @@ import importlib.util
 from dataclasses import dataclass
 from types import ModuleType
 
-from warplab.bench.lab import Lab
+from warpcourse.bench.lab import Lab
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""CUDA C++ functions, one kernel each: what `tools.record_instructions` runs on a GPU and the simulator must reproduce.
+"""CUDA C++ functions, one kernel each, recorded on a GPU (`tests.support.recorded`); the simulator must reproduce them.
 
 NVRTC compiles all of them together. Inputs depend on a kernel's name alone; values are bit patterns.
 """

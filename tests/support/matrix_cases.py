@@ -1,4 +1,4 @@
-"""PTX kernels of one matrix instruction each, on raw registers, and their inputs. `tools.record_matrix` records them.
+"""PTX kernels of one matrix instruction each, on raw registers, and their inputs (`evidence.simulator.record_matrix`).
 
 Inputs come from bits of PCG64, whose stream NumPy guarantees, so that only results need to be kept.
 """

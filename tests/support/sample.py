@@ -1,7 +1,7 @@
 """The tests' own exercise, so that the tests of releasing, checking and grading depend on no lab.
 
 `SAMPLE_COURSE` is laid out like the course: the instructor's notebook is solutions/sample/sample.ipynb. Wrong answers
-to its problems are in mutants/.
+to its problems are in exercise_answers/.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
 
-from tests.support.exercise_harness import Mutant, read_mutants, source_notebook
-from warplab.exercises import release
+from tests.support.exercise_answers import FOLDER, Answer, read_answers, source_notebook
+from warpcourse.exercises import release
 
 SAMPLE = "sample"
 SAMPLE_COURSE = Path(__file__).parent / "sample_course"
@@ -27,6 +27,6 @@ def sample_release() -> NotebookNode:
     return release.release_notebook(SAMPLE, SAMPLE_COURSE)
 
 
-def sample_mutants() -> list[Mutant]:
-    """Return the wrong answers, in the order of their files' names."""
-    return read_mutants(SAMPLE_COURSE / "mutants")
+def sample_wrong() -> list[Answer]:
+    """Return the wrong answers, in the order of the tables."""
+    return read_answers(SAMPLE_COURSE / FOLDER, sample_source())

@@ -1,13 +1,14 @@
 """PTX kernels of one wgmma each, the bytes of its operands in shared memory, and what it must compute.
 
 The layouts are built atom by atom as the PTX ISA draws them ("Shared Memory Matrix Layout"), not by the formulas of the
-simulator. `tools.record_matrix` records those of `recordings` on a GPU.
+simulator. `evidence.simulator.record_matrix` records those of `recordings` on a GPU.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
@@ -270,7 +271,7 @@ def results_of(case: Case, registers: np.ndarray, blocks: int) -> np.ndarray:
 
 
 def recordings() -> dict[str, Launch]:
-    """Launches on numbers near 1, of all sizes, and of any bits, for `tools.record_matrix`, by name."""
+    """Launches on numbers near 1, of all sizes, and of any bits, for `evidence.simulator.record_matrix`, by name."""
     launches = {}
     for case in (Case(n, kinds) for n in (8, 64) for kinds in RECORDED_KINDS):
         d, a, b = case.kinds
@@ -361,3 +362,16 @@ def one_sum(a: list[float], b: list[float], c: float, least: tuple[int, int, int
 
 def exponent(value: float, least: int) -> int:
     return max(int(np.frexp(value)[1]) - 1, least)
+
+
+def execute_warpgroups(name: str, launch: Launch, scratch: Path) -> np.ndarray:
+    """Run a launch on this machine's GPU and return the bytes that it stored."""
+    import cupy
+
+    path = scratch / f"{name}.ptx"
+    path.write_text(launch.ptx)
+    kernel = cupy.RawModule(path=str(path)).get_function("wgmma")
+    out = cupy.zeros(launch.size, np.uint8)
+    arguments = *(cupy.asarray(data) for data in launch.inputs), out, *launch.numbers
+    kernel((launch.blocks,), (launch.threads,), arguments)
+    return cupy.asnumpy(out)

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from tools import bench
-from warplab.bench import timing
-from warplab.bench.lab import Lab
+from warpcourse.bench import timing
+from warpcourse.bench.lab import Lab
 from warplab.hardware import backend
 
 ABOUT = {"device": "Some GPU", "date": "2001-02-03"}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tools import bootstrap, environment, run_uv
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 # Which Python
 

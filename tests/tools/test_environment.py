@@ -12,8 +12,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from warplab import doctor
-from warplab.paths import COURSE
+from warpcourse import doctor
+from warpcourse.paths import COURSE
 
 PROJECT = tomllib.loads((COURSE / "pyproject.toml").read_text())["project"]
 CONDA = yaml.safe_load((COURSE / "environment.yml").read_text())

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.support.new_card import cards_with_another
 from tools import estimate_model
 from tools.estimate_model import FILES, FOLDER, model_hash
+from warplab.hardware.cards import CARDS
 
 
 def test_the_published_error_is_this_models() -> None:
-    """After a change of the model, `python -m tools.estimate_page` writes its error anew. What was held out is then
-    no longer: its error counts as that of launches which the model was built with, unless nobody had looked."""
+    """After a change of the model, `python -m evidence.estimates.publish` writes its error anew. What was held out is
+    then no longer: its error counts as that of launches which the model was built with, unless nobody had looked."""
     assert json.loads((FOLDER / "error.json").read_text())["model"] == model_hash()
 
 
@@ -30,9 +33,22 @@ def _copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[str, st
 
 def test_words_do_not_change_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = model_hash()
-    assert _copy(tmp_path, monkeypatch, ('"""Slices of the L2', '"""All slices of the L2')) == before
+    assert _copy(tmp_path, monkeypatch, ('"""Return slices of the L2', '"""Return all slices of the L2')) == before
 
 
 def test_numbers_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = model_hash()
     assert _copy(tmp_path, monkeypatch, ("OFTEN = 3", "OFTEN = 4")) != before
+
+
+def test_a_new_card_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = model_hash()
+    monkeypatch.setitem(CARDS, "X1", cards_with_another(tmp_path)["X1"])
+    assert model_hash() == before
+    assert model_hash("A100") != before
+
+
+def test_rates_of_the_card_do() -> None:
+    h100 = CARDS["H100"]
+    assert model_hash(replace(h100, rates=h100.rates | {"knee": 2.0})) != model_hash()
+    assert model_hash(replace(h100, l2_bytes=1 << 20)) != model_hash()

@@ -8,8 +8,8 @@ import nbformat
 import pytest
 
 from tools import labs_page
-from warplab.bench.lab import Lab, labs
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.lab import Lab, labs
+from warpcourse.bench.recordings import Recordings
 
 LABS = [lab for lab in labs() if labs_page.has_page(lab)]
 RUN = "run: python -m tools.labs_page"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 
 def wheel(folder: Path, name: str, version: str, files: dict[str, str]) -> None:

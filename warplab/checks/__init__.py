@@ -25,25 +25,3 @@ from warplab.checks.predictions import predictions
 from warplab.checks.returned import returned
 from warplab.checks.shared_work import shared_work
 from warplab.checks.trials import trials
-
-__all__ = [
-    "DEFAULT_SIZES",
-    "Case",
-    "CheckFailed",
-    "array",
-    "called",
-    "cover",
-    "cover_tiles",
-    "distinct",
-    "drawn",
-    "elementwise",
-    "examples",
-    "function",
-    "kernel",
-    "own_work",
-    "predictions",
-    "returned",
-    "shared_work",
-    "summable",
-    "trials",
-]

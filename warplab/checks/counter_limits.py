@@ -56,15 +56,15 @@ class Limits:
 
     @property
     def by_thread(self) -> bool:
-        """Whether the work of each thread must be counted."""
+        """Return whether the work of each thread must be counted."""
         return bool(self.per_thread or TOTALS.keys() & (self.most.keys() | self.least.keys()))
 
     def __bool__(self) -> bool:
         return bool(self.most or self.least or self.products is not None or self.per_thread)
 
     def serial_path(self, run: KernelRun) -> int:
-        """Instructions that the threads of a launch may execute together, and a serial kernel along one path: it is to
-        be told that it is serial, not that it never ends. 0 without a limit per thread."""
+        """Return instructions that the threads of a launch may execute together, and a serial kernel along one path: it
+        is to be told that it is serial, not that it never ends. 0 without a limit per thread."""
         most = _of(run, self.per_thread.get("instructions", 0))
         return min(math.ceil(run.threads * most), _LONGEST_PATH)
 
@@ -97,7 +97,7 @@ def _of(run: KernelRun, limit: Limit) -> float:
 
 
 def _counters(limits: Mapping[str, Limit]) -> list[tuple[str, Limit]]:
-    """The limits without those of TOTALS, which the counters of a launch do not have."""
+    """Return the limits without those of TOTALS, which the counters of a launch do not have."""
     return [(counter, limit) for counter, limit in limits.items() if counter not in TOTALS]
 
 
@@ -193,7 +193,7 @@ def _known(count: float | None) -> bool:
 
 
 def _over_limit(profile: LaunchProfile, counter: str, got: float, most: float) -> str:
-    """The source lines that add to `counter`, the most first, and why they do; empty where lines are not known.
+    """Return the source lines that add to `counter`, the most first, and why they do; empty where lines are not known.
 
     For a ratio, to which lines do not add, the line where it is largest.
     """
@@ -239,7 +239,7 @@ def _under_limit(profile: LaunchProfile, counter: str) -> str:
 
 
 def _busiest_line(profile: LaunchProfile) -> str:
-    """The source line with most of a launch's instructions, if it has a third of them; "" without one."""
+    """Return the source line with most of a launch's instructions, if it has a third of them; "" without one."""
     place = max(profile.lines, key=lambda place: profile.lines[place].thread_instructions, default=None)
     total = profile.counts.thread_instructions
     if place is None or 3 * profile.lines[place].thread_instructions < total:
@@ -249,7 +249,7 @@ def _busiest_line(profile: LaunchProfile) -> str:
 
 
 def _line(profile: LaunchProfile, place: tuple[str, int]) -> str:
-    """A source line with its number, such as "line 7: out[i] = a[i]"."""
+    """Return a source line with its number, such as "line 7: out[i] = a[i]"."""
     file, line = place
     text = profile.sources.get(file, "").splitlines()
     return f"line {line}" + (f": {text[line - 1].strip()}" if 0 < line <= len(text) else "")

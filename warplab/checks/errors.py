@@ -89,7 +89,7 @@ class CheckFailed(AssertionError):
         super().__init__("\n".join(lines))
 
     def at(self, where: str) -> CheckFailed:
-        """The same failure, with more of the input that showed it."""
+        """Return the same failure, with more of the input that showed it."""
         return CheckFailed(
             self.problem,
             expected=self.expected,

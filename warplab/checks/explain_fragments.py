@@ -22,7 +22,7 @@ def look_at(arguments: Mapping[str, Any], expected: np.ndarray, got: np.ndarray)
 
 
 def _turned_factor(arguments: Mapping[str, Any], expected: np.ndarray, got: np.ndarray) -> str:
-    """Where to look if the product is as if all tiles of one factor were transposed; else empty."""
+    """Return where to look if the product is as if all tiles of one factor were transposed; else empty."""
     factors = {name: value for name, value in arguments.items() if _has_whole_tiles(value)}
     if len(factors) != 2 or got.ndim != 2:
         return ""

@@ -13,13 +13,14 @@ TAIL = "the tail: the elements left over when n is not a multiple of 4"
 
 
 def place(index: int | np.integer, shape: tuple[int, ...]) -> str:
-    """Where element `index`, counted through the array, is: "[7]", or "[1, 2]" in an array of two dimensions."""
+    """Return where element `index`, counted through the array, is: "[7]", or "[1, 2]" in an array of two dimensions."""
     at = (index,) if len(shape) == 1 else np.unravel_index(index, shape)
     return f"[{', '.join(str(int(i)) for i in at)}]"
 
 
 def unwritten(written: np.ndarray, blocks: int, threads_per_block: int) -> tuple[str, str]:
-    """What was left out, and where to look, for an output of which only `written` (bool) elements were stored."""
+    """Return what was left out, and where to look, for an output of which only `written` (bool) elements were
+    stored."""
     if written.ndim == 1:
         return _unwritten_elements(written, blocks, threads_per_block)
     return _unwritten_places(written)
@@ -85,7 +86,7 @@ def _unwritten_elements(written: np.ndarray, blocks: int, threads_per_block: int
 
 
 def _irregular(written: np.ndarray) -> bool:
-    """Whether what is left out follows the values and not the index: many gaps, of lengths that differ."""
+    """Return whether what is left out follows the values and not the index: many gaps, of lengths that differ."""
     ends = np.flatnonzero(np.diff(np.concatenate(([True], written, [True]))))
     gaps = (ends[1::2] - ends[::2])[:-1]  # the end of the array may cut the last one off
     return gaps.size >= 8 and np.unique(gaps).size >= 3
@@ -94,7 +95,7 @@ def _irregular(written: np.ndarray) -> bool:
 def wrong_values(
     got: np.ndarray, expected: np.ndarray, wrong: np.ndarray, shape: tuple[int, ...], counts: Counts | None = None
 ) -> str:
-    """Where to look for an output whose elements `wrong` have the wrong value.
+    """Return where to look for an output whose elements `wrong` have the wrong value.
 
     `got`, `expected`: one-dimensional; `wrong`: indices into them; `shape`: of the array; `counts`: of the launch.
     """
@@ -139,7 +140,7 @@ def wrong_values(
 
 
 def _wrong_types(values: np.ndarray, wanted: np.ndarray) -> str:
-    """Where to look for values that differ from floating-point ones by their type alone; else empty."""
+    """Return where to look for values that differ from floating-point ones by their type alone; else empty."""
     if np.array_equal(values, np.trunc(wanted)):
         return "the types: every wrong value is the right one cut to a whole number"
     with np.errstate(over="ignore"):  # a warning on stderr would be one more failure to nbgrader
@@ -150,5 +151,5 @@ def _wrong_types(values: np.ndarray, wanted: np.ndarray) -> str:
 
 
 def _are_others(values: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether wrong values are right ones of other elements, and not by chance, as one of few values may be."""
+    """Return whether wrong values are right ones of other elements, and not by chance, as one of few values may be."""
     return bool(np.isin(values, expected).all()) and (values.size >= 4 or np.unique(expected).size == expected.size)

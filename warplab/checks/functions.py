@@ -169,7 +169,7 @@ def _answer(
 
 
 def _line_of(error: Exception, function: Callable[..., Any]) -> str:
-    """The line of the learner's function that raised `error`; "" if that is not known."""
+    """Return the line of the learner's function that raised `error`; "" if that is not known."""
     code = getattr(function, "__code__", None)
     if code is None:
         return ""

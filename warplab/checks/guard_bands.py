@@ -32,15 +32,15 @@ class GuardedArray:
         self.array = DeviceArray(self._buffer, view)
 
     def holds(self, address: int) -> bool:
-        """Whether an address is in the array or in its bands."""
+        """Return whether an address is in the array or in its bands."""
         return self._buffer.address <= address < self._buffer.address + self._buffer.nbytes
 
     def index(self, address: int) -> int:
-        """The element of the array at an address, negative in front of it."""
+        """Return the element of the array at an address, negative in front of it."""
         return (address - self._buffer.address - self._band) // self.itemsize
 
     def written_around(self) -> tuple[np.ndarray, np.ndarray]:
-        """Which elements were written before the array and after it (1-D bool, in the order of addresses)."""
+        """Return which elements were written before the array and after it (1-D bool, in the order of addresses)."""
         before, after = self._buffer.bytes[: self._band], self._buffer.bytes[-self._band :]
         return self._written(before), self._written(after)
 

@@ -21,7 +21,7 @@ from warplab.simulator.errors import IllegalAddress, Index3, SimulatorError
 
 
 def failure(run: KernelRun, error: IllegalAddress) -> CheckFailed:
-    """What a learner is told of an illegal address that stopped `run`."""
+    """Return what a learner is told of an illegal address that stopped `run`."""
     arrays = {name: value for name, value in run.case.buffers().items() if isinstance(value, np.ndarray)}
     access = OutsideAccess.of(error.what, arrays)
     got, look_at = str(error), access.look_at() if access else "the index, and the size it is compared with"
@@ -52,7 +52,7 @@ class OutsideAccess:
 
     @classmethod
     def of(cls, message: str, arrays: dict[str, np.ndarray]) -> OutsideAccess | None:
-        """From the simulator's message; None if it is not about an array of the launch."""
+        """Read it from the simulator's message; None if it is not about an array of the launch."""
         found = re.match(
             r"illegal address: an? ([a-z ]+) of (\d+) bytes at \w+: ([\d,]+) bytes (past the end|before the start) "
             r"of array `(\w+)`",
@@ -74,8 +74,8 @@ class OutsideAccess:
         )
 
     def look_at(self, element: str = "", tiles: bool = False) -> str:
-        """Where to look. `element`: what the thread stores to next, such as "c[0]", if that is known. `tiles`: the
-        kernel keeps values in shared memory, so what a thread loads need not be for its own element."""
+        """Return where to look. `element`: what the thread stores to next, such as "c[0]", if that is known. `tiles`:
+        the kernel keeps values in shared memory, so what a thread loads need not be for its own element."""
         if element and self.op == "load" and tiles:
             last = f"the last element is {self.array}[{self.size - 1}]"
             return f"the index into {self.array}, and the guard of the load into shared memory: {last}"
@@ -89,7 +89,8 @@ class OutsideAccess:
 def _with_room(
     run: KernelRun, error: IllegalAddress, access: OutsideAccess | None, arrays: dict[str, np.ndarray]
 ) -> tuple[str, str] | None:
-    """What happened, and where to look, from a launch with room around the arrays; None if it tells nothing more."""
+    """Return what happened, and where to look, from a launch with room around the arrays; None if it tells nothing
+    more."""
     guarded = {name: GuardedArray(value, run.threads, number) for number, (name, value) in enumerate(arrays.items())}
     arguments = tuple(guarded[name].array if name in guarded else value for name, value in run.case.buffers().items())
     trace = {"trace_warps": -(-run.threads // 32), "trace_events": min(4096, 2**22 // run.threads)}
@@ -155,7 +156,7 @@ def _next_store(
 
 
 def _odd_width(accesses: list[Access], itemsizes: dict[str, int], outside: OutsideAccess | None) -> str:
-    """Where to look if the kernel accesses an array in pieces wider or narrower than its elements; else empty.
+    """Return where to look if the kernel accesses an array in pieces wider or narrower than its elements; else empty.
 
     `outside`: the access past an array that is to be explained; other arrays are not its cause. Pairs of halves, 4
     bytes at a time, are no mistake.
@@ -173,7 +174,7 @@ def _odd_width(accesses: list[Access], itemsizes: dict[str, int], outside: Outsi
 
 
 def _overrun(name: str, before: np.ndarray, after: np.ndarray, n: int, threads: int, group: int) -> tuple[str, str]:
-    """What was written outside array `name` of n elements, and where to look.
+    """Return what was written outside array `name` of n elements, and where to look.
 
     `before`, `after`: the elements written on both sides (1-D bool). `group`: elements that one store instruction of a
     thread writes.

@@ -74,7 +74,7 @@ class KernelRun:
         line: str = "",
         missed: str = "",
     ) -> CheckFailed:
-        """The failure of this launch; `problem` is a whole sentence."""
+        """Return the failure of this launch; `problem` is a whole sentence."""
         return CheckFailed(
             problem,
             expected=expected,
@@ -92,7 +92,7 @@ class KernelRun:
 
 
 def _named(size: Size) -> str:
-    """A size with its name or names: "n = 7", "size 2 × 3", or "rows = 2, columns = 3" for a named tuple."""
+    """Return a size with its name or names: "n = 7", "size 2 × 3", or "rows = 2, columns = 3" for a named tuple."""
     if isinstance(size, int):
         return f"n = {size}"
     fields = getattr(size, "_fields", None)
@@ -102,7 +102,7 @@ def _named(size: Size) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things, such as "1 size" or "2 sizes"."""
+    """Return a number of things, such as "1 size" or "2 sizes"."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

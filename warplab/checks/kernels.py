@@ -135,7 +135,7 @@ def _refuse_unset_sums(kernel: Any, name: str) -> None:
 
 
 def _lost_result(kernel: Any) -> str:
-    """Where a Python kernel gives a parameter a new value in place of storing to it; "" for others."""
+    """Return where a Python kernel gives a parameter a new value in place of storing to it; "" for others."""
     function = getattr(kernel, "py_func", None)
     return lost_result(function) if function is not None else ""
 

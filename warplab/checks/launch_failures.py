@@ -65,7 +65,8 @@ def launch(run: KernelRun, *, counters: bool, by_thread: bool = False, path_limi
 
 
 def _data_race(run: KernelRun, error: DataRace) -> CheckFailed:
-    """What the race did to the result, with the race as its likely cause; the race alone if the result is right."""
+    """Return what the race did to the result, with the race as its likely cause; the race alone if the result is
+    right."""
     buffers = run.case.buffers()
     try:
         profile = run.simulate(tuple(buffers.values()), races=False)
@@ -92,15 +93,15 @@ def _data_race(run: KernelRun, error: DataRace) -> CheckFailed:
 
 
 def _uncompiled(run: KernelRun, error: Exception, known: str) -> CheckFailed:
-    """The failure for a compiler's error. `known`: what was meant; then the compiler's own words, of which Numba has
-    many, would only hide it."""
+    """Return the failure for a compiler's error. `known`: what was meant; then the compiler's own words, of which Numba
+    has many, would only hide it."""
     text = first_line(error) if known else f"{type(error).__name__}: {error}"
     look_at = known or _look_at_compile_error(text)
     return run.failed(f"{run.name} does not compile.", got=text, look_at=look_at, kind="compile")
 
 
 def _unfit(run: KernelRun, error: Exception) -> CheckFailed:
-    """The failure for arguments that do not fit. The check makes them, so only the kernel can change."""
+    """Return the failure for arguments that do not fit. The check makes them, so only the kernel can change."""
     got, look_at = str(error), ""
     mistyped = re.fullmatch(r"(.* points to \w+, but the array holds (\w+)): convert it .*", got, re.DOTALL)
     if mistyped:
@@ -111,7 +112,7 @@ def _unfit(run: KernelRun, error: Exception) -> CheckFailed:
 
 
 def _look_at_compile_error(error: str) -> str:
-    """Where to look for a compiler's message that says neither what is wrong nor where; empty for others."""
+    """Return where to look for a compiler's message that says neither what is wrong nor where; empty for others."""
     if re.search(r"Function\(<function (shared|local)\.array .*\n(.*\n)? *>>> array\(.*int64", error):
         return (
             "the sizes of the array in shared or local memory: each must be a number, or a name defined as one "

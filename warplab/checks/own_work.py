@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from warplab.checks.errors import CheckFailed
-from warplab.paths import COURSE
+
+_FOLDER = Path(__file__).parents[2]  # what the engine's package lies in
 
 
-def packages(course: Path = COURSE) -> list[str]:
+def packages(course: Path = _FOLDER) -> list[str]:
     """List the packages with the course's own work: kernels, and each application, a folder beside it with a lab.py."""
     return ["kernels", *sorted(path.parent.name for path in course.glob("*/lab.py"))]
 
@@ -69,7 +70,7 @@ class _OwnWork:
 
 
 def from_course(tree: ast.AST) -> Iterator[str]:
-    """What code takes from `packages`: modules by name, files by path; docstrings and comments do not count."""
+    """Yield what code takes from `packages`: modules by name, files by path; docstrings and comments do not count."""
     texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -92,7 +93,7 @@ def _is_course(module: str) -> bool:
 
 
 def _taken(value: Any, given: tuple[str, ...]) -> str:
-    """What a value takes from the course; "" for one that takes nothing, and for what the exercise gives."""
+    """Return what a value takes from the course; "" for one that takes nothing, and for what the exercise gives."""
     if isinstance(value, types.FunctionType) and not _is_course(value.__module__ or ""):
         return next((found for found in _named(value.__code__) if found not in given), "")
     module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)

@@ -84,7 +84,7 @@ def shared_work(
 
 
 def _outputs(run: KernelRun) -> int:
-    """The number of elements of the arrays that the kernel writes."""
+    """Return the number of elements of the arrays that the kernel writes."""
     return sum(np.size(expected) for expected in run.case.expected.values())
 
 

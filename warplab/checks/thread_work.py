@@ -96,7 +96,7 @@ class ThreadWork(Observer):
             self._work[kind][lanes] += amount
 
     def total(self, name: str) -> int:
-        """One of TOTALS, of the whole launch."""
+        """Return one of TOTALS, of the whole launch."""
         return self._writing if name == "writing_threads" else self._totals["bytes_loaded"]
 
     def check(self, run: KernelRun, limits: Mapping[str, float], busiest_line: str = "") -> None:
@@ -121,7 +121,7 @@ class ThreadWork(Observer):
 
 
 def _share(work: int, total: int, threads: int) -> str:
-    """What the busiest thread does of the work of a launch, in words."""
+    """Return what the busiest thread does of the work of a launch, in words."""
     others = (total - work) / (threads - 1) if threads > 1 else 0
     if threads == 1 or work == total:
         return f"all of it, although the launch has {threads:,} threads" if threads > 1 else "the launch has no other"
@@ -133,7 +133,7 @@ def _share(work: int, total: int, threads: int) -> str:
 
 
 def _place(number: int, size: Dimensions) -> str:
-    """A thread in its block, or a block in its grid, such as "7", or "(7, 0)" if these have two dimensions."""
+    """Return a thread in its block, or a block in its grid, such as "7", or "(7, 0)" if these have two dimensions."""
     if isinstance(size, int) or len(size) == 1:
         return str(number)
     return f"({', '.join(str(int(i)) for i in np.unravel_index(number, size, order='F'))})"

@@ -27,7 +27,7 @@ class Control(NamedTuple):
 
     @property
     def boards(self) -> tuple[int, ...]:
-        """Numbers of the scoreboards that the instruction waits for."""
+        """Return numbers of the scoreboards that the instruction waits for."""
         return tuple(k for k in range(SCOREBOARDS) if self.waits >> k & 1)
 
 

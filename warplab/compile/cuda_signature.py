@@ -72,7 +72,7 @@ class Parameter:
     count: int = 1
 
     def accepts(self, dtype: np.dtype) -> bool:
-        """Whether this pointer may point to an array of `dtype`: the same kind and size, whatever the sign."""
+        """Return whether this pointer may point to an array of `dtype`: the same kind and size, whatever the sign."""
         want = self.dtype
         if want is None or want == dtype or want.itemsize == dtype.itemsize == 1:
             return True

@@ -44,24 +44,24 @@ class MachineInstruction(NamedTuple):
 
     @property
     def predicate(self) -> str:
-        """The predicate, as in "@!P0"; "" for an instruction that always runs."""
+        """Return the predicate, as in "@!P0"; "" for an instruction that always runs."""
         first = self.text.split()[0]
         return first if first.startswith("@") else ""
 
     @property
     def opcode(self) -> str:
-        """The opcode with its modifiers, as in "LDG.E.128"."""
+        """Return the opcode with its modifiers, as in "LDG.E.128"."""
         return self.text.split()[1 if self.predicate else 0]
 
     @property
     def target(self) -> str:
-        """The label that it jumps to, "" for any other instruction."""
+        """Return the label that it jumps to, "" for any other instruction."""
         found = re.search(r"(\.L_x_\d+)", self.text)
         return found[1] if found else ""
 
     @property
     def called(self) -> str:
-        """The `function` that it calls, "" for any other instruction and for a function elsewhere."""
+        """Return the `function` that it calls, "" for any other instruction and for a function elsewhere."""
         found = _CALLED.search(self.text) if "CALL" in self.text else None
         return found[1] if found else ""
 

@@ -23,14 +23,14 @@ def hint(function: Callable, error: Exception) -> str:
 
 
 def lost_result(function: Callable) -> str:
-    """For a kernel that compiles and stores nothing: the line with which it gives a parameter a new value, as in
-    `out = x[i]`, and what was meant; "" if it has none."""
+    """Return, for a kernel that compiles and stores nothing: the line with which it gives a parameter a new value, as
+    in `out = x[i]`, and what was meant; "" if it has none."""
     return _first_mistake(function, (_rebound,), "")
 
 
 def never_set(function: Callable) -> str:
-    """For a kernel that adds to the elements of a local array of which it sets none: the line, and what was meant;
-    "" for others.
+    """Return, for a kernel that adds to the elements of a local array of which it sets none: the line, and what was
+    meant; "" for others.
 
     Numba 0.68 starts them at zero, which its documentation does not promise; CUDA C++ does not.
     """
@@ -42,7 +42,7 @@ Finder = Callable[[ast.FunctionDef, str], Found]
 
 
 def _first_mistake(function: Callable, finders: Iterable[Finder], error: str) -> str:
-    """The first mistake that one of `finders` finds: its line, and what was meant; "" if none does."""
+    """Return the first mistake that one of `finders` finds: its line, and what was meant; "" if none does."""
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
@@ -157,7 +157,7 @@ def _positions(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _indices(kernel: ast.FunctionDef, error: str) -> Found:
-    """An index that is no whole number, `x(i)` and `out.append(...)`."""
+    """Yield an index that is no whole number, `x(i)` and `out.append(...)`."""
     arrays = _parameters(kernel)
     assigned = {
         target.id: node.value
@@ -239,7 +239,7 @@ def _whole_right_sides(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _atomics(kernel: ast.FunctionDef, error: str) -> Found:
-    """An atomic on an array of a type that it does not have."""
+    """Yield an atomic on an array of a type that it does not have."""
     refused = re.search(r"stubs\.atomic\.(\w+)'.*?>>> \w+\(array\((\w+),", error, re.S)
     if not refused:
         return
@@ -339,7 +339,7 @@ def _texts(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _statements(kernel: ast.FunctionDef, error: str) -> Found:
-    """What Python has and a kernel has not; Numba's own errors on these are of its inside."""
+    """Yield what Python has and a kernel has not; Numba's own errors on these are of its inside."""
     for node in ast.walk(kernel):
         if isinstance(node, ast.Try):
             yield (
@@ -446,20 +446,20 @@ def _parameters(kernel: ast.FunctionDef) -> set[str]:
 
 
 def _of_cuda(node: ast.AST) -> str:
-    """The name x of a node cuda.x; "" for other nodes."""
+    """Return the name x of a node cuda.x; "" for other nodes."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "cuda":
         return node.attr
     return ""
 
 
 def _atomic(call: ast.Call) -> str:
-    """The name x of a call cuda.atomic.x(...); "" for other calls."""
+    """Return the name x of a call cuda.atomic.x(...); "" for other calls."""
     function = call.func
     return function.attr if isinstance(function, ast.Attribute) and _of_cuda(function.value) == "atomic" else ""
 
 
 def _atomic_types(name: str) -> tuple[str, ...]:
-    """The dtypes that cuda.atomic.NAME takes."""
+    """Return the dtypes that cuda.atomic.NAME takes."""
     if name in ("inc", "dec"):
         return "uint32", "uint64"
     integers = ("int32", "uint32", "int64", "uint64")

@@ -33,11 +33,12 @@ class LinkedCode:
 
     def ptx(self, arch: int) -> str:
         """Return the PTX for capability `arch` (75 for 7.5). Raises CompileError."""
+        from warplab.compile.numba_internals import get_include
         from warplab.compile.nvrtc import compile_cuda_program
 
         if self.is_ptx:
             return self.text
-        folders = [_runtime_folder()] if self.numbas_own else _extra_folders()
+        folders = [get_include()] if self.numbas_own else _extra_folders()
         options = ("-rdc=true", *(f"-I{folder}" for folder in folders))
         with _as_of_numba(Path(self.name).name):
             program = compile_cuda_program(self.text, self.name, arch, options)
@@ -71,35 +72,27 @@ def of_kernel(modules: list[str], files: list) -> list[LinkedCode]:
     """
     import numba.cuda
 
+    from warplab.compile.numba_internals import NRT_LIBRARY
+
     undefined = [name for module in modules for name in ptx_linking.undefined(module)]
     if any(name in _RESHAPE_FUNCTIONS for name in undefined):
         files = [*files, str(Path(numba.cuda.__file__).parent / _RESHAPE_FILE)]
     if any(name.startswith(_RUNTIME_FUNCTIONS) for name in undefined) or any(getattr(f, "nrt", False) for f in files):
-        files = [*files, _runtime()]
+        files = [*files, NRT_LIBRARY]
     return list(dict.fromkeys(map(_linked, files)))
-
-
-def _runtime():
-    from numba.cuda.memory_management.nrt import NRT_LIBRARY
-
-    return NRT_LIBRARY
 
 
 def _extra_folders() -> list[str]:
     """Folders of headers that the user has named to Numba."""
-    from numba.cuda.core import config
+    from warplab.compile.numba_internals import config
 
     return [folder for folder in config.CUDA_NVRTC_EXTRA_SEARCH_PATHS.split(":") if folder]
 
 
-def _runtime_folder() -> str:
-    from numba.cuda.memory_management.nrt import get_include
-
-    return get_include()
-
-
 def _linked(file) -> LinkedCode:
-    from numba.cuda.cudadrv.linkable_code import CUSource, LinkableCode, PTXSource
+    from numba.cuda import CUSource, LinkableCode, PTXSource
+
+    from warplab.compile.numba_internals import NRT_LIBRARY, is_own
 
     path = str(file) if isinstance(file, str | Path) else None
     if path is not None:
@@ -112,7 +105,7 @@ def _linked(file) -> LinkedCode:
             "PTX (a .ptx file, cuda.PTXSource)"
         )
     callbacks = [c for c in (code.setup_callback, code.teardown_callback) if c is not None]
-    numbas_own = any(_of_numba(c.__module__) for c in callbacks) or _in_numba(path) or code is _runtime()
+    numbas_own = is_own(path) or code is NRT_LIBRARY or any(_of_numba(c.__module__) for c in callbacks)
     if callbacks and not numbas_own:
         raise NotImplementedError(
             f"{code.name} has a setup or teardown callback, which gets a module of the driver; link the code "
@@ -128,7 +121,7 @@ def _of_numba(module: str) -> bool:
 
 def _check_path(path: str) -> None:
     """Raise RuntimeError, as Numba does, for a file whose kind its name does not tell, FileNotFoundError for none."""
-    from numba.cuda.cudadrv.driver import FILE_EXTENSION_MAP
+    from warplab.compile.numba_internals import FILE_EXTENSION_MAP
 
     extension = Path(path).suffix
     if extension != ".cu" and extension.lstrip(".") not in FILE_EXTENSION_MAP:
@@ -136,10 +129,3 @@ def _check_path(path: str) -> None:
         raise RuntimeError(f"Don't know how to link file {what}: {path}. Link CUDA C++ (.cu) or PTX (.ptx)")
     if not Path(path).exists():
         raise FileNotFoundError(f"{path} not found; it is to be linked to a kernel")
-
-
-def _in_numba(path: str | None) -> bool:
-    import numba.cuda
-
-    folder = Path(numba.cuda.__file__).parent
-    return path is not None and folder in Path(path).parents and folder / "tests" not in Path(path).parents

@@ -3,7 +3,7 @@
 Compilers write into PTX which source line an instruction belongs to (`.loc`), and the assembler hands that on. Here
 each PTX instruction gets its own number as its line, so that nvdisasm's line information names the instruction. The
 machine code stays as it is: lines take no part in what the assembler optimises
-(`tests/compile/test_machine_lines.py` compares).
+(`tests/warplab/compile/test_machine_lines.py` compares).
 """
 
 from __future__ import annotations

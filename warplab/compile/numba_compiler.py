@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 from warplab.compile import kernel_mistakes, linked_code, ptx_linking
 from warplab.compile.architecture import DEFAULT_ARCH
-from warplab.compile.errors import CompilerNotFound, shorten_traceback
+from warplab.compile.errors import shorten_traceback
 
 
 @dataclass(frozen=True)
@@ -56,21 +54,18 @@ def compile_numba_program(
     Numba's own errors (`numba.cuda.core.errors.TypingError` and so on), CompileError for linked CUDA C++ that does not
     compile, NotImplementedError for linked code that is neither CUDA C++ nor PTX.
     """
-    numba_cuda()
-    from numba.cuda import types
-    from numba.cuda.compiler import compile_cuda, kernel_fixup
-    from numba.cuda.core.errors import NumbaDebugInfoWarning
-    from numba.cuda.cudadrv import nvvm
+    from warplab.compile import numba_internals
 
     capability = divmod(arch, 10)
-    with numba_without_gpu(capability), warnings.catch_warnings():
+    with numba_internals.numba_without_gpu(capability), warnings.catch_warnings():
         if not debug:
-            warnings.simplefilter("ignore", NumbaDebugInfoWarning)  # a function made by exec() has no lines to record
+            # A function made by exec() has no lines to record.
+            warnings.simplefilter("ignore", numba_internals.NumbaDebugInfoWarning)
 
         def compile_with(lineinfo: bool) -> Any:
-            return compile_cuda(
+            return numba_internals.compile_cuda(
                 function,
-                types.void,
+                numba_internals.types.void,
                 signature,
                 debug=debug,
                 lineinfo=lineinfo,
@@ -92,48 +87,13 @@ def compile_numba_program(
             raise
         library = compiled.library
         kernel = library.get_function(compiled.fndesc.llvm_func_name)
-        kernel_fixup(kernel, debug)
-        nvvm.set_launch_bounds(kernel, launch_bounds)
+        numba_internals.kernel_fixup(kernel, debug)
+        numba_internals.set_launch_bounds(kernel, launch_bounds)
         modules = library.get_asm_strs(cc=capability)
-    linked = linked_code.of_kernel(modules, [*link, *library._linking_files])
+    linked = linked_code.of_kernel(modules, [*link, *numba_internals.linking_files(library)])
     ptx = ptx_linking.link([*modules, *(code.ptx(arch) for code in linked)])
     mangled = re.findall(r"\.visible \.entry (\w+)\(", ptx)[0]
     entry = function.__name__ if function.__name__.isidentifier() else "kernel"
     texts = {code.name: code.text for code in linked}
     annotation, metadata, exceptions = compiled.type_annotation, compiled.metadata, compiled.call_helper.get_exception
     return NumbaProgram(ptx.replace(mangled, entry), entry, texts, library, annotation, metadata, exceptions)
-
-
-@contextlib.contextmanager
-def numba_without_gpu(capability: tuple[int, int]) -> Iterator[None]:
-    """Name a compute capability for Numba, which compiles device functions for "the current device", where none is."""
-    from warplab.hardware import backend
-
-    if backend.name() == "gpu":
-        yield
-        return
-    from numba.cuda import dispatcher
-
-    class Device:
-        compute_capability = capability
-
-    original = dispatcher.get_current_device
-    dispatcher.get_current_device = Device
-    try:
-        yield
-    finally:
-        dispatcher.get_current_device = original
-
-
-def numba_cuda() -> ModuleType:
-    """Return the module numba.cuda.
-
-    Raises CompilerNotFound where it does not load, RuntimeError where Numba's own simulator has taken its place.
-    """
-    try:
-        from numba import config, cuda
-    except ImportError as error:
-        raise CompilerNotFound("Numba for CUDA", error) from error
-    if config.ENABLE_CUDASIM:
-        raise RuntimeError("NUMBA_ENABLE_CUDASIM is set, so Numba compiles nothing; unset it and start Python again")
-    return cuda

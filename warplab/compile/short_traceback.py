@@ -6,12 +6,14 @@ import linecache
 import sys
 import sysconfig
 import traceback
+from pathlib import Path
 
 from warplab.compile.source_files import display_name, is_cell
-from warplab.paths import COURSE
 
+_ENGINE = Path(__file__).parents[1]
+_PACKAGES = (str(_ENGINE), str(_ENGINE.with_name("warpcourse")))
 _NOT_THE_LEARNERS = tuple(
-    {str(COURSE / "warplab"), *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
+    {*_PACKAGES, *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
 )
 
 
@@ -52,7 +54,7 @@ def short_traceback(error: BaseException) -> list[str]:
 
 
 def first_line(error: BaseException) -> str:
-    """The class of an error, and the first line of its message that says something."""
+    """Return the class of an error, and the first line of its message that says something."""
     text = str(error).removeprefix("- Resolution failure for literal arguments:")
     said = [line.strip(" >") for line in text.splitlines() if line.strip() and "pipeline (step" not in line]
     parts = 2 if said and said[0].endswith(":") else 1  # Numba's "... found for signature:"

@@ -36,19 +36,20 @@ class Request:
 
     @property
     def every(self) -> np.ndarray:
-        """Numbers of all words that the lanes need, shape (lanes, width)."""
+        """Return numbers of all words that the lanes need, shape (lanes, width)."""
         return self.words[:, None] + np.arange(self.width)
 
     @property
     def parts(self) -> np.ndarray:
-        """For each lane, the number of the part of the warp with which it is served."""
+        """Return, for each lane, the number of the part of the warp with which it is served."""
         size = WARP_SIZE // self.width
         if self.width > 1 and self.op == "load" and self._alike():
             size *= 2
         return self.lanes // size
 
     def _alike(self) -> bool:
-        """Whether throughout the warp lane i reads what lane i ^ 1 reads, or i ^ 2, or one of the two is idle."""
+        """Return whether throughout the warp lane i reads what lane i ^ 1 reads, or i ^ 2, or one of the two is
+        idle."""
         table = np.full(WARP_SIZE, -1)
         table[self.lanes] = self.words
         pairs = [table[np.arange(WARP_SIZE) ^ distance] for distance in (1, 2)]
@@ -56,7 +57,8 @@ class Request:
 
     @property
     def wavefronts(self) -> np.ndarray:
-        """Number, from 0, of the wavefront that serves each word; one wavefront serves one word of every bank.
+        """Return the number (from 0) of the wavefront that serves each word; one wavefront serves one word of every
+        bank.
 
         Shape (lanes, width).
         """

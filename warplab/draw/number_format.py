@@ -38,7 +38,7 @@ class Format(NamedTuple):
 
     @property
     def largest(self) -> int:
-        """Code of the largest finite number."""
+        """Return the code of the largest finite number."""
         infinity = (1 << self.exponent) - 1 << self.fraction
         return infinity - 1 if self.top is None else self.top
 

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from warplab.draw.style import AMBER, BLUE, GREEN, LAUNCH_DPI, LAUNCH_FONT, ORANGE, PINK, SKY, closed
-from warplab.estimating.roofline import flops, footprint, roofline
+from warplab.estimating.roofline import flops, footprint, peaks, roofline
 from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
 from warplab.launch.profile_queries import launches
@@ -37,11 +37,12 @@ def draw_roofline(profile: object, card: str | Card = "H100") -> Figure:
 
     with plt.rc_context(LAUNCH_FONT):
         figure, ax = plt.subplots(figsize=(6.4, 4), dpi=LAUNCH_DPI)
-        used = {"FP64": "flops_f64", "FP32": "flops_f32", "FP16": "flops_f16"}
-        peaks = {"FP64": card.fp64_tflops, "FP32": card.fp32_tflops, "FP16": card.fp16_tflops}
-        peaks = {k: v for k, v in peaks.items() if k == "FP32" or any(getattr(p.counts, used[k]) for p in points)}
-        ax.plot(x, np.minimum(x * bandwidth, max(peaks.values()) * 1e12), color="black", lw=1.5)
-        for name, peak in peaks.items():
+        every = [peaks(launch, card) for launch in points]
+        shown = {
+            k: peak for k, (_, peak) in every[0].items() if peak and (k == "FP32" or any(of[k][0] for of in every))
+        }
+        ax.plot(x, np.minimum(x * bandwidth, max(shown.values()) * 1e12), color="black", lw=1.5)
+        for name, peak in shown.items():
             ax.plot(
                 [peak * 1e12 / bandwidth, x[-1]],
                 [peak * 1e12] * 2,
@@ -84,7 +85,7 @@ def draw_roofline(profile: object, card: str | Card = "H100") -> Figure:
             xlim=(x[0], x[-1]),
         )
         ax.set_title(f"Roofline of {card.full_name}", weight="bold")
-        ax.set_ylim(x[0] * bandwidth / 4, max(peaks.values()) * 4e12)
+        ax.set_ylim(x[0] * bandwidth / 4, max(shown.values()) * 4e12)
         ax.grid(which="major", color=GRID)
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(loc="lower right", frameon=True, framealpha=1, edgecolor=GRID)

@@ -17,7 +17,7 @@ from warplab.draw.style import AMBER, BLUE, GREEN, LAUNCH_DPI, LAUNCH_FONT, ORAN
 from warplab.launch.profile_queries import one_launch, shorten, source_lines
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import LaunchProfile
-from warplab.simulator.count.warp_steps import Step, StepTrace
+from warplab.simulator.count.warp_steps import StepTrace, WarpStep
 from warplab.simulator.errors import SimulatorError
 from warplab.text.tables import count, percent
 
@@ -39,7 +39,7 @@ Colour = str | tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Column:
-    """What is drawn as one step: the `label` of its lines and masks of lanes as in `Step`.
+    """What is drawn as one step: the `label` of its lines and masks of lanes as in `WarpStep`.
 
     Lanes of a second warp are the bits from 32 on, and so on.
     """
@@ -158,7 +158,7 @@ def _stopped(profile: object) -> object:
     return profile.profile
 
 
-def _joined(row: tuple[Step, ...]) -> Step:
+def _joined(row: tuple[WarpStep, ...]) -> WarpStep:
     """Join the steps of several warps to one, whose masks hold the lanes of the second warp from bit 32 on."""
 
     def lanes(name: str) -> int:
@@ -170,7 +170,7 @@ def _joined(row: tuple[Step, ...]) -> Step:
 
 
 def _labels(
-    launch: LaunchProfile, steps: list[Step], names: Mapping[int | str, str]
+    launch: LaunchProfile, steps: list[WarpStep], names: Mapping[int | str, str]
 ) -> tuple[dict[Place, str], dict[str, str]]:
     """Return the label of each line and the source text of each label, both in source order."""
     places = sorted({(step.file, step.line) for step in steps})
@@ -193,17 +193,17 @@ def _labels(
 
 
 def _in_source(launch: LaunchProfile, files: set[str], key: int | str) -> bool:
-    """Whether the files have such a line, even one that the warp never reached."""
+    """Return whether the files have such a line, even one that the warp never reached."""
     sources = [launch.sources.get(file, "").splitlines() for file in files]
     if isinstance(key, int):
         return any(1 <= key <= len(lines) for lines in sources)
     return any(key in line for lines in sources for line in lines)
 
 
-def _columns(steps: list[Step], labels: Mapping[Place, str], by: str, others: bool) -> list[Column]:
+def _columns(steps: list[WarpStep], labels: Mapping[Place, str], by: str, others: bool) -> list[Column]:
     """Return the columns of all steps, merging those of one label by the same lanes unless the code jumped back."""
     columns: list[Column] = []
-    last: Step | None = None
+    last: WarpStep | None = None
     fresh = True  # the code jumped back since the last column
     for step in steps:
         fresh |= last is not None and step.time != last.time and step.code <= last.code

@@ -37,13 +37,13 @@ def in_use() -> None:
         return
     refused = disabled()
     if refused:
-        from numba.cuda.cudadrv.error import CudaSupportError
+        from numba.cuda import CudaSupportError
 
         raise CudaSupportError(f"Error at driver init: {refused}")
     if _process is not None and multiprocessing.parent_process() is not None:
-        from numba.cuda.cudadrv.error import CudaDriverError
+        from warplab.compile.numba_internals import driver_errors
 
-        raise CudaDriverError(
+        raise driver_errors.CudaDriverError(
             f"CUDA initialized before forking: process {_process} used the device before it forked this one. Start "
             "processes with multiprocessing.get_context('spawn'), or use the device in the new processes only"
         )
@@ -52,7 +52,7 @@ def in_use() -> None:
 
 def disabled() -> str | None:
     """Return why the device is not there: NUMBA_DISABLE_CUDA, which the stand-in heeds as Numba does."""
-    from numba.cuda.core import config
+    from warplab.compile.numba_internals import config
 
     return "CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment" if config.DISABLE_CUDA else None
 

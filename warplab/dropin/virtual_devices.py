@@ -76,7 +76,7 @@ class VirtualDevice:
 
     @property
     def counts(self) -> simulator.Counts:
-        """Counters summed over the launches that have run."""
+        """Return counters summed over the launches that have run."""
         return sum((launch.counts for launch in self._queue.records), simulator.Counts())
 
     def synchronize(self) -> None:

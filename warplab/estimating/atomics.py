@@ -25,24 +25,24 @@ TURNS = {"": 1.0, "CAST": 3.0, "CAST64": 5.0, "CAS": 2.0}  # wavefronts for each
 
 
 def global_seconds(work: Work, rates: Rates) -> tuple[float, float]:
-    """Seconds of the atomics on global memory if nothing else ran, and how many operations they are."""
+    """Return seconds of the atomics on global memory if nothing else ran, and how many operations they are."""
     requests, counted = (work.counts.get(f"global_atomic_{what}", 0.0) for what in ("requests", "sectors"))
     if not requests:
         return 0.0, 0.0
-    reuse = work.reuse
+    reuse, each = work.reuse, rates.atomic_clocks / rates.clock_hz
     watched = reuse.get("atomic_requests", 0.0)
     if not watched:  # nothing is known but the line that most go to
-        return work.hottest * counted * rates.atomic_seconds, counted
+        return work.hottest * counted * each, counted
     lanes, words, sectors = reuse["atomics"] / watched, reuse["words"], reuse["sectors"]
     operations = requests * lanes
     passes = requests * sectors * lanes / words
     # The whole launch may use more lines than the blocks that were watched.
     used = reuse.get("atomic_bytes", 0.0)
     lines = max(reuse["atomic_lines"], used / LINE_BYTES)
-    seconds = passes * rates.atomic_seconds / slices(lines)
+    seconds = passes * each / slices(lines)
     # One word: integers as fast as any, floating-point numbers slower.
     floating = any(row.name in ("ATOM", "ATOMG", "RED", "REDG") and _is_floating(row.opcode) for row in work.rows)
-    turn = rates.atomic_float_seconds if floating else rates.atomic_seconds
+    turn = rates.atomic_float_clocks / rates.clock_hz if floating else each
     # What the L2 does not hold the memory reads and writes, as it does for stores that fill sectors in part.
     held = L2_USED * rates.card.l2_bytes
     lost = requests * sectors * (1 - held / used) if used > held else 0.0
@@ -57,7 +57,7 @@ def _is_floating(opcode: str) -> bool:
 
 
 def slices(lines: float) -> float:
-    """Slices of the L2 that serve so many neighbouring lines."""
+    """Return slices of the L2 that serve so many neighbouring lines."""
     known = sorted(SLICES)
     if lines >= known[-1]:
         return SLICES[known[-1]]
@@ -69,7 +69,7 @@ def slices(lines: float) -> float:
 
 
 def shared_wavefronts(work: Work) -> float:
-    """Clocks of an SM that the atomics on shared memory need, all SMs together."""
+    """Return clocks of an SM that the atomics on shared memory need, all SMs together."""
     wavefronts = work.counts.get("shared_atomic_wavefronts", 0.0)
     kinds = {_kind(row.opcode): row.warps for row in work.rows if row.name == "ATOMS"}
     every = sum(kinds.values())

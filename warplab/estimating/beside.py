@@ -35,19 +35,21 @@ class KnownTime:
 
     @property
     def verb(self) -> str:
-        """What was done with it: "measured" or "recorded"."""
+        """Return what was done with it: "measured" or "recorded"."""
         return "measured" if self.live else "recorded"
 
     @property
     def label(self) -> str:
-        """Where and when: "recorded on NVIDIA H100 80GB HBM3, 2026-11-21"."""
+        """Return where and when: "recorded on NVIDIA H100 80GB HBM3, 2026-11-21"."""
         return f"{self.verb} on {self.device}, {self.date}"
 
 
 def card_here() -> Card:
-    """Return the card to estimate for: that of the GPU that runs kernels here, else the one of the recordings."""
+    """Return the card to estimate for: that of the GPU that runs kernels here, if its rates are known, else the one of
+    the recordings."""
     found = driver.query().gpus if backend.name() == "gpu" else ()
-    return (card_of(found[0].name) if found else None) or card(RECORDED_ON)
+    here = card_of(found[0].name) if found else None
+    return here if here is not None and here.rates else card(RECORDED_ON)
 
 
 def estimate_if_possible(profile: object, card: str | Card | None = None, **how: Any) -> Estimate | None:

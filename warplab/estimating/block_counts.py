@@ -24,9 +24,9 @@ from warplab.estimating.machine_blocks import OUTSIDE, CodeBlock, Edge, opcode
 from warplab.estimating.machine_blocks import loops as machine_loops
 from warplab.estimating.pipes import pipe_of
 from warplab.simulator.count.block_flow import BlockFlow
-from warplab.simulator.count.trip_counts import loops as ptx_loops
 from warplab.simulator.ptx.program import Instruction
 from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, JUMP, Block
+from warplab.simulator.translate.control_flow import loops as ptx_loops
 
 WEIGHTS = {"stays": 3.0, "mostly": 1.0, "float": 0.1, "integer": 0.03, "branch": 0.03}
 _STAYS = frozenset(("st", "red", "atom", "bar", "barrier", "stmatrix", "mbarrier"))
@@ -70,7 +70,7 @@ _NEARLY_NOTHING = 0.02  # threads per thread of the launch below which being off
 
 
 def kind_of(instruction: Instruction) -> str:
-    """How sure it is that an instruction stays where PTX has it, a key of WEIGHTS."""
+    """Return how sure it is that an instruction stays where PTX has it, a key of WEIGHTS."""
     name, modifiers = instruction.opcode, instruction.modifiers
     if name in ("bra", "ret", "exit"):
         return "branch"
@@ -84,7 +84,7 @@ def kind_of(instruction: Instruction) -> str:
 
 
 def tells(row: MachineInstruction, instruction: Instruction) -> bool:
-    """Whether a machine instruction says where its PTX instruction went."""
+    """Return whether a machine instruction says where its PTX instruction went."""
     name, kind = opcode(row), kind_of(instruction)
     if name in ("BRA", "EXIT"):
         return kind == "branch"
@@ -116,11 +116,11 @@ class PtxCounts:
                     self.blocks.setdefault(instruction.at, []).append((block, instruction))
 
     def threads(self, at: int) -> float:
-        """Threads that ran the instruction there."""
+        """Return threads that ran the instruction there."""
         return sum(self.flow.threads[block.index] for block, _ in self.blocks[at])
 
     def around(self, number: int) -> list[int]:
-        """Heads of the loops around a block, the innermost last."""
+        """Return heads of the loops around a block, the innermost last."""
         return sorted(head for head, last in self.loops.items() if head <= number <= last)
 
 
@@ -179,7 +179,7 @@ class BlockCounts:
         return result
 
     def _homes(self) -> dict[int, set[int]]:
-        """The PTX blocks that the instructions of each block that mostly stay where they are come from."""
+        """Return the PTX blocks that the instructions of each block that mostly stay where they are come from."""
         result: dict[int, set[int]] = {}
         for at, where in self.rows_of.items():
             if self.kinds[at] in ("stays", "mostly", "float"):
@@ -191,7 +191,7 @@ class BlockCounts:
         return self.ptx.blocks[at][0][0].index
 
     def _copies(self) -> dict[tuple[int, int], float]:
-        """How many copies of a PTX block a block holds, by the numbers of both, where it is more than one.
+        """Return how many copies of a PTX block a block holds, by the numbers of both, where it is more than one.
 
         Only loops are unrolled. Most instructions tell that stand one for one; those with which a loop counts are not
         copied, and some are written twice for another reason.
@@ -257,8 +257,8 @@ class BlockCounts:
         return result
 
     def _deciding(self, place: tuple[Block, Instruction]) -> Block | None:
-        """The PTX block whose branch a jump of the machine code stands for: the block that it comes from, or, where it
-        comes from a jump that a branch leads past, the block of that branch."""
+        """Return the PTX block whose branch a jump of the machine code stands for: the block that it comes from, or,
+        where it comes from a jump that a branch leads past, the block of that branch."""
         block = place[0]
         if block.end == BRANCH:
             return block
@@ -286,7 +286,8 @@ class BlockCounts:
         return [taken, onward]
 
     def _first(self, number: int, own: int, places: dict[int, set[int]]) -> set[int]:
-        """The PTX blocks that the first code on the way along an edge comes from, other than the branch's `own`."""
+        """Return the PTX blocks that the first code on the way along an edge comes from, other than the branch's
+        `own`."""
         block = self.edges[number].target
         for _ in self.blocks:
             if block == OUTSIDE:
@@ -300,7 +301,7 @@ class BlockCounts:
     # -- the linear program ---------------------------------------------------------------------------------------
 
     def _runs(self, block: int, factor: float = 1.0) -> list[tuple[int, float]]:
-        """The terms whose sum is how often a block ran."""
+        """Return the terms whose sum is how often a block ran."""
         own = [(number, factor) for number in self.into[block]]
         return [*own, (self.calls[block], factor)] if block in self.calls else own
 
@@ -363,7 +364,7 @@ class BlockCounts:
         return self.ptx.threads(at)
 
     def _exits(self, at: int) -> None:
-        """An exit under a predicate that stands for a branch to the end ends as many threads."""
+        """Demand that an exit under a predicate that stands for a branch to the end ends as many threads."""
         flow = self.ptx.flow
         exits = {int(self.of_row[number]) for number in self.rows_of[at] if opcode(self.rows[number]) == "EXIT"}
         terms = [(k, 1.0) for k, edge in enumerate(self.edges) if edge.target == OUTSIDE and edge.source in exits]
@@ -377,7 +378,7 @@ class BlockCounts:
                 self._near(terms, flow.threads[block.index] - taken, WEIGHTS["stays"])
 
     def _branch(self, at: int) -> None:
-        """Where a branch of the PTX is a single one in the machine code, as many threads go either way."""
+        """Demand that as many threads go either way where a branch of the PTX is a single one in the machine code."""
         jumps = [number for number in self.rows_of[at] if opcode(self.rows[number]) == "BRA"]
         if len(jumps) == 1 and not any(own == self._own(at) for own, _ in self.copies):
             ways = self.out[int(self.of_row[jumps[0]])]
@@ -420,7 +421,7 @@ class BlockCounts:
                 self._near(entries, come, _TRIPS)
 
     def _bypasses(self, held: dict[int, float]) -> list[int]:
-        """The edges that lead past all blocks with several trips to those with the fewest.
+        """Return the edges that lead past all blocks with several trips to those with the fewest.
 
         The assembler writes them for loops without a trip, which PTX has ruled out before.
         """
@@ -446,7 +447,7 @@ class BlockCounts:
         ]
 
     def _entries(self, block: int, inside_ptx: range) -> list[tuple[int, float]]:
-        """The edges into the innermost loop around a block, if it is a loop of these PTX blocks alone."""
+        """Return the edges into the innermost loop around a block, if it is a loop of these PTX blocks alone."""
         around = [head for head, inside in self.loops.items() if block in inside]
         if not around:
             return []
@@ -458,13 +459,13 @@ class BlockCounts:
 
 
 def _likeness(here: set[int], block: int, region: set[int]) -> float:
-    """How much code that comes from the PTX blocks `here` looks like the side of a branch that begins with `block` and
-    alone leads to `region`."""
+    """Return how much code that comes from the PTX blocks `here` looks like the side of a branch that begins with
+    `block` and alone leads to `region`."""
     return 3.0 * (block in here) + len(here & region) / (len(here) or 1)
 
 
 def reached(starts: Sequence[int], following: Sequence[Sequence[int]], without: int) -> set[int]:
-    """Blocks that control comes to from `starts`, these among them, without passing a block again."""
+    """Return blocks that control comes to from `starts`, these among them, without passing a block again."""
     found: set[int] = set()
     work = [number for number in starts if number < len(following)]
     while work:

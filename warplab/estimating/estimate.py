@@ -1,7 +1,7 @@
 """How long a launch would take on a card, and why: `estimate(profile[0], "H100")`. An estimate, never a measurement.
 
 The mechanism is in `launch_time`, the rates with their sources in `rates`, and how far estimates were off, on launches
-that played no part in building them, in docs/estimate.md.
+that played no part in building them, in evidence/estimates/.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from warplab.estimating.launch_time import (
 from warplab.estimating.machine_counts import MachineRow, machine_counts
 from warplab.estimating.rates import Rates, rates
 from warplab.estimating.work import Work, work_of
-from warplab.hardware.cards import Card
+from warplab.hardware.cards import Card, card_of
 from warplab.hardware.cards import card as find_card
 from warplab.launch.launch_record import LaunchRecord
-from warplab.launch.profile_queries import launches, shorten, size, source_lines
+from warplab.launch.profile_queries import only_launch, shorten, size, source_lines
 from warplab.simulator.count.counters import Counts
 from warplab.text.tables import Column, Table, document, duration, paragraph, quantity
 
@@ -99,27 +99,27 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """The time of the launch, seconds."""
+        """Return the time of the launch, seconds."""
         return self.time.seconds
 
     @property
     def limit(self) -> str:
-        """The resource that needs most time."""
+        """Return the resource that needs most time."""
         return self.time.limit
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """What each resource needs, the longest first, without those that hardly matter."""
+        """Return what each resource needs, the longest first, without those that hardly matter."""
         found = sorted(self.time.resources, key=lambda r: -r.seconds)
         return tuple(r for r in found if r.seconds >= SHOWN * self.seconds)
 
     @property
     def label(self) -> str:
-        """What the estimate is worth."""
+        """Return what the estimate is worth."""
         return label(self.card, self.limit)
 
     def text(self) -> str:
-        """The estimate as tables for a terminal."""
+        """Return the estimate as tables for a terminal."""
         longest = max(r.seconds for r in self.resources)
         bars = ["#" * max(1, round(24 * r.seconds / longest)) for r in self.resources]
         parts = [self._head(), self._table(bars).text(), *self._notes()]
@@ -128,20 +128,21 @@ class Estimate:
         return "\n".join([*parts, self.label])
 
     def html(self) -> str:
-        """The estimate for a notebook, with bars."""
+        """Return the estimate for a notebook, with bars."""
         longest = max(r.seconds for r in self.resources)
-        cells = []
-        for r in self.resources:
-            bar = _BAR.format(width=_WIDTH * r.seconds / longest, opacity=1 if r.name == self.limit else 0.45)
-            lifted = duration(self.lifted[r.name]) if r.name in self.lifted else ""
-            texts = (duration(r.seconds), lifted, _amount(r))
-            cells.append(
-                f'<tr><td class="l" style="text-align:left">{escape(r.name)}</td>'
-                f'<td class="l" style="text-align:left;width:{_WIDTH}px">{bar}</td>'
-                + "".join(f"<td>{escape(text)}</td>" for text in texts)
-                + "</tr>"
-            )
-        head = "".join(f"<th>{escape(c.header)}</th>" for c in self._table([""] * len(self.resources)).columns)
+        bars = [
+            _BAR.format(width=_WIDTH * r.seconds / longest, opacity=1 if r.name == self.limit else 0.45)
+            for r in self.resources
+        ]
+        rows = self._table(bars)
+        cells = [
+            f'<tr><td class="l" style="text-align:left">{escape(name)}</td>'
+            f'<td class="l" style="text-align:left;width:{_WIDTH}px">{bar}</td>'
+            + "".join(f"<td>{escape(text)}</td>" for text in texts)
+            + "</tr>"
+            for name, bar, *texts in rows.rows
+        ]
+        head = "".join(f"<th>{escape(c.header)}</th>" for c in rows.columns)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(cells)}</tbody></table>"
         notes = [paragraph(note) for note in self._notes()]
         lines = [self._line_table().html()] if self.lines else []
@@ -181,7 +182,7 @@ class Estimate:
         return [*self._measured(), how, *self.warnings]
 
     def _measured(self) -> list[str]:
-        """What the launch took where it was profiled on a GPU."""
+        """Return what the launch took where it was profiled on a GPU."""
         launch = self.launch
         if launch.gpu_seconds is None or (self.blocks, self.each) != (1, 1):
             return []
@@ -213,14 +214,9 @@ def estimate(
     Raises ValueError for an unknown card, for several launches, for a launch without counters or machine code, and for
     `blocks` or `each` that is not positive; CompilerNotFound where the assembler is missing.
     """
-    found = launches(profile)
-    if len(found) != 1:
-        raise ValueError(
-            f"estimate() takes one launch and the profile has {len(found)}; pass one, as in estimate(p.launches[0])"
-        )
+    launch, device = only_launch(profile, "estimate"), find_card(card)
     if not (blocks > 0 and each > 0):
         raise ValueError(f"blocks={blocks} and each={each} multiply the launch; give positive numbers")
-    launch, device = found[0], find_card(card)
     known, work = rates(device), work_of(launch, device).times(blocks, each, footprint)
     time = launch_time(work, known, warm=warm)
     large = [r.name for r in time.resources if r.seconds >= SHOWN * time.seconds]
@@ -230,12 +226,13 @@ def estimate(
 
 
 def _together(name: str) -> frozenset[str]:
-    """The resources that are lifted with one: wavefronts of shared memory also pass the data path of the L1."""
+    """Return the resources that are lifted with one: wavefronts of shared memory also pass the data path of the L1."""
     return frozenset(("shared memory", "L1 data path") if name in ("shared memory", "L1 data path") else (name,))
 
 
 def _warnings(launch: LaunchRecord, work: Work, known: Rates) -> list[str]:
-    """What the launch does that makes the estimate too low or too high, by its machine code and its addresses."""
+    """Return what the launch does that makes the estimate too low or too high, by its machine code and its
+    addresses."""
     machine = machine_counts(launch, known.card)
     found = [text for test, text in _UNKNOWN if any(test(row) for row in machine.rows if row.warps)]
     if any("CAS" in row.opcode and work.code[row.block].loop >= 0 for row in work.rows if row.warps):
@@ -252,19 +249,18 @@ def _warnings(launch: LaunchRecord, work: Work, known: Rates) -> list[str]:
 
 
 def label(card: Card, *limits: str) -> str:
-    """What an estimate for a card must say of itself: that it is one, and how far such estimates were off.
+    """Return what an estimate for a card must say of itself: that it is one, and how far such estimates were off.
 
     `limits`: the resources that limit the launches, whose own errors are given where they are known.
     """
     text = "An estimate by arithmetic, no measurement."
-    if not rates(card).validated:
-        return f"{text} Not validated for the {card.name}: its rates are published ones, or the H100's."
     known = _published()
-    if known is None:
-        return text
+    measured_on = card_of(known["device"])
+    if measured_on is None or measured_on.name != card.name:
+        return f"{text} Not validated for the {card.name}: its rates are published ones, or the H100's."
     text += (
         f" On {known['launches']} launches held out while it was built it was off by {known['mean_percent']:.0f} % on "
-        f"average ({known['within_30']} within 30 %), on {known['device']}, {known['date']}; see docs/estimate.md."
+        f"average ({known['within_30']} within 30 %), on {known['device']}, {known['date']}; see docs/trust.md."
     )
     for limit in dict.fromkeys(limits):
         own = known.get("limits", {}).get(limit)
@@ -277,8 +273,8 @@ def label(card: Card, *limits: str) -> str:
 
 
 @cache
-def _published() -> dict | None:
-    return json.loads(_ERROR.read_text()) if _ERROR.exists() else None
+def _published() -> dict:
+    return json.loads(_ERROR.read_text())
 
 
 def _amount(resource: Resource) -> str:
@@ -286,7 +282,7 @@ def _amount(resource: Resource) -> str:
 
 
 def _lines(launch: LaunchRecord, work: Work, known: Rates, limit: str) -> tuple[SourceLine, ...]:
-    """The lines with the largest shares of what limits the launch, at most MOST_LINES."""
+    """Return the lines with the largest shares of what limits the launch, at most MOST_LINES."""
     if limit in NO_LINES:
         return ()
     weights = _weights(launch, work, known, limit)
@@ -303,7 +299,7 @@ def _lines(launch: LaunchRecord, work: Work, known: Rates, limit: str) -> tuple[
 
 
 def _weights(launch: LaunchRecord, work: Work, known: Rates, limit: str) -> dict[tuple[str, int], float]:
-    """What each line adds to a resource: by machine instructions, or by the counters of memory."""
+    """Return what each line adds to a resource: by machine instructions, or by the counters of memory."""
     if limit == LATENCY:
         found = waits_by_line(work, known)
     elif limit == "issue slots" or limit.endswith((" pipe", " instructions")):
@@ -318,7 +314,7 @@ def _weights(launch: LaunchRecord, work: Work, known: Rates, limit: str) -> dict
 
 
 def _weight(counts: Counts, limit: str) -> float:
-    """What a line adds to a resource of memory, or to the tensor cores."""
+    """Return what a line adds to a resource of memory, or to the tensor cores."""
     sectors = counts.global_load_sectors + counts.global_store_sectors
     shared = sum(getattr(counts, f"shared_{kind}_wavefronts") for kind in ("load", "store", "copy", "atomic"))
     if limit in ("DRAM", "L2", "path to the L2"):

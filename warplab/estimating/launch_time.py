@@ -69,12 +69,12 @@ class LaunchTime:
 
     @property
     def limit(self) -> str:
-        """The resource that needs most time, or the launch itself."""
+        """Return the resource that needs most time, or the launch itself."""
         return max(self.resources, key=lambda r: r.seconds).name
 
 
 def launch_time(work: Work, rates: Rates, *, warm: bool = False, without: frozenset[str] = frozenset()) -> LaunchTime:
-    """The time of a launch. `warm`: what it loads is in the L2 already, if all its data fit there.
+    """Return the time of a launch. `warm`: what it loads is in the L2 already, if all its data fit there.
 
     `without`: resources that cost nothing, to see what they are worth.
     """
@@ -82,12 +82,12 @@ def launch_time(work: Work, rates: Rates, *, warm: bool = False, without: frozen
 
 
 def reads_anywhere(work: Work) -> bool:
-    """Whether lanes read sectors of lines of their own, of which the other sectors are not read nearby."""
+    """Return whether lanes read sectors of lines of their own, of which the other sectors are not read nearby."""
     return work.pair_bytes > APART and work.reuse.get("lines", 1.0) >= MANY_LINES and work.again < OWN
 
 
 def waits_by_line(work: Work, rates: Rates) -> dict[tuple[str, int], float]:
-    """The cycles of a warp that has an SM to itself, by file and line."""
+    """Return the cycles of a warp that has an SM to itself, by file and line."""
     model = _Model(work, rates, warm=False, without=frozenset())
     return cycles_by_line(work, model._latency)
 
@@ -130,8 +130,8 @@ class _Model:
         return l1, 1 - min(1.0, self.loaded / missed) if missed else 0.0
 
     def _held_for_latency(self) -> float:
-        """The share of what the L1 does not serve that a warp finds in the L2. Blocks of the first wave ask for what
-        they share at the same time, and all wait for the memory."""
+        """Return the share of what the L1 does not serve that a warp finds in the L2. Blocks of the first wave ask for
+        what they share at the same time, and all wait for the memory."""
         if not self.loaded or self.l1_hits >= 1:
             return self.l2_hits
         first = 1 - min(1.0, (1 - self.work.again) / (1 - self.l1_hits))
@@ -162,7 +162,8 @@ class _Model:
         return loop if loop >= 0 else -1 - row.block
 
     def _in_order(self) -> dict[int, tuple[_Turns, _Turns]]:
-        """Which loads the L1 and the L2 do not serve: what is read first is not there yet, so those that come first."""
+        """Return which loads the L1 and the L2 do not serve: what is read first is not there yet, so those that come
+        first."""
         times: dict[int, float] = {}
         for row in self.work.rows:
             if row.name in LOADS:
@@ -263,11 +264,11 @@ class _Model:
         clocks: dict[str, float] = {}
         rare: dict[str, float] = {}
         for row in work.rows:
-            rate = rates.per_clock.get(row.pipe)
+            rate = rates.card.per_clock.get(row.pipe)
             if row.name in RARE:
                 rare[row.name] = rare.get(row.name, 0.0) + row.warps
             elif rate is not None:
-                rate = rates.per_clock["IMAD"] if row.name in HALF_FMA and "MOV" not in row.opcode else rate
+                rate = rates.card.per_clock["IMAD"] if row.name in HALF_FMA and "MOV" not in row.opcode else rate
                 pipes[row.pipe] = pipes.get(row.pipe, 0) + row.warps
                 clocks[row.pipe] = clocks.get(row.pipe, 0) + row.warps / rate
         for name, amount in pipes.items():
@@ -391,7 +392,7 @@ class _Model:
         )
 
     def _stretch(self) -> float:
-        """What it costs that warps differ in length."""
+        """Return what it costs that warps differ in length."""
         counted = (r.seconds for r in self.resources if r.name not in self.without)
         cycles_of_all = max(counted, default=0.0) * self.rates.clock_hz * min(self.sms, self.work.blocks)
         asks = any(row.name in ("LDG", "LD") and ".STRONG" in row.opcode for row in self.work.rows)
@@ -422,15 +423,15 @@ class _Model:
 
 
 def _together(work: Work) -> float:
-    """The share of the instructions between barriers: in loops with one, or outside loops if one is there."""
+    """Return the share of the instructions between barriers: in loops with one, or outside loops if one is there."""
     regions = {work.code[row.block].loop for row in work.rows if row.name == "BAR" and row.warps}
     inside = sum(row.warps for row in work.rows if work.code[row.block].loop in regions)
     return inside / work.instructions if work.instructions else 0.0
 
 
 def _taking_turns(customers: int, service: float, apart: float) -> float:
-    """How long a round of so many blocks takes that share one resource. Each needs it for `service` and does without it
-    for `apart` (mean value analysis of a closed queue: Reiser, Lavenberg, J. ACM 27(2), 1980)."""
+    """Return how long a round of so many blocks takes that share one resource. Each needs it for `service` and does
+    without it for `apart` (mean value analysis of a closed queue: Reiser, Lavenberg, J. ACM 27(2), 1980)."""
     queue = took = 0.0
     for number in range(1, customers + 1):
         response = service * (1 + queue)
@@ -451,7 +452,7 @@ class _Turns:
         self.share, self._due = share, 0.5
 
     def next(self) -> bool:
-        """Whether the next one happens."""
+        """Return whether the next one happens."""
         self._due += self.share
         if self._due < 1 - 1e-9:
             return False
@@ -466,7 +467,7 @@ def _bend(one: float, other: float, p: float) -> float:
 
 
 def _at(shares: dict[int, float], size: float) -> float:
-    """The share at a size between those that are known."""
+    """Return the share at a size between those that are known."""
     before, known = 0.0, 0
     for capacity, share in sorted(shares.items()):
         if size < capacity:

@@ -21,15 +21,15 @@ class LeastDeviation:
         self._near: list[tuple[Terms, float, float]] = []
 
     def equal(self, terms: Terms, value: float) -> None:
-        """The sum of `terms` is `value`."""
+        """Demand that the sum of `terms` is `value`."""
         self._equal.append((terms, value))
 
     def at_most_zero(self, terms: Terms) -> None:
-        """The sum of `terms` is at most 0."""
+        """Demand that the sum of `terms` is at most 0."""
         self._limits.append(terms)
 
     def near(self, terms: Terms, value: float, weight: float) -> None:
-        """The sum of `terms` is `value` as far as possible; each unit that it is off costs `weight`."""
+        """Ask that the sum of `terms` is `value` as far as possible; each unit that it is off costs `weight`."""
         self._near.append((terms, value, weight))
 
     def solve(self) -> np.ndarray:

@@ -39,12 +39,12 @@ class CodeBlock:
 
 
 def opcode(row: MachineInstruction) -> str:
-    """The opcode without modifiers."""
+    """Return the opcode without modifiers."""
     return row.opcode.split(".")[0]
 
 
 def is_conditional(row: MachineInstruction) -> bool:
-    """Whether a jump or exit has a condition: a predicate in front, or one as its first operand."""
+    """Return whether a jump or exit has a condition: a predicate in front, or one as its first operand."""
     if row.predicate and row.predicate not in ("@PT", "@UPT"):
         return True
     words = row.text.split(None, 2 if row.predicate else 1)
@@ -52,7 +52,7 @@ def is_conditional(row: MachineInstruction) -> bool:
 
 
 def parts_lanes(row: MachineInstruction) -> bool:
-    """Whether a row is a conditional jump that a warp may take with some of its lanes."""
+    """Return whether a row is a conditional jump that a warp may take with some of its lanes."""
     return opcode(row) in JUMPS and is_conditional(row) and not _APART.search(row.opcode)
 
 
@@ -101,7 +101,7 @@ def _leaves(row: MachineInstruction) -> bool:
 
 
 def loops(blocks: Sequence[CodeBlock], edges: Sequence[Edge]) -> dict[int, frozenset[int]]:
-    """The natural loops: blocks of each, by the block at its head. Edges back to one head make one loop."""
+    """Return the natural loops: blocks of each, by the block at its head. Edges back to one head make one loop."""
     following: dict[int, list[int]] = {block.index: [] for block in blocks}
     before: dict[int, list[int]] = {block.index: [] for block in blocks}
     for edge in edges:

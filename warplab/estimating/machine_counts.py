@@ -5,7 +5,7 @@
 
 The simulator runs PTX and counts how often each of its blocks ran. NVIDIA's assembler makes machine code of the same
 PTX, which says of each machine instruction which PTX instruction it comes from (`compile.machine_lines`). From both
-follows how often each block of the machine code ran (`block_counts`). docs/machine_counts.md compares the totals with
+follows how often each block of the machine code ran (`block_counts`). evidence/machine_code compares the totals with
 Nsight Compute and says where they fail.
 """
 
@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,13 +29,14 @@ from warplab.estimating.pipes import PIPES, pipe_of
 from warplab.hardware.cards import Card
 from warplab.launch import resources
 from warplab.launch.launch_record import LaunchRecord
-from warplab.launch.profile_queries import launches
+from warplab.launch.profile_queries import no_counts, only_launch
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.block_flow import BlockFlow
 
 __all__ = ["PIPES", "MachineBlock", "MachineCounts", "MachineRow", "machine_counts"]
 
 
+Key = TypeVar("Key")
 _CALLS = re.compile(r"(@!?\S+ )?call\b(?!.*\b(vprintf|malloc|free|__assertfail)\b)")
 _NOT_INLINED = (
     "It calls functions that are not inlined (or that call themselves): their instructions are counted for all calls "
@@ -107,22 +109,22 @@ class MachineCounts:
 
     @property
     def warp_instructions(self) -> float:
-        """Instructions issued, once per warp (`smsp__inst_executed.sum`)."""
+        """Return instructions issued, once per warp (`smsp__inst_executed.sum`)."""
         return sum(row.warps for row in self.rows)
 
     @property
     def thread_instructions(self) -> float:
-        """Instructions issued, once per active thread (`smsp__thread_inst_executed.sum`)."""
+        """Return instructions issued, once per active thread (`smsp__thread_inst_executed.sum`)."""
         return sum(row.threads for row in self.rows)
 
     @property
     def warp_efficiency(self) -> float | None:
-        """Share of a warp's 32 lanes that were active, averaged over instructions (0 to 1)."""
+        """Return the share of a warp's 32 lanes that were active, averaged over instructions (0 to 1)."""
         issued = self.warp_instructions
         return self.thread_instructions / issued / WARP_SIZE if issued else None
 
     def __str__(self) -> str:
-        """Totals, and a line for each instruction with its warp executions."""
+        """Return totals, and a line for each instruction with its warp executions."""
         lanes = self.warp_efficiency
         pipes = ", ".join(f"{name} {amount:,.0f}" for name, amount in self.by_pipe.items() if round(amount))
         head = (
@@ -136,20 +138,16 @@ class MachineCounts:
 
     @property
     def by_line(self) -> dict[tuple[str, int], float]:
-        """Warp instructions by source line."""
-        found: dict[tuple[str, int], float] = {}
-        for row in self.rows:
-            found[row.file, row.line] = found.get((row.file, row.line), 0) + row.warps
-        return found
+        """Return warp instructions by source line."""
+        return _summed(self.rows, lambda row: (row.file, row.line))
 
-    @property
-    def by_opcode(self) -> dict[str, float]:
-        """Warp instructions by opcode without modifiers."""
-        found: dict[str, float] = {}
-        for row in self.rows:
-            name = row.opcode.split(".")[0]
-            found[name] = found.get(name, 0) + row.warps
-        return found
+
+def _summed(rows: Iterable[MachineRow], key: Callable[[MachineRow], Key]) -> dict[Key, float]:
+    """Warp instructions by a key of the rows."""
+    found: dict[Key, float] = {}
+    for row in rows:
+        found[key(row)] = found.get(key(row), 0.0) + row.warps
+    return found
 
 
 def machine_counts(profile: object, card: str | Card = "H100") -> MachineCounts:
@@ -159,10 +157,7 @@ def machine_counts(profile: object, card: str | Card = "H100") -> MachineCounts:
     launch without counters or without its PTX; RuntimeError where the assembler refuses the PTX for that card;
     CompilerNotFound where a tool is missing.
     """
-    found = launches(profile)
-    if len(found) != 1:
-        raise ValueError(f"machine_counts() takes one launch and the profile has {len(found)}; pass one, as profile[0]")
-    launch = found[0]
+    launch = only_launch(profile, "machine_counts")
     arch, note = resources.architecture(card)
     known = launch.machine.get(arch)
     if known is None:
@@ -173,7 +168,7 @@ def machine_counts(profile: object, card: str | Card = "H100") -> MachineCounts:
 def _counted(launch: LaunchRecord, arch: int, note: str) -> MachineCounts:
     flow = launch.flow
     if flow is None:
-        raise ValueError(f"the profile of {launch.kernel} holds no counts; launch it in `with profile():`")
+        raise no_counts(launch)
     entry = flow.translation.entry
     program = entry.program
     functions = (*program.entries.values(), *program.functions.values())
@@ -209,9 +204,7 @@ def _counted(launch: LaunchRecord, arch: int, note: str) -> MachineCounts:
                     float(threads[block.index]),
                 )
             )
-    by_pipe = dict.fromkeys(PIPES, 0.0)
-    for one in result:
-        by_pipe[one.pipe] += one.warps
+    by_pipe = dict.fromkeys(PIPES, 0.0) | _summed(result, lambda row: row.pipe)
     branches, parted = warps.branches()
     notes: tuple[str, ...] = (note,) if note else ()
     if any(one.opcode.startswith("CALL") and _CALLS.match(one.ptx) for one in result):
@@ -240,7 +233,7 @@ def _block(block: CodeBlock, edges: Sequence[Edge], warps: float, threads: float
 
 
 def _in_order(before: Sequence[Sequence[int]]) -> list[int]:
-    """The blocks, each behind those `before` it."""
+    """Return the blocks, each behind those `before` it."""
     done: dict[int, None] = {}
     for first in range(len(before)):
         work = [first]
@@ -361,14 +354,14 @@ class _Warps:
         return self.flow.warps[home] / self.flow.threads[home]
 
     def _is_known(self, number: int) -> bool:
-        """Whether all threads of a block take an edge, or it is known how many do."""
+        """Return whether all threads of a block take an edge, or it is known how many do."""
         edge = self.edges[number]
         if edge.source == OUTSIDE or self.blocks[edge.source].ends not in ("branch", "exit some"):
             return True
         return number in self.sides or self.flows[number] >= (1 - _SAME) * self.threads[edge.source]
 
     def edge(self, number: int) -> float:
-        """Warps that took an edge, each that parted on both of its edges."""
+        """Return warps that took an edge, each that parted on both of its edges."""
         edge, threads = self.edges[number], float(self.flows[number])
         if edge.source == OUTSIDE:
             return threads * self.start
@@ -383,7 +376,7 @@ class _Warps:
         return min(self.of[edge.source], threads * share * parts, threads)
 
     def of_row(self, block: CodeBlock, number: int) -> float:
-        """Warps that executed a row. Those that meet at a BSYNC execute it part by part, as they come."""
+        """Return warps that executed a row. Those that meet at a BSYNC execute it part by part, as they come."""
         if number == block.first and opcode(self.rows[number]) in ("BSYNC", "WARPSYNC"):
             return max(self.of[block.index], sum(self.edge(n) for n in self.into[block.index]))
         return self.of[block.index]

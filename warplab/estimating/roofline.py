@@ -20,7 +20,7 @@ from math import prod
 
 from warplab.hardware.cards import CARDS, Card
 from warplab.hardware.cards import card as find_card
-from warplab.launch.profile_queries import launches, size
+from warplab.launch.profile_queries import launches, no_counts, only_launch, sectors, size
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.text.tables import Column, Table, count, document, duration, paragraph, quantity
@@ -94,25 +94,12 @@ def roofline(profile: object, card: str | Card = "H100") -> Prediction:
     `profile`: a `LaunchProfile`, or a profile of exactly one launch.
     Raises ValueError for an unknown card, for several launches and where the profile holds no counts.
     """
-    found = launches(profile)
-    if len(found) != 1:
-        raise ValueError(
-            f"roofline() takes one launch and the profile has {len(found)}; pass one, as in roofline(p.launches[0]), "
-            "or use roofline_all(p)"
-        )
-    launch, card = found[0], find_card(card)
-    _check(launch)
-    return Prediction(launch, card, tuple(_terms(launch, card)), tuple(_notes(launch, card)))
-
-
-def _check(launch: LaunchProfile) -> None:
-    c = launch.counts
-    if c.warp_instructions == 0:
-        raise ValueError(
-            f"the profile of {launch.kernel} holds no counts, as counters were off; launch it in `with profile():`"
-        )
-    if c.global_load_sectors + c.global_store_sectors > 0 and footprint(launch) == 0:
+    launch, card = only_launch(profile, "roofline", ", or use roofline_all(p)"), find_card(card)
+    if launch.counts.warp_instructions == 0:
+        raise no_counts(launch)
+    if sectors(launch.counts) > 0 and footprint(launch) == 0:
         raise ValueError(f"the profile of {launch.kernel} holds no memory footprint; launch it in `with profile():`")
+    return Prediction(launch, card, tuple(_terms(launch, card)), tuple(_notes(launch, card)))
 
 
 def footprint(launch: LaunchProfile) -> int:
@@ -127,7 +114,7 @@ def flops(launch: LaunchProfile) -> int:
 
 
 def fills(launch: LaunchProfile, card: Card) -> bool:
-    """Whether every warp scheduler of the card gets at least one warp of the launch."""
+    """Return whether every warp scheduler of the card gets at least one warp of the launch."""
     return _warps(launch) >= card.sms * card.warp_schedulers
 
 
@@ -135,16 +122,23 @@ def _warps(launch: LaunchProfile) -> int:
     return prod(launch.grid) * -(-prod(launch.block) // WARP_SIZE)
 
 
+def peaks(launch: LaunchProfile, card: Card) -> dict[str, tuple[int, float | None]]:
+    """Return by precision the floating-point operations of a launch and the card's peak, TFLOP/s; None if unknown."""
+    c = launch.counts
+    return {
+        "FP64": (c.flops_f64, card.fp64_tflops),
+        "FP32": (c.flops_f32, card.fp32_tflops),
+        "FP16": (c.flops_f16, card.fp16_tflops),
+    }
+
+
 def _terms(launch: LaunchProfile, card: Card) -> list[Term]:
     share = min(1.0, prod(launch.grid) / card.sms)
-    c = launch.counts
     issue = card.sms * card.issue_rate * card.clock_mhz * 1e6
     terms = [
         Term("memory", footprint(launch), card.bandwidth_gbs * 1e9, "B"),
-        Term("FP64", c.flops_f64, card.fp64_tflops * 1e12 * share, "FLOP"),
-        Term("FP32", c.flops_f32, card.fp32_tflops * 1e12 * share, "FLOP"),
-        Term("FP16", c.flops_f16, card.fp16_tflops * 1e12 * share, "FLOP"),
-        Term("instructions", c.warp_instructions, issue * share, "instr"),
+        *(Term(name, work, peak * 1e12 * share, "FLOP") for name, (work, peak) in peaks(launch, card).items() if peak),
+        Term("instructions", launch.counts.warp_instructions, issue * share, "instr"),
     ]
     return [term for term in terms if term.work]
 
@@ -157,6 +151,9 @@ def _notes(launch: LaunchProfile, card: Card) -> list[str]:
             f"The {quantity(moved, 'B')} fit in the L2 ({quantity(card.l2_bytes, 'B')}): "
             "on data that are already there the memory term does not hold."
         )
+    unknown = [name for name, (work, peak) in peaks(launch, card).items() if work and not peak]
+    if unknown:
+        notes.append(f"The {card.name}'s peak for {' and '.join(unknown)} is not known here: that time is left out.")
     if not fills(launch, card):
         measured = card.launch_overhead_us is not None
         overhead = f"{card.launch_overhead_us:g} microseconds" if measured else "not measured for this card"

@@ -24,7 +24,7 @@ _SEED = 1
 
 
 def independent(trips: dict[float, float], mean: float, most: int = 32) -> float:
-    """How many draws have `mean` as the mean of their largest: 1 to `most`."""
+    """Return how many draws have `mean` as the mean of their largest: 1 to `most`."""
     low, high = 1.0, float(most)
     if longest_of(trips, low) >= mean:
         return low
@@ -37,7 +37,7 @@ def independent(trips: dict[float, float], mean: float, most: int = 32) -> float
 
 
 def longest_of(trips: dict[float, float], draws: float) -> float:
-    """The mean of the largest of so many draws."""
+    """Return the mean of the largest of so many draws."""
     numbers, cumulated = _cumulated(trips)
     return float(np.sum(numbers * np.diff(cumulated**draws, prepend=0.0)))
 
@@ -51,7 +51,7 @@ def _cumulated(trips: dict[float, float]) -> tuple[np.ndarray, np.ndarray]:
 def stretch(
     uneven: Uneven | None, *, blocks: float, warps: int, resident: int, sms: int, alone: float, each: float, knee: float
 ) -> float:
-    """The time of a launch over the time it would take if its warps were alike, at least 1.
+    """Return the time of a launch over the time it would take if its warps were alike, at least 1.
 
     `blocks`: of the grid, each of `warps` warps; `resident` fit on one of `sms` SMs. `alone`: cycles of a warp by
     itself. `each`: cycles of a warp for which it needs the busiest resource of an SM. `knee`: of the bend between both.
@@ -76,7 +76,7 @@ def stretch(
 
 
 def dealt(lengths: np.ndarray, sms: int, resident: int, alone: float, each: float, knee: float) -> float:
-    """Cycles until all blocks have ended. `lengths`: work of each warp of each block, 1 for the average."""
+    """Return cycles until all blocks have ended. `lengths`: work of each warp of each block, 1 for the average."""
     waiting = iter(lengths)
     units = [_Sm(resident, alone, each, knee) for _ in range(sms)]
     for _ in range(resident):
@@ -125,7 +125,7 @@ class _Sm:
         return larger * (1 + (smaller / larger) ** self.knee) ** (1 / self.knee)
 
     def next_end(self) -> float:
-        """The time at which the next warp ends."""
+        """Return the time at which the next warp ends."""
         return self.time + (self.ends[0][0] - self.way) * self._cycles()
 
     def advance(self, time: float) -> int:

@@ -85,7 +85,7 @@ class _Warp:
 
 
 def cycles_by_line(work: Work, latency: Latency) -> dict[tuple[str, int], float]:
-    """The cycles of `cycles` by source line, each instruction's from when the one before it lets it go."""
+    """Return the cycles of `cycles` by source line, each instruction's from when the one before it lets it go."""
     warp = _Warp(barrier=BARRIER + BARRIER_WARP * work.warps_per_block)
     found: dict[tuple[str, int], float] = {}
     for block in work.code:
@@ -101,7 +101,8 @@ def cycles_by_line(work: Work, latency: Latency) -> dict[tuple[str, int], float]
 
 
 def cycles(work: Work, latency: Latency) -> float:
-    """Cycles from a warp's first instruction to its last. `latency`: what an instruction takes beside its stall."""
+    """Return cycles from a warp's first instruction to its last. `latency`: what an instruction takes beside its
+    stall."""
     warp, at = _Warp(barrier=BARRIER + BARRIER_WARP * work.warps_per_block), 0
     total = PARTING * work.counts.get("divergent_branches", 0.0) / work.warps
     while at < len(work.code):
@@ -122,8 +123,8 @@ def cycles(work: Work, latency: Latency) -> float:
 
 
 def _times(work: Work, block: CodeBlock) -> float:
-    """How often a warp runs a block, on average. One that asks again and again what other threads have written counts
-    once: how long they are waited for is theirs, and the simulator's blocks do not run as a GPU's do."""
+    """Return how often a warp runs a block, on average. One that asks again and again what other threads have written
+    counts once: how long they are waited for is theirs, and the simulator's blocks do not run as a GPU's do."""
     often = block.warps / work.warps
     asks = any(row.name in ("LDG", "LD") and ".STRONG" in row.opcode for row in _rows(work, block))
     return min(often, 1.0) if asks else often

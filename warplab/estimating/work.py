@@ -16,7 +16,7 @@ from warplab.estimating.machine_counts import MachineCounts, machine_counts
 from warplab.hardware.cards import Card
 from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.constants import WARP_SIZE
-from warplab.simulator.count.trip_counts import loops
+from warplab.simulator.translate.control_flow import loops
 
 VERSION = 4  # of what is kept
 # Machine instructions by the beginning of the counters that they add to; all others add to them all.
@@ -57,12 +57,12 @@ class Row:
 
     @property
     def boards(self) -> tuple[int, ...]:
-        """Numbers of the scoreboards that it waits for."""
+        """Return numbers of the scoreboards that it waits for."""
         return Control(self.stall, self.writes, self.reads, self.waits).boards
 
     @property
     def name(self) -> str:
-        """The opcode without modifiers."""
+        """Return the opcode without modifiers."""
         return self.opcode.partition(".")[0]
 
 
@@ -123,21 +123,21 @@ class Work:
 
     @property
     def warps(self) -> float:
-        """Warps of the launch."""
+        """Return warps of the launch."""
         return self.blocks * self.warps_per_block
 
     @property
     def warps_per_block(self) -> int:
-        """Warps of a block, the last one perhaps not full."""
+        """Return warps of a block, the last one perhaps not full."""
         return -(-self.threads // WARP_SIZE)
 
     @property
     def instructions(self) -> float:
-        """Machine instructions, once per warp."""
+        """Return the machine instructions, once per warp."""
         return sum(row.warps for row in self.rows)
 
     def times(self, blocks: float = 1.0, each: float = 1.0, footprint: tuple[float, float] | None = None) -> Work:
-        """The work of a launch with `blocks` times the blocks, whose loops run `each` times as long.
+        """Return the work of a launch with `blocks` times the blocks, whose loops run `each` times as long.
 
         `footprint`: its distinct bytes loaded and stored, where they do not grow with both.
         """
@@ -165,12 +165,12 @@ class Work:
         return 1 + (each - 1) * looped / every if every else each
 
     def as_json(self) -> dict[str, Any]:
-        """The work in JSON types, without source texts."""
+        """Return the work in JSON types, without source texts."""
         return {**asdict(self), "sources": {}}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Work:
-        """The work that `as_json` wrote."""
+        """Return the work that `as_json` wrote."""
         known = dict(values)
         known["hits"] = {int(size): share for size, share in known["hits"].items()}
         known["rows"] = tuple(Row(**row) for row in known["rows"])
@@ -182,7 +182,7 @@ class Work:
 
 
 def work_of(launch: LaunchRecord, card: Card) -> Work:
-    """What `launch` asks of `card`. Raises ValueError where the launch has no counters or no machine code."""
+    """Return what `launch` asks of `card`. Raises ValueError where the launch has no counters or no machine code."""
     if launch.counts.warp_instructions == 0 or launch.reuse is None:
         raise ValueError(
             f"the profile of {launch.kernel} holds no counts, as counters were off; launch it in `with profile():`"
@@ -218,7 +218,8 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
 
 
 def uneven_of(launch: LaunchRecord) -> Uneven | None:
-    """How uneven the threads' ways through the launch's busiest loop are; None if they all go round it as often."""
+    """Return how uneven the threads' ways through the launch's busiest loop are; None if they all go round it as
+    often."""
     flow = launch.flow
     if flow is None:
         return None
@@ -247,7 +248,7 @@ def uneven_of(launch: LaunchRecord) -> Uneven | None:
 
 
 def _few_steps(trips: dict[int, float], steps: int = 64) -> dict[float, float]:
-    """A distribution with at most so many different numbers, each the mean of neighbours; the largest stays."""
+    """Return a distribution with at most so many different numbers, each the mean of neighbours; the largest stays."""
     numbers = sorted(trips)
     if len(numbers) <= steps:
         return {float(n): float(trips[n]) for n in numbers}
@@ -267,7 +268,7 @@ def _few_steps(trips: dict[int, float], steps: int = 64) -> dict[float, float]:
 
 
 def _code(launch: LaunchRecord, machine: MachineCounts) -> tuple[tuple[Row, ...], tuple[CodeBlock, ...]]:
-    """The machine code with how often it ran.
+    """Return the machine code with how often it ran.
 
     Where that adds up to far more or far fewer instructions than the PTX's, each source line's instructions of the PTX
     are spread evenly over the machine instructions that come from the line.

@@ -59,12 +59,7 @@ def query() -> Driver:
         cuda = cuda_version(library)
         status = library.cuInit(0)
         if status == CUDA_ERROR_NO_DEVICE:
-            return Driver(
-                version,
-                cuda,
-                problem="the NVIDIA driver finds no GPU",
-                advice=LOOK_FOR_GPU,
-            )
+            return Driver(version, cuda, problem="the NVIDIA driver finds no GPU", advice=LOOK_FOR_GPU)
         check(library, "cuInit", status)
         return Driver(version, cuda, gpus(library))
     except DriverError as error:
@@ -125,19 +120,14 @@ def gpu(library: ctypes.CDLL, index: int) -> Gpu:
     check(library, "cuDeviceGet", library.cuDeviceGet(ctypes.byref(device), index))
     check(library, "cuDeviceGetName", library.cuDeviceGetName(name, len(name), device))
     check(library, "cuDeviceTotalMem", library.cuDeviceTotalMem_v2(ctypes.byref(memory), device))
-    capability = []
-    for attribute in (
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    for value, attribute in (
+        (major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+        (minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
     ):
-        value = ctypes.c_int()
-        check(
-            library,
-            "cuDeviceGetAttribute",
-            library.cuDeviceGetAttribute(ctypes.byref(value), attribute, device),
-        )
-        capability.append(value.value)
-    return Gpu(name.value.decode(), memory.value, (capability[0], capability[1]))
+        status = library.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        check(library, "cuDeviceGetAttribute", status)
+    return Gpu(name.value.decode(), memory.value, (major.value, minor.value))
 
 
 def check(library: ctypes.CDLL, call: str, status: int) -> None:

@@ -1,47 +1,21 @@
 """How many thread blocks of a kernel fit on one streaming multiprocessor (SM) of a card at once.
 
 The arithmetic is that of NVIDIA's `cuda_occupancy.h` (CUDA 13.0), which the CUDA runtime's occupancy functions use,
-with shared memory set to its largest share of the L1 cache. The limits are from the table of technical specifications
-per compute capability in NVIDIA's CUDA C++ Programming Guide 12.9. A test holds the two together.
+with shared memory set to its largest share of the L1 cache. The limits are those of the card's compute capability in
+cards.toml. A test holds the two together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from warplab.hardware.cards import KIB, Card, card
+from warplab.hardware.cards import Card, card
 
 WARP_SIZE = 32
 MAX_THREADS = 1024  # per block
 MAX_REGISTERS = 255  # per thread
 REGISTERS = 65536  # per SM, and the most that one block can have; the same from 6.0 to 9.0
 REGISTER_UNIT = 256  # warps get registers in multiples of this
-
-
-class SmLimits(NamedTuple):
-    """Limits of one SM that depend on the compute capability.
-
-    `partitions`: parts of the SM, each with its share of the registers. `block_shared_bytes`: most shared memory that
-    one block can have. `shared_unit`: blocks get shared memory in multiples of this. `reserved_shared_bytes`: per
-    block, for the system's own use. `barriers`: of `bar.sync`, None where they limit nothing.
-    """
-
-    max_blocks: int
-    partitions: int
-    block_shared_bytes: int
-    shared_unit: int
-    reserved_shared_bytes: int
-    barriers: int | None
-
-
-LIMITS = {
-    (6, 0): SmLimits(32, 2, 48 * KIB, 256, 0, None),
-    (7, 0): SmLimits(32, 4, 96 * KIB, 256, 0, None),
-    (7, 5): SmLimits(16, 4, 64 * KIB, 256, 0, None),
-    (8, 0): SmLimits(32, 4, 163 * KIB, 128, KIB, None),
-    (9, 0): SmLimits(32, 4, 227 * KIB, 128, KIB, 64),
-}
 
 
 @dataclass(frozen=True)
@@ -70,12 +44,12 @@ class Occupancy:
 
     @property
     def fraction(self) -> float:
-        """Share of the warps that the SM has room for (0 to 1)."""
+        """Return the share of the warps that the SM has room for (0 to 1)."""
         return self.warps / self.max_warps
 
     @property
     def limited_by(self) -> tuple[str, ...]:
-        """The resources that allow no further block."""
+        """Return the resources that allow no further block."""
         return tuple(name for name, blocks in self.limits.items() if blocks == self.blocks)
 
     def __str__(self) -> str:
@@ -98,10 +72,6 @@ def theoretical(
     have. Where no block fits, the occupancy has 0 blocks and a `problem`.
     """
     device = card(name)
-    limits = LIMITS.get(device.compute_capability)
-    if limits is None:
-        major, minor = device.compute_capability
-        raise ValueError(f"the limits of compute capability {major}.{minor} ({device.name}) are not known here")
     if not 1 <= threads <= MAX_THREADS:
         raise ValueError(f"a block has 1 to {MAX_THREADS:,} threads, not {threads:,}")
     if not 0 <= registers <= MAX_REGISTERS:
@@ -109,23 +79,23 @@ def theoretical(
     if shared_bytes < 0 or barriers < 0:
         raise ValueError("shared_bytes and barriers cannot be negative")
     warps = -(-threads // WARP_SIZE)
-    blocks = {"threads": device.max_threads // WARP_SIZE // warps, "blocks": limits.max_blocks}
+    blocks = {"threads": device.max_threads // WARP_SIZE // warps, "blocks": device.max_blocks}
     problem = ""
     if registers:
-        blocks["registers"] = _by_registers(registers, warps, limits.partitions)
+        blocks["registers"] = _by_registers(registers, warps, device.partitions)
         # The driver refuses on the P100, whose SM has two partitions, what later Pascal cards, with four, cannot run.
         if device.compute_capability == (6, 0) and not _by_registers(registers, warps, 4):
             blocks["registers"] = 0
         if not blocks["registers"]:
             problem = f"{warps} warps of {registers} registers per thread need more than the {REGISTERS:,} of an SM"
-    shared = _round_up(shared_bytes + limits.reserved_shared_bytes, limits.shared_unit)
-    if shared_bytes > limits.block_shared_bytes:
+    shared = _round_up(shared_bytes + device.reserved_shared_bytes, device.shared_unit)
+    if shared_bytes > device.block_shared_bytes:
         blocks["shared memory"] = 0
-        problem = f"a block needs {shared_bytes:,} bytes of shared memory, it can have {limits.block_shared_bytes:,}"
+        problem = f"a block needs {shared_bytes:,} bytes of shared memory, it can have {device.block_shared_bytes:,}"
     elif shared:
         blocks["shared memory"] = device.shared_bytes // shared
-    if barriers and limits.barriers:
-        blocks["barriers"] = limits.barriers // barriers
+    if barriers and device.barriers:
+        blocks["barriers"] = device.barriers // barriers
     return Occupancy(device, threads, blocks, problem)
 
 

@@ -152,7 +152,8 @@ class DeviceArray(OnDevice):
     def _numba_type_(self):
         # Layout as numba.cuda types its own device arrays: C before F, and A where an axis is broadcast.
         from numba.cuda import types
-        from numba.cuda.np.numpy_support import from_dtype
+
+        from warplab.compile.numba_internals import from_dtype
 
         flags = self._view.flags
         if 0 in self.strides and self.size:

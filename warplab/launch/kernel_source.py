@@ -84,12 +84,12 @@ class CudaSource:
 
     @property
     def signature(self) -> cuda_signature.Signature | None:
-        """The kernel's declaration as written; None where the source has none of that name."""
+        """Return the kernel's declaration as written; None where the source has none of that name."""
         return _signatures(self.code).get(self.entry.split("<")[0].split("::")[-1].strip())
 
     @property
     def compiler_options(self) -> tuple[str, ...]:
-        """All that NVRTC is given."""
+        """Return all that NVRTC is given."""
         return (*self.options, *(_BY_CUPY if self.by_cupy else ()))
 
     @property
@@ -112,7 +112,7 @@ class CudaSource:
 
     @property
     def max_registers(self) -> int | None:
-        """The limit of registers per thread that the options set."""
+        """Return the limit of registers per thread that the options set."""
         found = [re.fullmatch(r"--?maxrregcount[= ](\d+)", option) for option in self.options]
         return next((int(match[1]) for match in found if match), None)
 
@@ -219,7 +219,7 @@ class NumbaSource:
 
 
 def is_empty(function: Callable) -> bool:
-    """Whether the body of a Python function does nothing."""
+    """Return whether the body of a Python function does nothing."""
 
     def empty():
         pass

@@ -28,7 +28,8 @@ def signature_of(function_name: str, names: list[str], signatures: list[tuple] |
 def types_of(function_name: str, names: list[str], arguments: tuple) -> tuple:
     """Return the Numba types of `arguments`. Raises ArgumentError that names the argument a kernel cannot take."""
     from numba.cuda import types
-    from numba.cuda.typing.typeof import typeof
+
+    from warplab.compile.numba_internals import typeof
 
     found = []
     for position, (name, value) in enumerate(zip(names, arguments, strict=True), 1):
@@ -73,15 +74,12 @@ def check_fits_one(function_name: str, names: list[str], actual: tuple, signatur
 
 
 def _best(function_name: str, actual: tuple, signatures: list[tuple]) -> tuple:
-    from numba.cuda.descriptor import cuda_target
-    from numba.cuda.typeconv.rules import default_type_manager
+    from warplab.compile.numba_internals import best_overload
 
     if actual in signatures:
         return actual
-    for signature in signatures:
-        cuda_target.typing_context.install_possible_conversions(actual, signature)
     try:
-        return signatures[default_type_manager.select_overload(actual, signatures, True, False)]
+        return best_overload(actual, signatures)
     except TypeError:
         given = ", ".join(map(short_type, actual))
         raise ArgumentError(

@@ -39,12 +39,12 @@ def install() -> None:
     """Put the hooks in place, once per process."""
     import cupy
     import numba.cuda.random  # noqa: F401 - so that `cuda.random` is there, as on the simulator
-    from numba.cuda.core import config
-    from numba.cuda.dispatcher import CUDADispatcher
+
+    from warplab.compile.numba_internals import CUDADispatcher, config, launch_kernel
 
     # The course's first launches are small on purpose; Numba would warn about each on stderr.
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
-    setattr(CUDADispatcher, "call", _numba_hook(CUDADispatcher.call))  # noqa: B010 - a method in another's class
+    setattr(CUDADispatcher, "call", _numba_hook(launch_kernel))  # noqa: B010 - a method in another's class
     cupy.RawKernel, cupy.RawModule = _cupy_classes()
 
 
@@ -62,9 +62,11 @@ def _numba_hook(original: Callable) -> Callable:
 def _profile_numba(original: Callable, dispatcher, args: tuple, launch_config) -> tuple[LaunchRecord, str | None]:
     from numba import cuda
 
+    from warplab.compile.numba_internals import can_compile
+
     grid, block = launch_config.griddim, launch_config.blockdim
     profile, note = _simulate(dispatcher, grid, block, args, launch_config.sharedmem)
-    if not dispatcher.specialized and dispatcher._can_compile:
+    if not dispatcher.specialized and can_compile(dispatcher):
         dispatcher.compile(tuple(map(dispatcher.typeof_pyval, args)))  # compiling is not part of the time
     # Host arrays are copied before and after the timed launch; Numba would copy them within it.
     copies = {id(a): cuda.to_device(a) for a in args if type(a) is np.ndarray}

@@ -25,6 +25,24 @@ def one_launch(profile: object) -> tuple[LaunchRecord, str]:
     return found[0], f"{found[0].kernel}, {size(found[0])}{more}"
 
 
+def only_launch(profile: object, function: str, otherwise: str = "") -> LaunchRecord:
+    """Return the launch of a profile that must have exactly one, as `function` takes no more; else raise ValueError."""
+    found = launches(profile)
+    if len(found) != 1:
+        raise ValueError(
+            f"{function}() takes one launch and the profile has {len(found)}; pass one, as in "
+            f"{function}(p.launches[0]){otherwise}"
+        )
+    return found[0]
+
+
+def no_counts(launch: LaunchProfile) -> ValueError:
+    """Return the error for a launch without counters."""
+    return ValueError(
+        f"the profile of {launch.kernel} holds no counts, as counters were off; launch it in `with profile():`"
+    )
+
+
 def size(launch: LaunchProfile) -> str:
     """Write grid and block: "4 096 x 256"."""
     return f"{shape(launch.grid)} {TIMES} {shape(launch.block)}"

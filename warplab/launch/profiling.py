@@ -27,12 +27,12 @@ class RecordedLaunches:
 
     @property
     def counts(self) -> Counts:
-        """Counters summed over the launches."""
+        """Return counters summed over the launches."""
         return sum((launch.counts for launch in self.launches), Counts())
 
     @property
     def kernels(self) -> list[str]:
-        """Names of the kernels launched, each once, in the order of their first launch."""
+        """Return names of the kernels launched, each once, in the order of their first launch."""
         return list(dict.fromkeys(launch.kernel for launch in self.launches))
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ def stop(launches: RecordedLaunches) -> None:
 
 
 def active() -> bool:
-    """Whether a profile is open, for which the simulator counts."""
+    """Return whether a profile is open, for which the simulator counts."""
     return bool(_open)
 
 

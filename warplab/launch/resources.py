@@ -62,9 +62,9 @@ def of(kernel, *args, card: str | Card = "H100") -> Resources:
     Raises TypeError for what is no kernel, ValueError for an unknown card or a launch that cannot be compiled again,
     and what the compilers raise.
     """
-    device, note = _card(card)
+    arch, note = architecture(card)
     name, assemble = assembler_of(kernel, *args)
-    found = replace(reported(assemble(_arch(device)), _arch(device)), kernel=name, note=note)
+    found = replace(reported(assemble(arch), arch), kernel=name, note=note)
     if isinstance(kernel, LaunchRecord | RecordedLaunches):
         static = {k: getattr(found, k) for k in ("arch", "registers", "local_bytes", "spill_bytes")}
         _one_launch(kernel).static.update(static)
@@ -84,8 +84,15 @@ def assembler_of(kernel, *args) -> tuple[str, Assemble]:
 
 def architecture(name: str | Card) -> tuple[int, str]:
     """Return what a card's kernels are compiled for (90 for 9.0), and what to know about that, "" for nothing."""
-    device, note = _card(name)
-    return _arch(device), note
+    device = card(name)
+    major, minor = device.compute_capability
+    arch = 10 * major + minor
+    if arch >= OLDEST_ARCH:
+        return arch, ""
+    return OLDEST_ARCH, (
+        f"compiled for sm_{OLDEST_ARCH}, the oldest that CUDA 13 knows; "
+        f"for the {device.name}, sm_{arch}, another compiler may use more or fewer"
+    )
 
 
 def of_types(source: NumbaSource, signature: tuple, arch: int) -> Resources:
@@ -124,22 +131,6 @@ def occupancy(
     )
 
 
-def _card(name: str | Card) -> tuple[Card, str]:
-    device = card(name)
-    major, minor = device.compute_capability
-    if 10 * major + minor >= OLDEST_ARCH:
-        return device, ""
-    return device, (
-        f"compiled for sm_{OLDEST_ARCH}, the oldest that CUDA 13 knows; "
-        f"for the {device.name}, sm_{major}{minor}, another compiler may use more or fewer"
-    )
-
-
-def _arch(device: Card) -> int:
-    major, minor = device.compute_capability
-    return max(OLDEST_ARCH, 10 * major + minor)
-
-
 def _one_launch(profile: LaunchRecord | RecordedLaunches) -> LaunchRecord:
     if isinstance(profile, LaunchRecord):
         return profile
@@ -157,7 +148,7 @@ _CUMULATIVE_STACK = re.compile(r"(\d+) bytes cumulative stack size|(\d+) stack")
 
 
 def reported(assembled: Assembled, arch: int) -> Resources:
-    """What the assembler's report says about a kernel in machine code.
+    """Return what the assembler's report says about a kernel in machine code.
 
     The assembler writes lines on each kernel. nvJitLink's linker adds one, which alone counts what the functions need
     that the kernel calls, and shared variables that other modules may see, such as Numba's.

@@ -43,12 +43,13 @@ class MachineCode:
 
     @property
     def opcodes(self) -> Counter[str]:
-        """How often each opcode stands in the code, without modifiers: {"FFMA": 4, ...}. Not how often it runs."""
+        """Return how often each opcode stands in the code, without modifiers: {"FFMA": 4, ...}. Not how often it
+        runs."""
         return Counter(row.opcode.split(".")[0] for row in self.instructions)
 
     @property
     def accesses(self) -> Counter[tuple[str, str, int]]:
-        """Loads and stores in the code, by memory and bits per thread: {("global", "load", 128): 2, ...}."""
+        """Return loads and stores in the code, by memory and bits per thread: {("global", "load", 128): 2, ...}."""
         found: Counter[tuple[str, str, int]] = Counter()
         for row in self.instructions:
             kind = listing.access(row)
@@ -58,7 +59,7 @@ class MachineCode:
 
     @property
     def loops(self) -> int:
-        """Jumps backwards. A loop that was unrolled as a whole has none."""
+        """Return the jumps backwards. A loop that was unrolled as a whole has none."""
         return len(self._backwards())
 
     def _backwards(self) -> set[int]:
@@ -67,7 +68,7 @@ class MachineCode:
         return {row.address for row in jumps if at.get(row.target, row.address + 1) <= row.address}
 
     def summary(self) -> str:
-        """One sentence on what to look for."""
+        """Return one sentence on what to look for."""
         parts = [
             f"{len(self)} instructions",
             f"{sum(bool(row.predicate) for row in self.instructions)} of them predicated",
@@ -87,7 +88,8 @@ class MachineCode:
 
     @property
     def by_line(self) -> Table:
-        """How many instructions each source line became, and what stands out in them, in the order of the source.
+        """Return how many instructions each source line became, and what stands out in them, in the order of the
+        source.
 
         A line in a loop that stands for several of the same, as 16 × FFMA, was unrolled.
         """

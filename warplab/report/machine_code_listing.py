@@ -49,7 +49,7 @@ _STRIPES = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#
 
 
 def access(row: MachineInstruction) -> tuple[str, str, int] | None:
-    """Memory, "load" or "store", and bits per thread of a load or store; None for other instructions."""
+    """Return memory, "load" or "store", and bits per thread of a load or store; None for other instructions."""
     opcode = row.opcode.split(".")[0]
     if opcode not in SPACES:
         return None
@@ -59,8 +59,8 @@ def access(row: MachineInstruction) -> tuple[str, str, int] | None:
 
 
 def function_name(name: str) -> str:
-    """What a function is called in words, of its name in machine code: `$__internal_0_$__cuda_sm20_rcp_rn_f32_slowpath`
-    → "slow path of a reciprocal", `$kernel$_Z5twicef` → "twice()"."""
+    """Return what a function is called in words, of its name in machine code:
+    `$__internal_0_$__cuda_sm20_rcp_rn_f32_slowpath` → "slow path of a reciprocal", `$kernel$_Z5twicef` → "twice()"."""
     found = _SLOW_PATH.search(name)
     if found:
         what = f"a {_OPERATIONS[found[1]]}"
@@ -82,13 +82,13 @@ class Source:
         return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
     def place(self, file: str, line: int) -> str:
-        """The line's number, with the file's name for another than the kernel's own; "" for none."""
+        """Return the line's number, with the file's name for another than the kernel's own; "" for none."""
         if not line:
             return ""
         return str(line) if file == self._own else f"{display_name(file)}:{line}"
 
     def places(self, at: Iterable[tuple[str, int]]) -> str:
-        """Several lines: "12, 15"."""
+        """Return several lines: "12, 15"."""
         return ", ".join(filter(None, dict.fromkeys(self.place(*one) for one in at)))
 
 
@@ -124,7 +124,7 @@ def blocks(rows: Sequence[MachineInstruction], source: Source) -> list[Block]:
 
 
 def to_see(rows: Sequence[MachineInstruction], spills: bool) -> str:
-    """What stands out in the code of a line: loads and stores with their width, arithmetic, predicates, loops.
+    """Return what stands out in the code of a line: loads and stores with their width, arithmetic, predicates, loops.
 
     `spills`: whether the kernel has spills, so that local memory holds some.
     """
@@ -149,12 +149,12 @@ def to_see(rows: Sequence[MachineInstruction], spills: bool) -> str:
 
 
 def _is_rare(row: MachineInstruction) -> bool:
-    """Whether it is code that the assembler adds for arguments that the line's own code does not cover."""
+    """Return whether it is code that the assembler adds for arguments that the line's own code does not cover."""
     return bool(_SLOW_PATH.search(row.inside))
 
 
 def overview(rows: Sequence[MachineInstruction], source: Source, backwards: set[int], spills: bool) -> Table:
-    """A row for each source line, in the order of the source. `backwards`: addresses of the jumps backwards."""
+    """Return a row for each source line, in the order of the source. `backwards`: addresses of the jumps backwards."""
     lines: dict[tuple[str, int], list[MachineInstruction]] = {}
     for row in rows:
         lines.setdefault((row.file, row.line), []).append(row)
@@ -174,7 +174,7 @@ def overview(rows: Sequence[MachineInstruction], source: Source, backwards: set[
 
 
 def text(head: str, rows: Sequence[MachineInstruction], source: Source, table: Table) -> str:
-    """The overview, then a line for each instruction, with the source at its right where the line changes."""
+    """Return the overview, then a line for each instruction, with the source at its right where the line changes."""
     found = blocks(rows, source)
     width = min(max((len(row.text) for row in rows), default=0), _WIDEST)
     lines = [head, "", table.text(), ""]
@@ -189,7 +189,7 @@ def text(head: str, rows: Sequence[MachineInstruction], source: Source, table: T
 
 
 def html(head: str, rows: Sequence[MachineInstruction], source: Source, table: Table) -> str:
-    """The overview and the listing, each in a box that scrolls, also by keyboard."""
+    """Return the overview and the listing, each in a box that scrolls, also by keyboard."""
     stripes: dict[tuple[str, int], str] = {}
     for at in sorted({(row.file, row.line) for row in rows if row.line}):
         stripes[at] = _STRIPES[len(stripes) % len(_STRIPES)]

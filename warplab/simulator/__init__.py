@@ -7,30 +7,29 @@ numerics    Arithmetic that NumPy lacks: `integers`, `bits`, `rounding`, `fma`, 
             approximate functions (`special`), `tensor_cores`, and from coordinates to texels (`texture_filtering`).
 ptx         `parser` turns PTX text into a `program` of instructions, `indexed_jumps` expands brx.idx, and `inlining`
             replaces calls with the bodies of device functions, with registers for their `call_parameters`; `recursion`
-            gives a call stack to those that call themselves. `fragments` says which lane holds which matrix element.
+            gives a call stack to those that call themselves (`graphs` finds them). `fragments` says which lane holds
+            which matrix element.
 memory      `device_memory` is one address space of allocations with gaps between them; `heap` serves malloc in kernels.
             `lane_access` gathers and scatters for a group of lanes (`lane_groups`); `address_patterns` finds what all
             warps have in common, so that it is computed once. `array_locations` names the array element in a message.
             `texels` lists textures and surfaces, `tensor_maps` says where the boxes of TMA lie.
 translate   `basic_blocks` cuts a kernel into blocks with their live registers, and `block_order` puts them in an order
-            in which diverged lanes reconverge. `translation` turns each block, once, into a Python function on whole
-            arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes, with
-            `special_registers`, `matrix_instructions` and `warpgroup_instructions` for these kinds. `ptxas_model`
-            estimates the machine code, `access_fusion` finds the accesses that ptxas fuses, `value_numbering` the
-            instructions that access one location, `plain_tests` the loads that only test a word before an atomic
-            operation, `waiting_loops` the loops that spin, `guarded_data` what their flags guard, `unwritten_fragments`
-            the registers that may be read before they are written, `warpgroup_registers` those that a wgmma still uses.
-            `texel_site` is what a texture instruction asks for. `serial_loops` writes a loop in which one lane goes
-            round alone as a function on plain numbers (`serial_writer`, with the tables of `serial_operations`, or
-            `serial_array_code` for what these lack). `narrow_loops` writes one that a few lanes run as machine
-            code (`narrow_writer`, with `narrow_operations`, `narrow_access` and `narrow_groups`; `narrow_compiler`
-            compiles it).
+            in which diverged lanes reconverge; `control_flow` knows their loops. `translation` turns each block, once,
+            into a Python function on whole arrays, which `block_writer` writes. The tables in `operations` say what
+            each PTX instruction becomes, with `special_registers`, `matrix_instructions` and `warpgroup_instructions`
+            for these kinds. `ptxas_model` estimates the machine code, `access_fusion` finds the accesses that ptxas
+            fuses, `value_numbering` the instructions that access one location, `plain_tests` the loads that only test a
+            word before an atomic operation, `waiting_loops` the loops that spin, `guarded_data` what their flags guard,
+            `unwritten_fragments` the registers that may be read before they are written, `warpgroup_registers` those
+            that a wgmma still uses. `texel_site` is what a texture instruction asks for. `narrow_loops` writes a loop
+            that a few lanes run as machine code (`narrow_writer`, with `narrow_operations`, or the arrays' code where
+            these lack one, `narrow_access` and `narrow_groups`; `narrow_compiler` compiles it).
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
-            `sampling` scales the counters of some blocks to a large grid, `serial_counting` adds a serial loop's and
-            `narrow_counting` those of a loop of few lanes.
-            `block_flow` and `trip_counts` tell what machine code is counted by, `reuse` what caches may serve.
+            `sampling` scales the counters of some blocks to a large grid, `narrow_counting` adds those of a loop of
+            few lanes. `block_flow` and `trip_counts` tell what machine code is counted by, `reuse` what caches may
+            serve.
 check       `access_checks` tests bounds, alignment and initialisation before each access; `operand_layouts` whether
             a wgmma reads its operands in the way that they were copied; `unwritten_reads` notes reads of local arrays
             that nobody wrote. `races` looks for accesses by different threads that nothing orders:
@@ -41,10 +40,9 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             For kernels of several devices, `device_races` does the same between these, with `device_clocks`, which
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
-            `device_group` runs kernels of several devices at the same time; `serial_runs` calls the functions of loops
-            that a single lane runs, for whose accesses `check.serial_races` does what `races` does, and `narrow_runs`
-            those of few lanes (`check.narrow_races`); the other modules serve the instructions that need more than
-            arithmetic on registers.
+            `device_group` runs kernels of several devices at the same time; `narrow_runs` calls the machine
+            code of loops that few lanes run, for whose accesses `check.narrow_races` does what `races` does; the other
+            modules serve the instructions that need more than arithmetic on registers.
 
 How a launch runs:
 
@@ -53,9 +51,8 @@ How a launch runs:
     array with one entry per lane, or a single entry where all lanes hold the same value.
 2.  The `scheduler` keeps, for each basic block, the group of lanes whose program counter stands there, and runs the
     lowest one. Lanes that branch apart become two groups and merge again where they meet. A function that gets only
-    some of the lanes gathers their registers, runs the same code and scatters the results. A single lane that goes
-    round in a loop runs it as one function (`serial_runs`); observers are told of its sums afterwards. The lanes of a
-    chunk of up to 1024 do so in machine code (`narrow_runs`), once they have gone round for a while.
+    some of the lanes gathers their registers, runs the same code and scatters the results. Up to 1024
+    lanes that go round in a loop run it in machine code, once they have done so for a while (`narrow_runs`).
 3.  `barriers` and `warp_convergence` hold lanes back at block-wide barriers and warp-wide instructions until the others
     arrive. In a `cooperative` launch, blocks wait for one another too. `standstill` finds deadlocks, and
     `instruction_limits` explains what is wrong with a launch that does not end.
@@ -109,45 +106,3 @@ from warplab.simulator.ptx.parser import load
 from warplab.simulator.ptx.program import Entry, Param, Program
 from warplab.simulator.run.device import Device, default_device, pop_device, push_device, replace_device, using_device
 from warplab.simulator.run.options import Options
-
-__all__ = [
-    "COUNTERS",
-    "Access",
-    "Allocation",
-    "AssertFailed",
-    "Counter",
-    "Counts",
-    "DataRace",
-    "Device",
-    "DeviceDeadlock",
-    "DeviceRace",
-    "DivergentBarrier",
-    "DivergentWarp",
-    "Entry",
-    "HostPointer",
-    "IllegalAddress",
-    "InstructionLimit",
-    "InvalidLaunch",
-    "LaunchProfile",
-    "MisalignedAddress",
-    "MissingProxyFence",
-    "Observer",
-    "Options",
-    "Param",
-    "PeerAccess",
-    "Program",
-    "SimulatorError",
-    "SimulatorFailure",
-    "StaleTexel",
-    "UndefinedShuffle",
-    "UninitializedRead",
-    "UnorderedRegisters",
-    "UnsupportedInstruction",
-    "WrongDescriptor",
-    "default_device",
-    "load",
-    "pop_device",
-    "push_device",
-    "replace_device",
-    "using_device",
-]

@@ -234,7 +234,7 @@ class InstructionLimit(SimulatorError):
     advice = ""
 
     def without_advice(self) -> str:
-        """The message for those who cannot choose the options."""
+        """Return the message for those who cannot choose the options."""
         return str(self).removesuffix(f" {self.advice}") if self.advice else str(self)
 
 

@@ -93,7 +93,7 @@ def paragraph(text: str, muted: bool = False) -> str:
 
 
 def markdown(headers: Iterable[str], rows: Iterable[Iterable[object]], *, numbers: bool = False) -> str:
-    """A table in Markdown. `numbers`: all columns but the first are aligned to the right."""
+    """Return a table in Markdown. `numbers`: all columns but the first are aligned to the right."""
     headers = list(headers)
     rule = ["---", *(["---:" if numbers else "---"] * (len(headers) - 1))]
     lines = [headers, rule, *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]

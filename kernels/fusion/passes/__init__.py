@@ -1,7 +1,7 @@
 """The optimiser's passes: each takes a graph, returns a graph that computes the same, and prints what it did.
 
 A pass that finds nothing to do returns an equal graph, so passes can run in any order and any number of times;
-`kernels.fusion.optimise` runs them in the order in which each finds the most.
+`kernels.fusion.passes.optimise` runs them in the order in which each finds the most.
 """
 
 from kernels.fusion.passes.assign_precision import assign_precision

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kernels.fusion.graph import Graph, GraphError, Node, Tensor, whole
-from kernels.fusion.int8 import filter_scales
-from kernels.fusion.operators import PRECISIONS
+from kernels.fusion.graph.int8 import filter_scales
+from kernels.fusion.graph.operators import PRECISIONS
 from kernels.fusion.passes.rewriting import counted
 
 POOLS = ("max_pool", "average_pool")
@@ -21,7 +21,7 @@ WORDS = {"float16": 2, "int8": 4}  # channels in 4 bytes
 
 
 def assign_precision(graph: Graph, precision: str, scales: Mapping[str, float] | None = None) -> Graph:
-    """The graph with its FP32 cbrs of images in `precision`, and a `convert` wherever types meet.
+    """Return the graph with its FP32 cbrs of images in `precision`, and a `convert` wherever types meet.
 
     `scales`: for "int8", the real value of one step for each tensor by name, from calibration; GraphError names a
     tensor that needs one and has none.
@@ -89,12 +89,12 @@ def _type(name: str, writers: list[Node], nodes: list[Node], tensors: Mapping[st
 
 
 def _takes_any(node: Node) -> bool:
-    """Whether a node reads what its precision says, or whatever there is."""
+    """Return whether a node reads what its precision says, or whatever there is."""
     return node.op in ("cbr", *POOLS, "global_average_pool")
 
 
 def _copied(tensor: str, readers: list[Node], nodes: list[Node]) -> str | None:
-    """The type in which a pool's readers want its result, if others read what the pool reads in that type, too.
+    """Return the type in which a pool's readers want its result, if others read what the pool reads in that type, too.
 
     Then there is a copy in that type, which the pool can read.
     """
@@ -104,7 +104,8 @@ def _copied(tensor: str, readers: list[Node], nodes: list[Node]) -> str | None:
 
 
 def _scale(name: str, writers: list[Node], tensors: Mapping[str, Tensor], scales: Mapping[str, float]) -> float:
-    """A pool on its own keeps the scale of what it reads: its results lie between the smallest and largest of that."""
+    """Return a pool on its own keeps the scale of what it reads: its results lie between the smallest and largest of
+    that."""
     if tensors[name].scale is not None:
         return tensors[name].scale
     if len(writers) == 1 and writers[0].op in POOLS:
@@ -122,7 +123,7 @@ def _calibrated(name: str, scales: Mapping[str, float]) -> float:
 def _converted(
     nodes: list[Node], tensors: Mapping[str, Tensor], scales: Mapping[str, float]
 ) -> tuple[list[Node], list[Tensor]]:
-    """The nodes reading the types that they need, with the conversions; and the tensors that these write."""
+    """Return the nodes reading the types that they need, with the conversions; and the tensors that these write."""
     copies: dict[tuple[str, str], Tensor] = {}
     changed, conversions = [], []
     for node in nodes:
@@ -140,7 +141,7 @@ def _converted(
 
 
 def _needed(node: Node, given: Tensor, tensors: Mapping[str, Tensor]) -> str:
-    """The type in which a node must read a tensor."""
+    """Return the type in which a node must read a tensor."""
     if node.op == "cbr":
         return node.attributes["precision"]
     if node.op in POOLS:

@@ -17,7 +17,7 @@ POOLS = ("max_pool", "average_pool")
 
 
 def choose_layout(graph: Graph, wanted: Mapping[str, str] = WANTED) -> Graph:
-    """The graph with the layout that each cbr wants, by its precision, and a `convert` where layouts meet.
+    """Return the graph with the layout that each cbr wants, by its precision, and a `convert` where layouts meet.
 
     Pools take what they are given. Conversions of type that are there already turn the layout, too.
     """
@@ -43,7 +43,7 @@ def choose_layout(graph: Graph, wanted: Mapping[str, str] = WANTED) -> Graph:
 
 
 def _layouts(graph: Graph, wanted: Mapping[str, str]) -> dict[str, str]:
-    """The layout of every tensor, and so of the nodes that write it."""
+    """Return the layout of every tensor, and so of the nodes that write it."""
     found = dict.fromkeys(graph.inputs, "NCHW")
     groups = _written_together(graph)
     for names, writers in groups:  # first those that want something
@@ -79,7 +79,8 @@ def _written_together(graph: Graph) -> list[tuple[list[str], list[Node]]]:
 
 
 def _turned_outputs(graph: Graph, tensors: dict[str, Tensor], turned: dict[tuple[str, str], Node]) -> list[Node]:
-    """The nodes, in their order; those that would write an output of the graph in NHWC write another tensor instead.
+    """Return the nodes, in their order; those that would write an output of the graph in NHWC write another tensor
+    instead.
 
     `tensors` gets that, and `turned` the conversion to the output, by the tensor and the layout that it gives.
     """
@@ -100,14 +101,15 @@ def _writing(node: Node, old: str, new: str) -> Node:
 
 
 def _needed(node: Node, layouts: Mapping[str, str]) -> str | None:
-    """The layout in which a node reads; None for those that read any."""
+    """Return the layout in which a node reads; None for those that read any."""
     if node.op in ("convert", "global_average_pool"):
         return None
     return layouts[node.outputs[0].tensor] if node.op in ("cbr", *POOLS) else "NCHW"
 
 
 def _reading(node: Node, needed: str | None, tensors: dict[str, Tensor], turned: dict[tuple[str, str], Node]) -> Node:
-    """The node reading all tensors in the layout `needed`; conversions that are missing are added to `turned`."""
+    """Return the node reading all tensors in the layout `needed`; conversions that are missing are added to
+    `turned`."""
     inputs = []
     for name in node.inputs:
         tensor = tensors[name]

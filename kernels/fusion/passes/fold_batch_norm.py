@@ -14,7 +14,8 @@ from kernels.fusion.passes.rewriting import is_plain, main_weight, repeated, swa
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
-    """The graph without batch norms that directly follow a convolution or dense layer which nobody else reads."""
+    """Return the graph without batch norms that directly follow a convolution or dense layer which nobody else
+    reads."""
     return repeated("fold_batch_norm", "batch norm", "folded", graph, _fold_one)
 
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.fusion.graph import Graph, Node
-from kernels.fusion.interpret import evaluate
+from kernels.fusion.graph.interpret import evaluate
 from kernels.fusion.passes.rewriting import is_plain, main_weight, repeated, swapped
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """The graph with constants computed as far as they go. Constants that nobody reads any more are gone."""
+    """Return the graph with constants computed as far as they go. Constants that nobody reads any more are gone."""
     return repeated("fold_constants", "constant", "folded", graph, lambda g: _evaluate_one(g) or _fold_one_bias(g))
 
 

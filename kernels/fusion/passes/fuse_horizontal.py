@@ -17,7 +17,7 @@ MOST_SLICES = 4  # places that one launch can write to: the kernels take a table
 
 
 def fuse_horizontal(graph: Graph) -> Graph:
-    """The graph with one cbr for several 1 × 1 cbrs with the same input, ReLU, stride and precision."""
+    """Return the graph with one cbr for several 1 × 1 cbrs with the same input, ReLU, stride and precision."""
     return repeated("fuse_horizontal", "group", "fused", graph, _fuse_one)
 
 
@@ -45,7 +45,7 @@ def _is_1x1(node: Node) -> bool:
 
 
 def _alike(graph: Graph, node: Node) -> tuple:
-    """What must be equal in all cbrs of a group."""
+    """Return what must be equal in all cbrs of a group."""
     written = {graph.tensors[part.tensor].dtype for part in node.outputs}
     attributes = (node.attributes[name] for name in ("stride", "relu", "precision"))
     return node.inputs, *attributes, tuple(sorted(written))
@@ -58,7 +58,7 @@ def _joined(nodes: list[Node]) -> Node:
 
 
 def _slices(nodes: list[Node]) -> tuple[Slice, ...]:
-    """The slices that all nodes write, in order; those side by side in one tensor become one."""
+    """Return the slices that all nodes write, in order; those side by side in one tensor become one."""
     found: list[Slice] = []
     for part in (part for node in nodes for part in node.outputs):
         last = found[-1] if found else None

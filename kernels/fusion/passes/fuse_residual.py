@@ -12,7 +12,7 @@ from kernels.fusion.passes.rewriting import is_plain, repeated, swapped
 
 
 def fuse_residual(graph: Graph) -> Graph:
-    """The graph without additions of which one side is a cbr without ReLU, read by nobody else."""
+    """Return the graph without additions of which one side is a cbr without ReLU, read by nobody else."""
     return repeated("fuse_residual", "addition", "fused", graph, _fuse_one)
 
 
@@ -34,7 +34,7 @@ def _fuse_one(graph: Graph) -> tuple[Graph, str] | None:
 
 
 def _fits(graph: Graph, layer: Node, add: Node, main: str, other: str) -> bool:
-    """Whether the sum can go into the layer. The only reader rules out add(main, main), too."""
+    """Return whether the sum can go into the layer. The only reader rules out add(main, main), too."""
     same_shape = graph.tensors[main].shape == graph.tensors[other].shape
     return is_plain(layer) and same_shape and graph.only_reader(main) is add
 

@@ -14,7 +14,8 @@ from kernels.fusion.passes.rewriting import main_weight, repeated, swapped
 
 
 def fuse_vertical(graph: Graph) -> Graph:
-    """The graph with a cbr for every conv and dense, and for the ReLU behind it if nobody else reads what it reads."""
+    """Return the graph with a cbr for every conv and dense, and for the ReLU behind it if nobody else reads what it
+    reads."""
     return repeated("fuse_vertical", "cbr", "made", graph, lambda g: _fuse_relu(g) or _make_cbr(g))
 
 
@@ -39,7 +40,7 @@ def _make_cbr(graph: Graph) -> tuple[Graph, str] | None:
 
 
 def _cbr(layer: Node) -> Node:
-    """A conv or dense as a cbr without ReLU; a cbr as it is."""
+    """Return a conv or dense as a cbr without ReLU; a cbr as it is."""
     if layer.op == "cbr":
         return layer
     filters = layer.weights[main_weight(layer)]

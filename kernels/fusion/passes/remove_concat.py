@@ -9,7 +9,7 @@ from kernels.fusion.passes.rewriting import repeated
 
 
 def remove_concat(graph: Graph) -> Graph:
-    """The graph without concatenations all of whose inputs can be written in place.
+    """Return the graph without concatenations all of whose inputs can be written in place.
 
     An input can if nothing else reads it, it is no input or output of the graph, and those that write it, cbrs and
     pools, can write slices. A concatenation with one input that cannot stays, since it copies all of them anyway.

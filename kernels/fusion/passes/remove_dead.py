@@ -7,7 +7,7 @@ from kernels.fusion.passes.rewriting import report
 
 
 def remove_dead(graph: Graph) -> Graph:
-    """The graph without nodes that no output needs."""
+    """Return the graph without nodes that no output needs."""
     needed, live = set(graph.outputs), []
     for node in reversed(graph.nodes):
         if any(part.tensor in needed for part in node.outputs):

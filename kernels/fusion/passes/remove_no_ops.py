@@ -9,7 +9,7 @@ from kernels.fusion.passes.rewriting import repeated
 
 
 def remove_no_ops(graph: Graph) -> Graph:
-    """The graph without nodes that return what they are given.
+    """Return the graph without nodes that return what they are given.
 
     One stays that copies an input of the graph, or one of its outputs, to another output: both names must exist.
     """
@@ -39,7 +39,7 @@ def _changes_nothing(graph: Graph, node: Node) -> bool:
 
 
 def _renamed(node: Node, old: str, new: str) -> Node:
-    """The node reading and writing the tensor `new` instead of `old`."""
+    """Return the node reading and writing the tensor `new` instead of `old`."""
     outputs = tuple(Slice(new, part.start, part.channels) if part.tensor == old else part for part in node.outputs)
     inputs = tuple(new if name == old else name for name in node.inputs)
     return replace(node, inputs=inputs, outputs=outputs)

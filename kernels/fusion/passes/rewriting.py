@@ -27,12 +27,12 @@ def report(name: str, noun: str, verb: str, done: Sequence[str]) -> None:
 
 
 def counted(count: int, noun: str) -> str:
-    """Such as "1 conversion" and "2 conversions"."""
+    """Return words such as "1 conversion" and "2 conversions"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def is_plain(node: Node) -> bool:
-    """Whether the node is linear, so that what follows can go into its weights: a conv, a dense, or a bare cbr.
+    """Return whether the node is linear, so that what follows can go into its weights: a conv, a dense, or a bare cbr.
 
     A cbr with a ReLU or a residual is not, and the scales of an INT8 one are settled.
     """
@@ -43,12 +43,12 @@ def is_plain(node: Node) -> bool:
 
 
 def main_weight(node: Node) -> str:
-    """The name of the weight that multiplies the input; its first axis counts the outputs."""
+    """Return the name of the weight that multiplies the input; its first axis counts the outputs."""
     return "matrix" if node.op == "dense" else "filters"
 
 
 def swapped(graph: Graph, old: Sequence[Node], new: Node, tensors: Any = ()) -> Graph:
-    """The graph with `new` where the last of the nodes `old` was; these are gone."""
+    """Return the graph with `new` where the last of the nodes `old` was; these are gone."""
     last = max(graph.nodes.index(node) for node in old)
     nodes = [new if i == last else node for i, node in enumerate(graph.nodes) if i == last or node not in old]
     return graph.rebuilt(nodes, tensors)

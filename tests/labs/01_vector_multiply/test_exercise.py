@@ -1,4 +1,4 @@
-"""Exercise 01: the release, the solution, and the wrong answers that its tests must reject."""
+"""Exercise 01: the release, the solution, and the answers that its tests must accept and reject."""
 
 from typing import ClassVar
 
@@ -16,4 +16,4 @@ class TestVectorMultiply(ExerciseTests):
         "numbers": [1, 1, 2],
     }
     gaps = 9
-    least_mutants = 80
+    least_wrong = 104

@@ -6,11 +6,11 @@ import pytest
 
 from kernels.memory_access import recordings
 from tests.support.lesson_answers import load
+from warpcourse.bench.lab import find
+from warpcourse.paths import COURSE
 from warplab import simulate
-from warplab.bench.lab import find
 from warplab.estimating.estimate import estimate
 from warplab.launch.kernel_source import CudaSource
-from warplab.paths import COURSE
 
 ANSWERS = load(find("memory_access"))
 LESSON = COURSE / "notebooks" / "02_memory_access.ipynb"

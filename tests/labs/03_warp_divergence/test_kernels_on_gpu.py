@@ -65,7 +65,7 @@ def test_so_they_do_in_numba(name):
 
 
 def test_ways_by_lane_cost_their_number():
-    from warplab.bench.timing import time_gpu
+    from warpcourse.bench.timing import time_gpu
 
     x = cp.asarray(generator().random(2**22, dtype=np.float32))
     arguments = {by: divergence.paths_arguments(x, x.copy(), by, 256) for by in divergence.SHIFTS}

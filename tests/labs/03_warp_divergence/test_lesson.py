@@ -4,7 +4,7 @@ import nbformat
 import pytest
 
 from kernels.warp_divergence import recordings
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 LESSON = COURSE / "notebooks" / "03_warp_divergence.ipynb"
 VALUES = recordings.values()

@@ -1,7 +1,6 @@
 """What lab 04's text says of code that learners write, and the picture that its section 8 draws."""
 
 import importlib.util
-import re
 
 import nbformat
 import numpy as np
@@ -11,16 +10,15 @@ from matplotlib.figure import Figure
 from kernels.matmul.counting import counted, per_multiply_add
 from kernels.matmul.pipeline_diagram import draw_pipeline, tile_events
 from tests.support.lesson_answers import load
+from warpcourse.bench.lab import find
+from warpcourse.paths import COURSE
 from warplab import simulate
-from warplab.bench.lab import find
 from warplab.estimating.estimate import estimate
 from warplab.hardware.cards import card
 from warplab.launch.kernel_source import CudaSource
-from warplab.paths import COURSE
 
 ANSWERS = load(find("matmul"))
 LESSON = COURSE / "notebooks" / "04_matrix_multiply.ipynb"
-PAGE = (COURSE / "docs" / "estimate.md").read_text()
 
 USED = {"__syncthreads": "barrier", "sum[r][s] +=": "use"}
 LINES = {
@@ -105,12 +103,6 @@ def test_what_the_lesson_says_of_the_estimates_of_four_rows(tmp_path):
     assert 1.9e-3 < asked_for < 2.2e-3
     assert needs(tiled)["FMA pipe"][0] > 1.2 * asked_for
     assert max(seconds for seconds, _ in needs(tiled).values()) < tiled.seconds
-
-
-def test_the_estimates_of_large_products_are_nearly_all_too_short():
-    errors = re.findall(r"\| lab 04, \w+, (?:4096|8192) cubed \|.*?\|.*?\| ([+-]\d+) %", PAGE)
-    assert len(errors) == 14
-    assert sum(int(error) <= 0 for error in errors) >= 12
 
 
 def test_passes_of_a_sum_in_float64_are_not_given(tmp_path):

@@ -11,8 +11,8 @@ from kernels.tensor_core.changed import simulate_changed
 from kernels.tensor_core.ladder import SOURCES
 from kernels.tensor_core.tiles import Persistent
 from tests.support.tensor_products import operands, within
+from warpcourse.bench import hopper
 from warplab import cp, profile, simulator
-from warplab.bench import hopper
 from warplab.compile import nvrtc
 from warplab.hardware import backend
 from warplab.launch.kernel_source import CudaSource

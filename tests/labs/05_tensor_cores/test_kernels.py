@@ -19,14 +19,14 @@ from kernels.tensor_core.tiles import Persistent, Stages
 from tests.support.figure_shapes import overlapping
 from tests.support.matrix_products import guarded
 from tests.support.tensor_products import operands, within
+from warpcourse.bench import hopper
+from warpcourse.bench.recordings import Measurement
+from warpcourse.paths import COURSE
 from warplab import cp, profile
-from warplab.bench import hopper
-from warplab.bench.recordings import Measurement
 from warplab.compile import headers
 from warplab.hardware import backend
 from warplab.launch import resources
 from warplab.launch.kernel_source import CudaSource
-from warplab.paths import COURSE
 from warplab.simulator.ptx import fragments
 
 SIMULATED = [name for name, step in STEPS.items() if not step.hopper]

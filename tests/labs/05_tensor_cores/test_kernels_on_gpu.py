@@ -11,8 +11,8 @@ from kernels.tensor_core.cublaslt import WORKSPACE_BYTES, Product
 from kernels.tensor_core.launches import LAUNCHES
 from kernels.tensor_core.measurements import MOST_ERROR, checked, cublas, ladder, operands
 from tests.support.tensor_products import STEP_ERROR
+from warpcourse.bench import hopper
 from warplab import cp
-from warplab.bench import hopper
 from warplab.hardware import backend
 from warplab.launch.simulate import simulate
 

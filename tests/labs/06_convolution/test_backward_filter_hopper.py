@@ -7,12 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from kernels.convolution import hopper_backward_filter, reference, resnet50
-from kernels.convolution.geometry import Convolution
-from kernels.convolution.hopper_backward_filter import BACKWARD_FILTER, FILE, TILES, Plan, Tile, plan
-from kernels.convolution.sources import FOLDER
+from kernels.convolution.common.sources import INCLUDE
+from kernels.convolution.definition import networks, reference
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.hopper import backward_filter
+from kernels.convolution.hopper.backward_filter import BACKWARD_FILTER, FILE, TILES, Plan, Tile, plan
+from warpcourse.bench import hopper
 from warplab import cp
-from warplab.bench import hopper
 from warplab.compile import nvrtc
 from warplab.hardware import backend
 from warplab.simulator import DataRace
@@ -25,7 +26,7 @@ def in_simulator(monkeypatch):
     """Launches run in the simulator, with so few stages that they come round again."""
     if backend.name() == "gpu":
         pytest.skip("the tests on a GPU run other sizes there")
-    monkeypatch.setattr(hopper_backward_filter, "MOST_STAGES", 2)
+    monkeypatch.setattr(backward_filter, "MOST_STAGES", 2)
 
 
 def half(random, shape):
@@ -71,7 +72,7 @@ def test_the_gradient_in_the_simulator(in_simulator, conv, chosen):
 
 def test_the_workspace_that_is_asked_for_is_enough(in_simulator, monkeypatch):
     conv, chosen = CASES["3x3"]
-    monkeypatch.setattr(hopper_backward_filter, "plan", lambda conv: chosen)
+    monkeypatch.setattr(backward_filter, "plan", lambda conv: chosen)
     random = np.random.default_rng(7)
     x, dy = half(random, conv.x_shape("NHWC")), half(random, conv.y_shape("NHWC"))
     dw, size = cp.asarray(np.full(conv.w_shape("NHWC"), np.nan, np.float16)), STEP.workspace_bytes(conv, np.float16)
@@ -86,7 +87,7 @@ def test_adders_that_do_not_wait_for_all_bytes_are_noticed(in_simulator, monkeyp
     wrong = text.replace("barrier_expect(barrier, STAGE_BYTES)", "barrier_expect(barrier, STAGE_BYTES - BOX_BYTES)")
     assert wrong != text
     (tmp_path / FILE.name).write_text(wrong, encoding="utf-8")
-    monkeypatch.setattr(hopper_backward_filter, "FILE", tmp_path / FILE.name)
+    monkeypatch.setattr(backward_filter, "FILE", tmp_path / FILE.name)
     conv, chosen = CASES["1x1"]
     x, dy, dw = (cp.zeros(shape("NHWC"), np.float16) for shape in (conv.x_shape, conv.y_shape, conv.w_shape))
     with pytest.raises(DataRace, match=r"reads byte .* of shared memory .* and nothing orders the two"):
@@ -96,7 +97,7 @@ def test_adders_that_do_not_wait_for_all_bytes_are_noticed(in_simulator, monkeyp
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("tile", TILES, ids=str)
 def test_machine_code_for_hopper_is_as_it_must_be(tile, flat):
-    options = *hopper.include(), f"-I{FOLDER}", f"-DFLAT={int(flat)}", *tile.options
+    options = *hopper.include(), *INCLUDE, f"-DFLAT={int(flat)}", *tile.options
     log, *_ = nvrtc.assemble_cuda(FILE.read_text(encoding="utf-8"), FILE.name, "90a", options)
     assert log.count("0 bytes spill stores") == 2
     # ptxas warns (C75xx) when it must wait for each wgmma.
@@ -107,7 +108,7 @@ def test_machine_code_for_hopper_is_as_it_must_be(tile, flat):
 
 
 def test_the_instructions_of_hopper_are_there():
-    options = "-arch=sm_90a", *hopper.include(), f"-I{FOLDER}", *Tile(2, 3, 2).options
+    options = "-arch=sm_90a", *hopper.include(), *INCLUDE, *Tile(2, 3, 2).options
     ptx = nvrtc.compile_cuda(FILE.read_text(encoding="utf-8"), options=options)
     products = re.findall(r"wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 .*?, 1, 1, 1, 1;", ptx, re.S)
     assert len(products) == 4  # 64 pixels, both operands pixel after pixel
@@ -115,7 +116,7 @@ def test_the_instructions_of_hopper_are_there():
         assert instruction in ptx
 
 
-@pytest.mark.parametrize("layer", resnet50.compared(), ids=str)
+@pytest.mark.parametrize("layer", networks.compared(), ids=str)
 def test_a_plan_keeps_every_multiprocessor_busy_at_most_once(layer):
     tile, splits = plan(layer.convolution)
     blocks = splits * tile.count(layer.convolution)

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from kernels.convolution import claim, network
-from kernels.convolution.geometry import Convolution
+from kernels.convolution.definition import networks
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.lesson import claim
 from warplab.hardware.cards import CARDS
 
 V100 = CARDS["V100"]
@@ -14,7 +15,7 @@ V100 = CARDS["V100"]
 
 def convolution_layer(c):
     conv = Convolution(32, c, 14, 14, 256, 3, 3, (1, 1))
-    return network.Layer("a convolution", "convolution", conv.x_shape(), 2, conv)
+    return networks.LayerGroup("a convolution", "convolution", conv.x_shape(), 2, conv)
 
 
 def test_a_convolution_with_many_channels_is_bound_by_its_operations():
@@ -31,7 +32,7 @@ def test_the_image_needs_no_gradient():
 
 
 def test_an_activation_is_bound_by_its_bytes_and_float16_halves_them():
-    layer = network.Layer("an activation", "ReLU", (32, 64, 56, 56), 3)
+    layer = networks.LayerGroup("an activation", "ReLU", (32, 64, 56, 56), 3)
     expected = 3 * 5 * 4 * 32 * 64 * 56 * 56 / 900e9
     assert claim.least_seconds(V100, [layer], mixed=False) == pytest.approx(expected)
     assert claim.least_seconds(V100, [layer], mixed=True) == pytest.approx(expected / 2)

@@ -5,22 +5,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from kernels.convolution import (
-    cudnn_calls,
-    cudnn_graph,
-    cudnn_library,
-    measured_network,
-    mobilenet,
-    network,
-    operands,
-    reference,
-)
 from kernels.convolution import recordings as lab_recordings
 from kernels.convolution.benchmark import BENCHMARK
-from kernels.convolution.geometry import PASSES, Convolution
+from kernels.convolution.cudnn import calls, graph, library
+from kernels.convolution.definition import networks, operands, reference
+from kernels.convolution.definition.geometry import PASSES, Convolution
+from kernels.convolution.measured import network as measured_network
 from kernels.convolution.measurements import MEASUREMENTS
 from tests.support.random_inputs import generator
-from warplab.bench.recordings import Recordings
+from warpcourse.bench.recordings import Recordings
 from warplab.hardware import backend
 
 # The calls of the sources' example, in its order (facts of lab 06; the names are cuDNN 7's).
@@ -56,21 +49,21 @@ CASES = (
 
 
 def test_every_call_of_the_flow_is_mapped_once_and_in_order():
-    then = [call.then for call in cudnn_calls.CALLS]
+    then = [call.then for call in calls.CALLS]
     assert max(Counter(then).values()) == 1
     assert [name for name in then if name in FLOW] == FLOW
-    assert all(call.today and call.why for call in cudnn_calls.CALLS)
-    assert cudnn_calls.table().rows[0] == ["cudnnCreate", "cudnn.create_handle()", cudnn_calls.CALLS[0].why]
+    assert all(call.today and call.why for call in calls.CALLS)
+    assert calls.table().rows[0] == ["cudnnCreate", "cudnn.create_handle()", calls.CALLS[0].why]
 
 
 def test_created_descriptors_are_set_and_destroyed():
-    names = {call.then for call in cudnn_calls.CALLS}
+    names = {call.then for call in calls.CALLS}
     for kind in ("Tensor", "Filter", "Convolution", "Activation"):
         assert {f"cudnnCreate{kind}Descriptor", f"cudnnDestroy{kind}Descriptor"} <= names
 
 
 @pytest.mark.skipif(backend.name() == "gpu", reason="says what is missing where there is no GPU")
-@pytest.mark.parametrize("function", [cudnn_library.frontend, cudnn_library.handle, cudnn_library.version])
+@pytest.mark.parametrize("function", [library.frontend, library.handle, library.version])
 def test_without_a_gpu_cudnn_says_so(function):
     with pytest.raises(RuntimeError, match=r"cuDNN needs an NVIDIA GPU; .* is in kernels/convolution/recordings\.json"):
         function()
@@ -85,23 +78,23 @@ def test_a_graph_names_what_does_not_fit_before_it_needs_a_gpu():
         (("forward", "HWCN"), "there is no layout 'HWCN'"),
     ):
         with pytest.raises(ValueError, match=message):
-            cudnn_graph.ConvolutionGraph(conv, *arguments)
+            graph.ConvolutionGraph(conv, *arguments)
     with pytest.raises(ValueError, match="bias and relu follow the forward pass; this is backward_data"):
-        cudnn_graph.ConvolutionGraph(conv, "backward_data", relu=True)
+        graph.ConvolutionGraph(conv, "backward_data", relu=True)
 
 
 def test_strides_name_the_layout():
-    assert cudnn_graph.strides((2, 3, 5, 7), "NCHW") == [105, 35, 7, 1]
-    assert cudnn_graph.strides((2, 3, 5, 7), "NHWC") == [105, 1, 21, 3]
+    assert graph.strides((2, 3, 5, 7), "NCHW") == [105, 35, 7, 1]
+    assert graph.strides((2, 3, 5, 7), "NHWC") == [105, 1, 21, 3]
 
 
 def test_an_error_is_reported_by_its_status():
     failed = RuntimeError(
         "detail::finalize(engine.get_ptr()) failed with message: , and code: CUDNN_STATUS_NOT_SUPPORTED"
     )
-    assert cudnn_graph.status_of(failed) == "CUDNN_STATUS_NOT_SUPPORTED"
-    assert cudnn_graph.status_of(RuntimeError("first\nlast")) == "last"
-    assert cudnn_graph.status_of(RuntimeError()) == "RuntimeError"
+    assert graph.status_of(failed) == "CUDNN_STATUS_NOT_SUPPORTED"
+    assert graph.status_of(RuntimeError("first\nlast")) == "last"
+    assert graph.status_of(RuntimeError()) == "RuntimeError"
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
@@ -132,7 +125,7 @@ def test_the_sampled_error_takes_bias_and_relu():
 
 def test_resnet50_is_whole():
     counts = Counter()
-    for layer in network.layers(2):
+    for layer in networks.resnet50(2):
         counts[layer.kind] += layer.count
     assert counts == {
         "convolution": 53,
@@ -143,13 +136,13 @@ def test_resnet50_is_whole():
         "fully connected": 1,
         "softmax": 1,
     }
-    assert network.parameters() == 25_557_032  # as frameworks count them
-    assert len({(layer.kind, layer.name) for layer in network.layers(2)}) == len(network.layers(2))
-    assert set(counts) | {"update"} == set(network.KINDS)
+    assert networks.parameters() == 25_557_032  # as frameworks count them
+    assert len({(layer.kind, layer.name) for layer in networks.resnet50(2)}) == len(networks.resnet50(2))
+    assert set(counts) | {"update"} == set(networks.KINDS)
 
 
 def test_folding_leaves_the_activations_after_sums():
-    folded = network.folded_layers(4)
+    folded = networks.folded_resnet50(4)
     counts = Counter()
     for layer in folded:
         counts[layer.kind] += layer.count
@@ -236,7 +229,7 @@ def test_recorded_fusion_costs_as_good_as_nothing(recorded):
 
 def test_recorded_depthwise_is_at_cudnn_s_speed(recorded):
     value = recorded["depthwise"].value
-    assert len(value["forward"]["rows"]) == len(mobilenet.layers())
+    assert len(value["forward"]["rows"]) == len(networks.mobilenet())
     assert all(value[key]["geometric_mean"] >= 1 for key in ("forward", "forward_float32"))
     assert value["forward"]["least"] >= 0.99
     assert value["forward_float32"]["least"] >= 1

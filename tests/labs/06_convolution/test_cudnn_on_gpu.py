@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 
-from kernels.convolution import cudnn_layers, cudnn_library, measured_rnn, operands, recurrent
-from kernels.convolution.cudnn_find import ALGORITHMS, ForwardPass
-from kernels.convolution.cudnn_graph import ConvolutionGraph
-from kernels.convolution.cudnn_library import CudnnError
-from kernels.convolution.cudnn_plans import time_plans
-from kernels.convolution.cudnn_rnn import Lstm
-from kernels.convolution.geometry import PASSES, Convolution
-from kernels.convolution.plan_table import OK, choose, first_choice
+from kernels.convolution.beside import recurrent
+from kernels.convolution.cudnn import layers, library
+from kernels.convolution.cudnn.find import ALGORITHMS, ForwardPass
+from kernels.convolution.cudnn.graph import ConvolutionGraph
+from kernels.convolution.cudnn.library import CudnnError
+from kernels.convolution.cudnn.plan_table import OK, choose, first_choice
+from kernels.convolution.cudnn.plans import time_plans
+from kernels.convolution.cudnn.rnn import Lstm
+from kernels.convolution.definition import operands
+from kernels.convolution.definition.geometry import PASSES, Convolution
+from kernels.convolution.measured import rnn
 from tests.support.random_inputs import generator
 from warplab import cp
 from warplab.hardware import backend
@@ -90,7 +93,7 @@ def test_the_search_of_the_sources_finds_what_runs():
 
 @pytest.mark.parametrize(("dtype", "most"), [("float32", 1e-5), ("float16", 2e-3)])
 def test_an_lstm_layer_is_that_of_the_definition(dtype, most):
-    given = measured_rnn.weights(24, 32)
+    given = rnn.weights(24, 32)
     x = generator().uniform(-1, 1, (7, 3, 24))
     arrays = [cp.asarray(array.astype(dtype)) for array in (x, *given)]
     y = cp.full((7, 3, 32), np.nan, dtype)
@@ -115,7 +118,7 @@ class TestLayers:
     def test_relu(self, layout, dtype):
         x, dy = random_array(SHAPE, layout, dtype), random_array(SHAPE, layout, dtype)
         y, dx = cp.full_like(x, np.nan), cp.full_like(x, np.nan)
-        with cudnn_layers.Relu(SHAPE, layout, dtype) as relu:
+        with layers.Relu(SHAPE, layout, dtype) as relu:
             relu.forward(x, y)
             relu.backward(x, y, dy, dx)
         np.testing.assert_array_equal(cp.asnumpy(y), np.maximum(cp.asnumpy(x), 0))
@@ -124,13 +127,13 @@ class TestLayers:
     def test_addition(self, layout, dtype):
         a, b = random_array(SHAPE, layout, dtype), random_array(SHAPE, layout, dtype)
         c = cp.full_like(a, np.nan)
-        with cudnn_layers.Add(SHAPE, layout, dtype) as add:
+        with layers.Add(SHAPE, layout, dtype) as add:
             add.forward(a, b, c)
         np.testing.assert_array_equal(cp.asnumpy(c), cp.asnumpy(a) + cp.asnumpy(b))
 
     def test_pooling(self, layout, dtype):
         x = random_array(SHAPE, layout, dtype)
-        with cudnn_layers.Pooling(SHAPE, layout, dtype, "max", 3, 1, 2) as pooling:
+        with layers.Pooling(SHAPE, layout, dtype, "max", 3, 1, 2) as pooling:
             assert pooling.y_nchw == (4, 16, 6, 6)
             y, dx = random_array(pooling.y_nchw, layout, dtype), cp.full_like(x, np.nan)
             pooling.forward(x, y)
@@ -143,7 +146,7 @@ class TestLayers:
     def test_average_pooling(self, layout, dtype):
         shape = (3, 8, 7, 7)
         x = random_array(shape, layout, dtype)
-        with cudnn_layers.Pooling(shape, layout, dtype, "average", 7, 0, 1) as pooling:
+        with layers.Pooling(shape, layout, dtype, "average", 7, 0, 1) as pooling:
             y = random_array(pooling.y_nchw, layout, dtype)
             pooling.forward(x, y)
         np.testing.assert_allclose(
@@ -154,7 +157,7 @@ class TestLayers:
         shape = (5, 40, 1, 1)
         x = random_array(shape, layout, dtype)
         y = cp.full_like(x, np.nan)
-        with cudnn_layers.Softmax(shape, layout, dtype) as softmax:
+        with layers.Softmax(shape, layout, dtype) as softmax:
             softmax.forward(x, y)
         exponentials = np.exp(as_nchw(x, layout))
         np.testing.assert_allclose(
@@ -164,19 +167,19 @@ class TestLayers:
     def test_batch_norm(self, layout, dtype):
         x, dy = random_array(SHAPE, layout, dtype), random_array(SHAPE, layout, dtype)
         y, inferred, again, dx = (cp.full_like(x, np.nan) for _ in range(4))
-        with cudnn_layers.BatchNorm(SHAPE, layout, dtype) as norm:
+        with layers.BatchNorm(SHAPE, layout, dtype) as norm:
             norm.scale[...], norm.bias[...] = 1.5, 0.25
             norm.infer(x, inferred)
-            norm.infer(x, again, cudnn_layers.SPATIAL_PERSISTENT)
+            norm.infer(x, again, layers.SPATIAL_PERSISTENT)
             norm.forward(x, y)
             norm.backward(x, dy, dx)
             scale_gradient, bias_gradient = cp.asnumpy(norm.scale_gradient), cp.asnumpy(norm.bias_gradient)
         values, gradient = as_nchw(x, layout), as_nchw(dy, layout)
         axes = {"axis": (0, 2, 3), "keepdims": True}
-        deviation = np.sqrt(values.var(**axes) + cudnn_layers.EPSILON)
+        deviation = np.sqrt(values.var(**axes) + layers.EPSILON)
         normal = (values - values.mean(**axes)) / deviation
         np.testing.assert_allclose(as_nchw(y, layout), 1.5 * normal + 0.25, atol=self.tolerance)
-        expected = values / np.sqrt(1 + cudnn_layers.EPSILON) * 1.5 + 0.25  # statistics are 0 and 1 before training
+        expected = values / np.sqrt(1 + layers.EPSILON) * 1.5 + 0.25  # statistics are 0 and 1 before training
         for found in (inferred, again):
             np.testing.assert_allclose(as_nchw(found, layout), expected, atol=self.tolerance)
         np.testing.assert_allclose(bias_gradient, gradient.sum((0, 2, 3)), atol=0.1)
@@ -186,4 +189,4 @@ class TestLayers:
 
 
 def test_the_versions_agree():
-    assert cudnn_library.version().split(".")[0] == "9"
+    assert library.version().split(".")[0] == "9"

@@ -9,9 +9,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from kernels.convolution import convolve, depthwise, mobilenet, recordings, reference
-from kernels.convolution.geometry import Convolution
-from kernels.convolution.sources import SOURCES
+from kernels.convolution import convolve, recordings
+from kernels.convolution.beside import depthwise
+from kernels.convolution.common.sources import SOURCES
+from kernels.convolution.definition import networks, reference
+from kernels.convolution.definition.geometry import Convolution
 from tests.support.random_inputs import generator
 from warplab import cards, cp, profile
 from warplab.compile import nvrtc
@@ -207,7 +209,7 @@ def test_what_is_no_depthwise_convolution_is_refused():
 @pytest.mark.parametrize("dtype", LAYOUTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_mobilenets_layers_get_a_fast_kernel_in_whole_vectors(kind, dtype):
-    for layer in mobilenet.layers():
+    for layer in networks.mobilenet():
         found = depthwise.tile(layer.convolution, kind, dtype)
         assert found is not None
         assert found.vec == depthwise.TILES[kind, dtype, layer.convolution.stride[0]].vec
@@ -228,7 +230,7 @@ def test_the_tile_follows_from_channels_address_and_filter():
 @pytest.mark.parametrize("dtype", LAYOUTS)
 def test_the_workspace_holds_the_partial_sums(dtype):
     (step,) = depthwise.BACKWARD_FILTER
-    for case in [*CASES.values(), *(layer.convolution for layer in mobilenet.layers())]:
+    for case in [*CASES.values(), *(layer.convolution for layer in networks.mobilenet())]:
         for address in (0, 2, 4, 8):
             found = depthwise.tile(case, "backward_filter", dtype, address)
             if found is None:
@@ -239,7 +241,7 @@ def test_the_workspace_holds_the_partial_sums(dtype):
 
 
 def test_mobilenets_layers():
-    layers = mobilenet.layers()
+    layers = networks.mobilenet()
     assert sum(layer.count for layer in layers) == 13
     for layer, following in itertools.pairwise(layers):
         assert following.convolution.h == layer.convolution.p

@@ -8,19 +8,25 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from kernels.convolution import autotune, convolve, hopper_kernel, hopper_tiles, ladder, recordings, reference, resnet50
-from kernels.convolution.geometry import Convolution
-from kernels.convolution.hopper_backward_data import BACKWARD_DATA
-from kernels.convolution.hopper_forward import FORWARD
-from kernels.convolution.hopper_tiles import CANDIDATES, Tiles
+from kernels.convolution import convolve, ladder, recordings
+from kernels.convolution.definition import networks, reference
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.hopper import autotune, tile_sizes, wgmma_im2col
+from kernels.convolution.hopper.backward_data import BACKWARD_DATA
+from kernels.convolution.hopper.forward import FORWARD
+from kernels.convolution.hopper.tile_sizes import CANDIDATES, Im2colTiles
+from warpcourse.bench import hopper
+from warpcourse.bench.hopper import Pixels
 from warplab import cp, simulator
-from warplab.bench import hopper
-from warplab.bench.hopper import Pixels
 from warplab.compile import nvrtc
 from warplab.hardware import backend
 
 (STEP,), (GRADIENT,) = FORWARD, BACKWARD_DATA
-SMALL, TWO_GROUPS, TALL = Tiles(64, 64, 1, 2, 1), Tiles(128, 128, 2, 2, 1, 1, 1), Tiles(128, 64, 1, 3, 1)
+SMALL, TWO_GROUPS, TALL = (
+    Im2colTiles(64, 64, 1, 2, 1),
+    Im2colTiles(128, 128, 2, 2, 1, 1, 1),
+    Im2colTiles(128, 64, 1, 3, 1),
+)
 
 
 @pytest.fixture
@@ -56,7 +62,7 @@ CASES = {
     "several groups of chunks": (Convolution(1, 136, 5, 5, 136, 2, 1), SMALL),
     "a cluster of four": (
         Convolution(1, 136, 7, 7, 264, 3, 3, padding=(1, 1), stride=(2, 2)),
-        Tiles(128, 128, 2, 3, 1, split=2, beside=2),
+        Im2colTiles(128, 128, 2, 3, 1, split=2, beside=2),
     ),
     "two warpgroups": (Convolution(1, 72, 9, 9, 136, 1, 1), TWO_GROUPS),
 }
@@ -103,11 +109,11 @@ def test_the_gradient_of_x_in_the_simulator(in_simulator, conv, tiles):
 
 
 def test_consumers_that_do_not_wait_for_all_bytes_are_noticed(in_simulator, monkeypatch, tmp_path):
-    text = hopper_kernel.FILE.read_text(encoding="utf-8")
+    text = wgmma_im2col.FILE.read_text(encoding="utf-8")
     wrong = text.replace("barrier_expect(barrier, STAGE_BYTES)", "barrier_expect(barrier, STAGE_BYTES - BOX_BYTES)")
     assert wrong != text
-    (tmp_path / hopper_kernel.FILE.name).write_text(wrong, encoding="utf-8")
-    monkeypatch.setattr(hopper_kernel, "FILE", tmp_path / hopper_kernel.FILE.name)
+    (tmp_path / wgmma_im2col.FILE.name).write_text(wrong, encoding="utf-8")
+    monkeypatch.setattr(wgmma_im2col, "FILE", tmp_path / wgmma_im2col.FILE.name)
     conv = Convolution(1, 8, 4, 4, 8, 1, 1)
     x, w, y = (cp.zeros(shape("NHWC"), np.float16) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
     with pytest.raises(simulator.DataRace, match=r"reads byte .* of shared memory .* and nothing orders the two"):
@@ -121,7 +127,7 @@ def options(tiles, parts=1, **flags):
 
 @pytest.mark.parametrize("tiles", CANDIDATES, ids=lambda tiles: "-".join(map(str, astuple(tiles))))
 def test_machine_code_for_hopper_is_as_it_must_be(tiles):
-    text, name = hopper_kernel.FILE.read_text(encoding="utf-8"), hopper_kernel.FILE.name
+    text, name = wgmma_im2col.FILE.read_text(encoding="utf-8"), wgmma_im2col.FILE.name
     for flags in ({"BIAS": 1, "RELU": 1}, {"GRADIENT": 1, "parts": 4}):
         log, *_ = nvrtc.assemble_cuda(text, name, "90a", options(tiles, **flags))
         assert "0 bytes spill stores" in log
@@ -132,12 +138,12 @@ def test_machine_code_for_hopper_is_as_it_must_be(tiles):
 
 
 def test_the_instructions_of_hopper_are_there():
-    text = hopper_kernel.FILE.read_text(encoding="utf-8")
+    text = wgmma_im2col.FILE.read_text(encoding="utf-8")
 
     def ptx(tiles, **flags):
         return nvrtc.compile_cuda(text, options=("-arch=sm_90a", *options(tiles, **flags)))
 
-    forward, gradient = ptx(Tiles(128, 256, 2, 4, 1)), ptx(Tiles(128, 256, 2, 4, 1), GRADIENT=1)
+    forward, gradient = ptx(Im2colTiles(128, 256, 2, 4, 1)), ptx(Im2colTiles(128, 256, 2, 4, 1), GRADIENT=1)
     for found, majors in ((forward, "0, 0"), (gradient, "0, 1")):
         products = rf"wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 .*?, 1, 1, {majors};"
         assert len(re.findall(products, found, re.DOTALL)) == 4  # 64 channels
@@ -145,10 +151,10 @@ def test_the_instructions_of_hopper_are_there():
     assert "2d.global.shared::cta" in forward
     assert "4d.global.shared::cta.im2col_no_offs" in gradient
     assert "multicast" not in forward
-    assert "global.im2col" not in ptx(Tiles(128, 256, 2, 4, 1), FLAT=1)
-    shared = ptx(Tiles(128, 128, 2, 5, 1, beside=2))
+    assert "global.im2col" not in ptx(Im2colTiles(128, 256, 2, 4, 1), FLAT=1)
+    shared = ptx(Im2colTiles(128, 128, 2, 5, 1, beside=2))
     assert "im2col.mbarrier::complete_tx::bytes.multicast::cluster" in shared
-    assert "st.shared::cluster.v4.f32" in ptx(Tiles(128, 128, 2, 5, 1, 2))
+    assert "st.shared::cluster.v4.f32" in ptx(Im2colTiles(128, 128, 2, 5, 1, 2))
 
 
 AXES = [
@@ -174,7 +180,7 @@ def test_phases_of_the_gradient_pair_each_element_with_the_right_taps():
         }
         found = []
         for phase in range(min(stride, size)):
-            axis = hopper_kernel.gradient_axis(phase, size, taps, padding, stride, dilation)
+            axis = wgmma_im2col.gradient_axis(phase, size, taps, padding, stride, dilation)
             for i in range(axis.count):
                 for tap in range(axis.taps):
                     p = axis.first + i * axis.step + tap * axis.dilation
@@ -186,10 +192,10 @@ def test_phases_of_the_gradient_pair_each_element_with_the_right_taps():
 
 def test_phases_of_a_stride_cover_the_image():
     conv = Convolution(1, 8, 9, 8, 8, 3, 3, padding=(1, 1), stride=(2, 2))
-    phases = hopper_kernel.gradient_phases(conv)
+    phases = wgmma_im2col.gradient_phases(conv)
     assert [phase.height.taps * phase.width.taps for phase in phases] == [4, 2, 2, 1]
     assert sum(phase.height.count * phase.width.count for phase in phases) == 9 * 8
-    (only,) = hopper_kernel.gradient_phases(Convolution(1, 8, 9, 8, 8, 3, 3, padding=(1, 1)))
+    (only,) = wgmma_im2col.gradient_phases(Convolution(1, 8, 9, 8, 8, 3, 3, padding=(1, 1)))
     assert (only.height.first, only.height.taps, only.height.first_tap, only.height.next_tap) == (-1, 3, 2, -1)
 
 
@@ -245,29 +251,29 @@ def test_windows_that_tma_cannot_walk_are_refused(changed, rule):
 )
 def test_sizes_that_make_no_kernel_are_refused(sizes, rule):
     with pytest.raises(ValueError, match=re.escape(rule)):
-        Tiles(*sizes)
+        Im2colTiles(*sizes)
 
 
 @pytest.mark.parametrize("of", ["forward", "backward_data"])
 def test_each_layer_has_sizes(of):
-    for layer in resnet50.compared():
-        pixels, channels, depth = hopper_tiles.gemm(layer.convolution, of)
-        sizes = hopper_tiles.chosen(layer.convolution, of)
+    for layer in networks.compared():
+        pixels, channels, depth = tile_sizes.gemm(layer.convolution, of)
+        sizes = tile_sizes.chosen(layer.convolution, of)
         assert sizes.bn <= max(64, channels)
         assert sizes in CANDIDATES, "tiles.json is of other candidates: run the autotuner"
-        clocks = [hopper_tiles.clocks(tiles, pixels, channels, depth) for tiles in CANDIDATES]
-        assert hopper_tiles.clocks(hopper_tiles.by_arithmetic(pixels, channels, depth), *(pixels, channels, depth)) == (
+        clocks = [tile_sizes.clocks(tiles, pixels, channels, depth) for tiles in CANDIDATES]
+        assert tile_sizes.clocks(tile_sizes.by_arithmetic(pixels, channels, depth), *(pixels, channels, depth)) == (
             min(clocks)
         )
 
 
 def test_the_autotuner_needs_a_gpu(capsys):
     with pytest.raises(SystemExit) as end:
-        autotune.main(["forward"])
+        autotune.AUTOTUNER.main(["forward"])
     assert end.value.code == 2
     assert "The autotuner needs an NVIDIA GPU" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        autotune.main(["backward_filter"])
+        autotune.AUTOTUNER.main(["backward_filter"])
     assert "there is nothing to tune in backward_filter" in capsys.readouterr().err
 
 
@@ -307,7 +313,7 @@ class TestRecorded:
 
     def test_the_header_gives_the_recorded_ratios(self):
         values = recordings.values()
-        lines = [line.strip() for line in hopper_kernel.FILE.read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in wgmma_im2col.FILE.read_text(encoding="utf-8").splitlines()]
         text = " ".join(line[2:].strip() for line in lines if line.startswith("//"))
         forward, fused, gradient = (values[key] for key in ("forward", "fused", "backward_data"))
         microseconds = {row["layer"]: row["seconds"] * 1e6 for row in forward["rows"]}

@@ -6,10 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernels.convolution import convolve, fft, ladder, mma_step, recordings, reference, resnet50, winograd
-from kernels.convolution.geometry import Convolution
-from kernels.convolution.mma_step import Tiles
-from kernels.convolution.sources import FOLDER, sizes
+from kernels.convolution import convolve, ladder, recordings
+from kernels.convolution.beside import fft
+from kernels.convolution.common.sources import FOLDER, sizes
+from kernels.convolution.definition import networks, reference
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.steps import mma_step
+from kernels.convolution.steps.mma_step import MmaTiles
 from tests.support.random_inputs import generator
 from warplab import cp, profile
 from warplab.hardware import backend
@@ -144,7 +147,7 @@ def test_fp16_on_tensor_cores(conv):
 
 
 @pytest.mark.parametrize(
-    "chosen", [mma_step.LARGE, mma_step.FLAT, mma_step.SMALL, Tiles(64, 64, 32, 32, 2, 1)], ids=str
+    "chosen", [mma_step.LARGE, mma_step.FLAT, mma_step.SMALL, MmaTiles(64, 64, 32, 32, 2, 1)], ids=str
 )
 @pytest.mark.parametrize("conv", [CASES["several tiles and their tails"], CASES["vectors"], WHOLE], ids=str)
 def test_every_tile_of_step_4(chosen, conv):
@@ -364,12 +367,11 @@ def test_the_workspace_is_as_large_as_said(name):
     assert not (found[256 : 256 + size].view(np.uint32) == 0xFFFFFFFF).any(), "a part of the workspace is not used"
 
 
-def test_what_workspaces_and_products_cost():
-    layer = next(layer.convolution for layer in resnet50.layers() if layer.name == "conv4_x 3×3")
+def test_what_workspaces_cost():
+    layer = next(layer.convolution for layer in networks.convolutions() if layer.name == "conv4_x 3×3")
     x_bytes = 4 * math.prod(layer.x_shape())
     assert ladder.step("im2col").workspace_bytes(layer, np.float32) == 9 * x_bytes
     assert ladder.step("implicit_gemm").workspace_bytes(layer, np.float32) == 0
-    assert layer.flops / 2 / winograd.multiplications(layer) == 2.25
     assert ladder.step("winograd").workspace_bytes(layer, np.float32) == 4 * x_bytes * 2 + 64 * layer.k * layer.c
     assert fft.lengths(Convolution(1, 1, 11, 13, 1, 3, 3, (1, 2))) == (14, 18)
 
@@ -543,14 +545,16 @@ def header(name):
 
 def test_the_headers_give_the_recorded_times(recorded):
     flops = {
-        layer.name.partition(" ")[0]: layer.convolution.flops for layer in resnet50.layers() if "3×3" in layer.name
+        layer.name.partition(" ")[0]: layer.convolution.flops
+        for layer in networks.convolutions()
+        if "3×3" in layer.name
     }
     for file, key, rate in (
-        ("1_direct.cu", ("direct", "float32"), "{:.1f} and {:.1f} TFLOP/s"),
-        ("2_im2col.cu", ("im2col", "float32"), "{:.0f} and {:.0f} TFLOP/s"),
-        ("3_implicit_gemm.cu", ("implicit_gemm", "float32"), "{:.0f} and {:.0f} TFLOP/s"),
-        ("4_mma_nhwc.cu", ("mma_nhwc", "float16"), "{:.0f} and {:.0f} TFLOP/s"),
-        ("winograd.cu", ("winograd", "float32"), ""),
+        ("steps/1_direct.cu", ("direct", "float32"), "{:.1f} and {:.1f} TFLOP/s"),
+        ("steps/2_im2col.cu", ("im2col", "float32"), "{:.0f} and {:.0f} TFLOP/s"),
+        ("steps/3_implicit_gemm.cu", ("implicit_gemm", "float32"), "{:.0f} and {:.0f} TFLOP/s"),
+        ("steps/4_mma_nhwc.cu", ("mma_nhwc", "float16"), "{:.0f} and {:.0f} TFLOP/s"),
+        ("beside/winograd.cu", ("winograd", "float32"), ""),
     ):
         seconds = {layer: recorded[layer][key]["seconds"] for layer in ("conv2_x", "conv4_x")}
         text = header(file)
@@ -571,12 +575,12 @@ def test_the_headers_give_the_recorded_comparisons(recorded):
     step3, mma, by_winograd = ("implicit_gemm", "float32"), ("mma_nhwc", "float16"), ("winograd", "float32")
     half, single = ("tensor cores", "float16"), ("multiply-adds", "float32")  # cuDNN's
     numba = each("{:.0f} and {:.0f} µs", lambda rows: rows["numba_direct", "float32"]["seconds"] * 1e6)
-    assert numba in header("1_direct.cu")
-    assert f"{two['im2col', 'float32']['workspace_bytes'] / 1e6:.0f} MB" in header("2_im2col.cu")
+    assert numba in header("steps/1_direct.cu")
+    assert f"{two['im2col', 'float32']['workspace_bytes'] / 1e6:.0f} MB" in header("steps/2_im2col.cu")
     text = each("took {:.0f} and {:.0f} µs", lambda rows: rows[single]["seconds"] * 1e6)
-    assert text in header("3_implicit_gemm.cu")
-    assert each("{:.2f} and {:.2f} of cuDNN's fastest plan", ratio(half, mma)) in header("4_mma_nhwc.cu")
-    text = header("winograd.cu")
+    assert text in header("steps/3_implicit_gemm.cu")
+    assert each("{:.2f} and {:.2f} of cuDNN's fastest plan", ratio(half, mma)) in header("steps/4_mma_nhwc.cu")
+    text = header("beside/winograd.cu")
     assert f"{two[by_winograd]['workspace_bytes'] / 1e6:.0f} MB" in text
     assert each("{:.2f} and {:.2f} of step 3's time", ratio(by_winograd, step3)) in text
     for key in (by_winograd, step3):

@@ -1,23 +1,25 @@
 """Lab 06's portable kernels on a GPU: as in the simulator, and right on layers of ResNet-50."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from kernels.convolution import convolve, ladder, reference, resnet50
-from kernels.convolution.geometry import Convolution
+from kernels.convolution import convolve, ladder
+from kernels.convolution.definition import networks, reference
+from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.launches import OF_STEPS
 from tests.support.random_inputs import generator
+from warpcourse.bench.compared_launches import is_array
+from warpcourse.bench.lab_kernels import launch as launched
 from warplab import cp
-from warplab.bench.compared_launches import is_array
-from warplab.bench.lab_kernels import launch as launched
 from warplab.hardware import backend
 from warplab.launch.simulate import simulate
 
 pytestmark = pytest.mark.gpu
 MOST_ERROR = {"float32": 4e-6, "float16": 4e-4}  # relative, of a layer's whole result
-LAYERS = {str(conv): conv for conv in (layer.convolution.with_batch(1) for layer in resnet50.layers())}
+LAYERS = {str(conv): conv for conv in (replace(layer.convolution, n=1) for layer in networks.convolutions())}
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +95,6 @@ def test_large_batches_count_right():
     (w,) = normal(conv.w_shape())
     for name in ("direct", "implicit_gemm"):
         y = convolve.forward(x, cp.asarray(w), step=name, **parameters(conv))
-        last = conv.with_batch(1)
+        last = replace(conv, n=1)
         exact = reference.forward(cp.asnumpy(x[-1:]), w, last)
         assert reference.relative_error(cp.asnumpy(y[-1:]), exact) < MOST_ERROR["float32"]

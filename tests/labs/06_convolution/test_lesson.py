@@ -7,14 +7,35 @@ import math
 import symtable
 
 import nbformat
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from kernels.convolution import benchmark, changed_since, figures, plan_table, recordings, resnet50, tables, vgg16
-from kernels.convolution.cudnn_calls import CALLS
-from kernels.convolution.sources import SOURCES
-from warplab.bench.recordings import Measurement
-from warplab.paths import COURSE
+from kernels.convolution import benchmark, lab, ladder, recordings
+from kernels.convolution.cudnn import plan_table
+from kernels.convolution.cudnn.calls import CALLS
+from kernels.convolution.definition import networks
+from kernels.convolution.lesson import figures, tables
+from tests.support.random_inputs import generator
+from warpcourse.bench.recordings import Measurement
+from warpcourse.paths import COURSE
+from warplab import cp
+
+
+def cells():
+    """The lesson's cells by their id."""
+    return {cell.id: cell.source for cell in nbformat.read(lab.LAB.notebook, as_version=4).cells}
+
+
+def defined(*ids):
+    """What these cells of the lesson import and define."""
+    found = {}
+    for name in ids:
+        nodes = [
+            n for n in ast.parse(cells()[name]).body if isinstance(n, (ast.Import, ast.ImportFrom, ast.FunctionDef))
+        ]
+        exec(compile(ast.Module(nodes, []), name, "exec"), found)
+    return found
 
 
 def plan(id_, engine, seconds, workspace=0, status="ok", numerical=""):
@@ -67,12 +88,57 @@ def test_every_call_of_the_sources_has_a_row():
 
 
 def test_vgg16_is_the_one_of_the_paper():
-    layers = vgg16.layers(1)
+    layers = networks.vgg16(1)
     convolutions = [layer.convolution for layer in layers if layer.convolution]
     assert len(convolutions) == 13
     assert sum(conv.flops for conv in convolutions) / 2e9 == pytest.approx(15.35, abs=0.01)  # multiply-adds
     assert sum(conv.k * conv.depth for conv in convolutions) == 14_710_464  # weights, without biases
     assert layers[-1].nchw == (1, 512, 14, 14)
+
+
+def test_the_cells_arithmetic_is_the_kernels():
+    found = defined("conv-imports", "conv-workspace", "conv-spectra", "conv-arithmetic", "conv-workspaces")
+    step_of = {"matrix_bytes": "im2col", "winograd_bytes": "winograd", "fft_bytes": "fft"}
+    asked = 0
+    for layer in networks.convolutions(3):
+        for function, name in step_of.items():
+            step = ladder.step(name)
+            if not step.refuses(layer.convolution, "NCHW", np.float32):
+                asked += 1
+                assert found[function](layer.convolution) == step.workspace_bytes(layer.convolution, np.float32)
+    assert asked == 2 * 24 + 4  # of 24 sizes, 4 are 3 × 3 with stride 1
+    conv = next(layer.convolution for layer in networks.convolutions() if layer.name == "conv4_x 3×3")
+    assert conv.flops / 2 / (16 * found["winograd_tiles"](conv) * conv.k * conv.c) == 2.25
+
+
+def test_the_other_layers_kernels_compute_what_they_are_called():
+    texts = (cells()[f"conv-{name}"].removeprefix("%%cuda") for name in ("pooling", "softmax", "dropout", "lrn"))
+    names = ("max_pooling", "average_pooling", "softmax", "dropout", "lrn")
+    module = cp.RawModule(code="\n".join(texts), name_expressions=names)
+    rng = generator()
+    x = rng.standard_normal((2, 8, 16, 16), np.float32)
+
+    def result(name, blocks, shape, *numbers):
+        y = cp.asarray(np.full(shape, np.nan, np.float32))
+        module.get_function(name)((blocks,), (256,), (cp.asarray(x), y, *map(np.int32, numbers)))
+        return cp.asnumpy(y)
+
+    windows = x.reshape(2, 8, 8, 2, 8, 2)
+    np.testing.assert_array_equal(result("max_pooling", 4, (2, 8, 8, 8), 2, 8, 1024), windows.max((3, 5)))
+    np.testing.assert_allclose(result("average_pooling", 4, (2, 8, 8, 8), 2, 8, 1024), windows.mean((3, 5)), atol=1e-6)
+    exponentials = np.exp(x.astype(np.float64))
+    exact = exponentials / exponentials.sum(-1, keepdims=True)
+    np.testing.assert_allclose(result("softmax", 32, x.shape, 16, 256), exact, rtol=1e-5)
+    around = np.pad(x.astype(np.float64) ** 2, ((0, 0), (2, 2), (0, 0), (0, 0)))
+    scale = 2 + 1e-4 * sum(around[:, k : k + 8] for k in range(5))
+    np.testing.assert_allclose(result("lrn", 16, x.shape, 8, 256, 4096), x / scale**0.75, rtol=1e-5)
+    dropped = result("dropout", 4, x.shape, 0, 4096)
+    kept = dropped != 0
+    np.testing.assert_array_equal(dropped, np.where(kept, 2 * x, 0))
+    # Philox's words of counter 0 and key 0 by its authors: 6627e8d5, e169c58d, bc57ac4c, 9b00dbd8.
+    assert kept.ravel()[:4].tolist() == [True, False, False, False]
+    assert abs(kept.mean() - 0.5) < 0.04
+    assert (result("dropout", 4, x.shape, 7, 4096) != dropped).any()
 
 
 def test_shares_are_of_all_layers_of_a_kind():
@@ -81,7 +147,7 @@ def test_shares_are_of_all_layers_of_a_kind():
         {"layer": "b", "kind": "ReLU", "seconds": 6.0, "count": 1},
         {"layer": "c", "kind": "convolution", "seconds": 1.0, "count": 1},
     ]
-    assert figures.shares(rows) == {"ReLU": 0.6, "convolution": 0.4}
+    assert defined("conv-imports", "conv-shares-of")["shares"](rows) == {"ReLU": 0.6, "convolution": 0.4}
     figure = figures.draw_treemaps({"one": rows, "another": rows[:1]}, "somewhere")
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert titles == ["one: 10.0 s", "another: 3.00 s"]
@@ -100,14 +166,14 @@ def test_the_picture_of_plans_marks_what_a_limit_chooses():
 
 
 def test_the_workspace_gives_away_winograds_tiles():
-    table, conv = recordings.recorded("whole_table").value, resnet50.layers()[2].convolution
+    table, conv = recordings.recorded("whole_table").value, networks.convolutions()[2].convolution
     found = {row["workspace_bytes"] for row in table["rows"] if "WINOGRAD" in row["numerical"]}
     transformed = 36 * (math.prod(conv.x_shape()) + math.prod(conv.y_shape())) // 16 + 36 * conv.k * conv.c
     assert found == {4 * transformed} == {116_195_328}
 
 
 def test_plans_on_tensor_cores_ask_for_copies_of_x_and_y():
-    table, conv = recordings.recorded("whole_table").value, resnet50.layers()[2].convolution
+    table, conv = recordings.recorded("whole_table").value, networks.convolutions()[2].convolution
     copies = math.prod(conv.x_shape()) + math.prod(conv.y_shape())
     best = plan_table.choose(table["rows"])
     assert best["numerical"] == "TENSOR_CORE DOWN_CONVERT_INPUTS"
@@ -157,7 +223,7 @@ def test_plans_that_convert_inputs_round_the_result_too():
 
 
 def test_the_first_layers_workspace_is_x_with_a_fourth_channel():
-    conv = resnet50.layers()[0].convolution
+    conv = networks.convolutions()[0].convolution
     tables = recordings.recorded("plan_tables").value["tables"]
     rows = next(table["rows"] for table in tables if (table["pass"], table["dtype"]) == ("forward", "float16"))
     copies = 2 * 4 * (conv.n * conv.h * conv.w + conv.k * conv.r * conv.s)
@@ -261,29 +327,6 @@ def test_persistent_algorithms_take_what_the_text_says():
     assert [steps[name, "float32", False] for name in names] == [28, 31, 24]
     assert [steps[name, "float32", True] for name in names] == [12, 29, 23]
     assert [steps[name, "float16", True] for name in names] == [10, 3, 31]
-
-
-def test_notes_are_of_values_that_are_recorded():
-    """A note whose value was recorded anew is to be deleted, with what headers and the lesson say in its place."""
-    values = recordings.values()
-    today = {changed_since.digest(found) for found in (*values.values(), *values["depthwise"].values())}
-    assert set(changed_since.NOT_TIMED_SINCE) <= today
-
-
-def test_tables_say_what_has_changed_since_it_was_timed(monkeypatch):
-    """Of the value alone that the note is of; without one no table, header or cell says so."""
-    values = recordings.values()
-    monkeypatch.setattr(changed_since, "NOT_TIMED_SINCE", {changed_since.digest(values["fused"]): "Now it is another."})
-    for key, count in (("fused", 1), ("forward", 0), ("algorithms", 0), ("depthwise", 0)):
-        assert benchmark.BENCHMARK.tables[key].text(values[key]).count("Now it is another.") == count
-    assert changed_since.note({**values["fused"], "least": 0.5}) == ""
-
-
-def test_what_is_timed_is_not_called_untimed():
-    assert not changed_since.NOT_TIMED_SINCE, "headers and the lesson must say so, too: name them in this test"
-    cells = nbformat.read(COURSE / "notebooks" / "06_convolution.ipynb", as_version=4).cells
-    texts = [cell.source for cell in cells] + [SOURCES.text(path.name) for path in SOURCES.folder.glob("*.cu")]
-    assert not [text[:60] for text in texts if "not been timed" in " ".join(text.replace("//", "").split())]
 
 
 def test_any_cell_can_run_again_after_the_last():

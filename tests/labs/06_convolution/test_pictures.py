@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from kernels.convolution import diagrams, reference
-from kernels.convolution.geometry import Convolution
-from kernels.convolution.index_map import place
-from kernels.convolution.treemap import Box, squarified
+from kernels.convolution.definition import reference
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.definition.reference import place
+from kernels.convolution.lesson import diagrams
+from kernels.convolution.lesson.treemap import Box, squarified
 from tests.support.random_inputs import generator
 from warplab import cuda, simulate
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kernels.convolution import plan_table
-from kernels.convolution.measured_algorithms import fastest_by_kind, kind
-from kernels.convolution.measured_plans import KEPT_FASTEST, KEPT_PER_STATUS, kept
-from kernels.convolution.plan_table import NoPlan, choose, first_choice, frontier, full_precision, knobs
+from kernels.convolution.cudnn import plan_table
+from kernels.convolution.cudnn.plan_table import NoPlan, choose, first_choice, frontier, full_precision, knobs
+from kernels.convolution.measured.algorithms import fastest_by_kind, kind
+from kernels.convolution.measured.plans import KEPT_FASTEST, KEPT_PER_STATUS, kept
 from tests.support.random_inputs import generator
 
 

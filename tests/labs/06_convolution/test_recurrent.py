@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from kernels.convolution import recordings, recurrent
-from kernels.convolution.sources import SOURCES
+from kernels.convolution import recordings
+from kernels.convolution.beside import recurrent
+from kernels.convolution.common.sources import SOURCES
 from tests.support.random_inputs import generator
 from warplab import cp, profile
 from warplab.hardware import backend

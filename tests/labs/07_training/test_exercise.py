@@ -1,8 +1,12 @@
-"""Exercise 07: the release, the solution, and the wrong answers that its tests must reject."""
+"""Exercise 07: the release, the solution, and the answers that its tests must accept and reject."""
 
 from typing import ClassVar
 
+import pytest
+
 from tests.support.exercise_harness import ExerciseTests
+
+pytestmark = pytest.mark.tensorflow
 
 
 class TestTraining(ExerciseTests):
@@ -16,4 +20,4 @@ class TestTraining(ExerciseTests):
         "sums": [1, 1, 2],
     }
     gaps = 13
-    least_mutants = 141
+    least_wrong = 106

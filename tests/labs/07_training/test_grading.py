@@ -2,20 +2,18 @@
 tests put other functions in the place of some. What a test gets back must still be what it put in.
 """
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("nbgrader")  # a GPU machine that only measures may lack it
 
-from tests.support.exercise_harness import cell_id, is_grade, is_solution, read_mutants, source_notebook
+from tests.support.exercise_answers import cell_id, is_grade, is_solution, source_notebook, wrong_answers
 from tests.support.grading_harness import WIDE, Cells
-from warplab.grading.judge.judge import trusted_cells
-from warplab.grading.sandbox.isolation import find
-from warplab.grading.sandbox.kernel_manager import Zygotes
-from warplab.grading.sandbox.limits import for_tensorflow
+from warpcourse.grading.frameworks import TENSORFLOW
+from warpcourse.grading.judge.judge import trusted_cells
+from warpcourse.grading.sandbox.isolation import find
+from warpcourse.grading.sandbox.kernel_manager import Zygotes
 
-MUTANTS = {mutant.path.stem: mutant for mutant in read_mutants(Path(__file__).parent / "mutants")}
+WRONG = {wrong.id: wrong for wrong in wrong_answers("07_training")}
 WITH_TENSORFLOW = ("op", "loop")  # the two problems
 
 
@@ -38,7 +36,7 @@ def graded(zygotes, **answers):
     cells.answers = {cell_id(cell): cell.source for cell in kept if is_solution(cell)}
     for cell in kept:
         cell.source = answers.get(cell_id(cell), cell.source)
-    return cells.run(zygotes, for_tensorflow(WIDE)).failed
+    return cells.run(zygotes, WIDE.for_framework(TENSORFLOW)).failed
 
 
 def test_the_solution_gets_every_point(zygotes):
@@ -47,8 +45,8 @@ def test_the_solution_gets_every_point(zygotes):
 
 @pytest.mark.parametrize(
     ("op", "loop"),
-    [("p4_through_numpy_alone", "p5_in_numpy"), ("p4_launched_for_show", "p5_traced_for_show")],
+    [("op/through_numpy_alone", "loop/in_numpy"), ("op/launched_for_show", "loop/traced_for_show")],
 )
 def test_forgeries_lose_their_points(zygotes, op, loop):
-    failed = graded(zygotes, op=MUTANTS[op].cell, loop=MUTANTS[loop].cell)
-    assert failed.keys() == MUTANTS[op].loses | MUTANTS[loop].loses
+    failed = graded(zygotes, op=WRONG[op].cell, loop=WRONG[loop].cell)
+    assert failed.keys() == WRONG[op].loses | WRONG[loop].loses

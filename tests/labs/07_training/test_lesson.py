@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from kernels.training import data_centre, hlo, recordings
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 LESSON = COURSE / "notebooks" / "07_training.ipynb"
 VALUES = recordings.values()

@@ -3,7 +3,7 @@
 import pytest
 
 from kernels.training import figures
-from warplab.bench.recordings import Measurement
+from warpcourse.bench.recordings import Measurement
 
 
 def measured(*names):

@@ -1,16 +1,18 @@
-"""Lab 07's experiments with TensorFlow.
-
-TensorFlow is imported here while tests are collected, before any test can run it: its devices are set up only once in a
-process, which other labs' tests share.
-"""
+"""Lab 07's experiments with TensorFlow."""
 
 import numpy as np
 import pytest
 
-from kernels.training import digits, framework, reference, regression, tensorflow_op
+from kernels.training import reference
 from kernels.training.as_number import as_number, slope_through
-from kernels.training.framework import tf
+from tests.support.lazily import module
 from tests.support.random_inputs import generator
+
+pytestmark = pytest.mark.tensorflow
+tf, framework = module("tensorflow"), module("kernels.training.framework")
+digits, regression, tensorflow_op = (
+    module(f"kernels.training.{name}") for name in ("digits", "regression", "tensorflow_op")
+)
 
 
 def gelu(x, bias):

@@ -5,7 +5,7 @@ import pytest
 
 from kernels.recomputation import plan as plans
 from kernels.recomputation import recordings, resnet, silu
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 LESSON = COURSE / "notebooks" / "08_recomputation.ipynb"
 VALUES = recordings.values()

@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 
 from kernels.recomputation import plan as plans
-from kernels.recomputation import process_memory, resnet, resnet_steps, segments, trial
-from kernels.recomputation.framework import tf
-from kernels.recomputation.tape import Tracker
+from kernels.recomputation import process_memory, resnet
+from tests.support.lazily import module
 from warplab.checks import CheckFailed
+
+pytestmark = pytest.mark.tensorflow
+tf = module("tensorflow")
+resnet_steps, segments, tracking, trial = (
+    module(f"kernels.recomputation.{name}") for name in ("resnet_steps", "segments", "tape", "trial")
+)
 
 MIB = 2**20
 # Activations beside the model's: in the last segment, where the loss, the mean of y², turns into gradients; in others.
@@ -29,7 +34,7 @@ def kept(chain):
 
 def test_one_product_by_hand():
     a, w = tf.ones((1024, 256)), tf.Variable(tf.ones((256, 512)))
-    with Tracker() as tracker, tf.GradientTape() as tape:
+    with tracking.Tracker() as tracker, tf.GradientTape() as tape:
         y = a @ w
         assert tracker.live == 2 * MIB  # y; reading w makes no copy
         z = tf.reshape(y, (512, 1024))
@@ -43,7 +48,7 @@ def test_one_product_by_hand():
 
 def test_what_the_tape_saves_lives_until_it_is_used():
     x, w = tf.ones((1024, 256)), tf.Variable(tf.eye(256))
-    with Tracker() as tracker:
+    with tracking.Tracker() as tracker:
         with tf.GradientTape() as tape:
             y = tf.tanh(tf.tanh(x @ w) @ w)
         assert tracker.live == 2 * MIB  # two results of tanh; the products are gone
@@ -54,7 +59,7 @@ def test_what_the_tape_saves_lives_until_it_is_used():
 
 def test_memory_named_as_before_is_not_counted_again():
     x = tf.ones((1024, 256))
-    with Tracker() as unnamed, Tracker(before=[x]) as named:
+    with tracking.Tracker() as unnamed, tracking.Tracker(before=[x]) as named:
         y = tf.stop_gradient(x)
         assert (unnamed.live, named.live) == (MIB, 0)
         z = y + 1
@@ -63,7 +68,7 @@ def test_memory_named_as_before_is_not_counted_again():
 
 
 def test_small_tensors_and_graphs_are_left_out():
-    with Tracker() as tracker:
+    with tracking.Tracker() as tracker:
         small = tf.ones(8) + 1
         traced = tf.function(lambda x: tf.tanh(x) + 1)(tf.ones(4096))
     assert tracker.peak <= 2 * 4096 * 4  # what went in and what came out
@@ -73,7 +78,7 @@ def test_small_tensors_and_graphs_are_left_out():
 def test_other_precisions_count_their_bytes():
     for dtype in (tf.float16, tf.bfloat16, tf.float64, tf.int8):
         x = tf.ones((512, 512), dtype)
-        with Tracker() as tracker:
+        with tracking.Tracker() as tracker:
             y = x + x
         assert tracker.live == 512 * 512 * dtype.size, dtype
         del y
@@ -167,11 +172,13 @@ def test_a_right_recomputation_passes_the_trial(capsys):
     assert "recompute: right for 3 chains." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("ready_made", [tf.recompute_grad, segments.recompute, lambda f: tf.recompute_grad(f)])
+@pytest.mark.parametrize(
+    "ready_made", [lambda: tf.recompute_grad, lambda: segments.recompute, lambda: lambda f: tf.recompute_grad(f)]
+)
 def test_what_is_ready_made_fails_the_trial(ready_made):
     before = tf.recompute_grad, segments.recompute
     with pytest.raises(CheckFailed, match="leaves the work to a ready-made function"):
-        trial.check_recompute(ready_made)
+        trial.check_recompute(ready_made())
     assert (tf.recompute_grad, segments.recompute) == before
 
 

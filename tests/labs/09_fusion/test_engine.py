@@ -5,29 +5,21 @@ import dataclasses
 import numpy as np
 import pytest
 
-from kernels.fusion import (
-    digits,
-    engine,
-    fuzz_plans,
-    interpret,
-    memory_plan,
-    network,
-    optimise,
-    plan,
-    quantise,
-    random_graphs,
-    tactics,
-    tune,
-)
-from kernels.fusion.build import Builder
-from kernels.fusion.engine import Engine
-from kernels.fusion.memory_plan import MemoryPlanError
-from kernels.fusion.plan import PlanError
-from kernels.fusion.tactic import Call, Tactic
-from kernels.fusion.timing_cache import TimingCache, TimingCacheError
+from kernels.fusion import plan, tactics
+from kernels.fusion.graph import interpret
+from kernels.fusion.graph.build import Builder
+from kernels.fusion.passes import optimise, quantise
+from kernels.fusion.plan import PlanError, engine, memory_plan, tuning
+from kernels.fusion.plan.engine import Engine
+from kernels.fusion.plan.memory_plan import MemoryPlanError
+from kernels.fusion.tactics.tactic import Call, Tactic
+from kernels.fusion.tactics.timing_cache import TimingCache, TimingCacheError
+from kernels.fusion.trained import digits, network
 from tests.support.random_inputs import generator
 from warplab import cp
 from warplab.hardware import backend
+
+from . import fuzz_plans, random_graphs
 
 PRECISIONS = ("float32", "float16", "int8")
 
@@ -191,8 +183,8 @@ def test_a_renamed_tensor_lies_where_it_was_and_lives_as_long_as_both():
 
 def test_tuning_times_each_tactic_once_and_the_cache_remembers(raw, tmp_path):
     graph = small()
-    cache = TimingCache(tune.device())
-    first = tune.tune(graph, 2, cache)
+    cache = TimingCache(tuning.device())
+    first = tuning.tune(graph, 2, cache)
     timed = len(cache)
     assert cache.hits == 0
     assert timed == cache.misses
@@ -203,11 +195,11 @@ def test_tuning_times_each_tactic_once_and_the_cache_remembers(raw, tmp_path):
         assert first.label in str(first)
     path = tmp_path / "cache.json"
     cache.save(path)
-    again = TimingCache.load(path, tune.device())
-    assert tune.tune(graph, 2, again).choices == first.choices
+    again = TimingCache.load(path, tuning.device())
+    assert tuning.tune(graph, 2, again).choices == first.choices
     assert (again.misses, again.hits) == (0, timed)
     assert len(TimingCache.load(path, "another device")) == 0
-    other = TimingCache.load(path, tune.device())
+    other = TimingCache.load(path, tuning.device())
     other.get(plan.build(graph, 3).layers[0], "f32_64x64")  # another batch is another layer
     assert other.misses == 1
     made = plan.build(graph, 2, tuned=first)
@@ -221,8 +213,8 @@ def test_equal_layers_share_timings():
     for name in ("a", "b"):
         b.add("conv", name, [x], {"filters": rng.standard_normal((5, 3, 1, 1))})
     b.add("add", "y", ["a", "b"])
-    cache = TimingCache(tune.device())
-    tune.tune(b.graph("y"), 1, cache)
+    cache = TimingCache(tuning.device())
+    tuning.tune(b.graph("y"), 1, cache)
     assert cache.hits == 4  # those of b
 
 

@@ -8,15 +8,16 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from kernels.fusion import digits
+from kernels.fusion.exchange.onnx_export import export_onnx
+from kernels.fusion.exchange.onnx_import import IMPORTED, UnsupportedOperator, import_onnx
 from kernels.fusion.graph import Graph, GraphError
-from kernels.fusion.interpret import run
-from kernels.fusion.network import trained_graph
-from kernels.fusion.onnx_export import export_onnx
-from kernels.fusion.onnx_import import IMPORTED, UnsupportedOperator, import_onnx
-from kernels.fusion.optimise import fuse
-from kernels.fusion.random_graphs import from_seed
+from kernels.fusion.graph.interpret import run
+from kernels.fusion.passes.optimise import fuse
+from kernels.fusion.trained import digits
+from kernels.fusion.trained.network import trained_graph
 from tests.support.random_inputs import generator
+
+from .random_graphs import from_seed
 
 
 def by_onnx_runtime(model: onnx.ModelProto, inputs: list[np.ndarray]) -> list[np.ndarray]:

@@ -1,32 +1,26 @@
 """What lab 09's lesson shows and says: costs by data sheet, the claim's arithmetic, pictures, tasks on trial."""
 
+import ast
 import re
+from dataclasses import replace
 
 import nbformat
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from kernels.fusion import (
-    claim,
-    cost,
-    digits,
-    figures,
-    interpret,
-    memory_plan,
-    network,
-    on_onnxruntime,
-    quantise,
-    trial,
-    variants,
-)
-from kernels.fusion.engine import Engine
-from kernels.fusion.onnx_export import export_onnx
-from kernels.fusion.plan import build
-from warplab.bench.recordings import Measurement
+from kernels.fusion import passes, plan
+from kernels.fusion.exchange.onnx_export import export_onnx
+from kernels.fusion.graph import cost, interpret
+from kernels.fusion.lesson import claim, figures, trial
+from kernels.fusion.passes import quantise
+from kernels.fusion.peers import on_onnxruntime
+from kernels.fusion.plan import Engine, build, memory_plan, parallel
+from kernels.fusion.trained import digits, network, variants
+from warpcourse.bench.recordings import Measurement
+from warpcourse.paths import COURSE
 from warplab.checks import CheckFailed
 from warplab.hardware.cards import CARDS
-from warplab.paths import COURSE
 
 LESSON = COURSE / "notebooks" / "09_fusion.ipynb"
 H100 = CARDS["H100"]
@@ -94,6 +88,50 @@ def test_the_bytes_asked_for_are_those_of_the_text(texts):
     assert f"({after:,} instead of {before:,})" in texts["fusion-verdict-text"]
     modelled = [cost.total(graph)[1] for graph in (network.trained_graph(), variants.variant("float32"))]
     assert f"the model has {1 - modelled[1] / modelled[0]:.0%}".replace("%", " %") in texts["fusion-engine-after"]
+
+
+# What cells define, against the lab's own.
+
+
+@pytest.fixture(scope="module")
+def defined(texts):
+    """The functions that the lesson's cells define, by name; not those that learners write."""
+    found = {"np": np, "replace": replace, "cost": cost, "plan": plan}
+    for name, text in texts.items():
+        if not name.startswith(("your-turn", "check-")) and re.search(r"^def ", text, re.MULTILINE):
+            functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+            exec(compile(ast.Module(functions, []), name, "exec"), found)
+    return found
+
+
+@pytest.mark.parametrize("kind", variants.KINDS)
+def test_cells_cost_a_graph_as_the_lab_does(defined, kind):
+    graph = variants.variant(kind)
+    assert defined["total"](graph) == cost.total(graph)
+    assert defined["seconds"](graph, H100, 128) == cost.seconds(graph, H100, 128)
+    for how in ({}, {"side_by_side": True}):
+        made = plan.build(graph, **how)
+        assert defined["in_a_row"](made) == parallel.depth(made)
+
+
+def test_cells_remove_and_fold_as_the_passes_do(defined):
+    graph = network.trained_graph()
+    assert defined["remove_dead"](graph) == passes.remove_dead(graph)
+    after = passes.fold_batch_norm(graph)
+    norms = [node for node in graph.nodes if node.op == "batch_norm"]
+    assert len(norms) == 15
+    for norm in norms:
+        conv = graph.only_writer(norm.inputs[0])
+        both = after.node(conv.name).weights
+        for mine, theirs in zip(defined["folded"](conv, norm), (both["filters"], both["bias"]), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_cells_read_a_histogram_as_calibration_does(defined):
+    histograms = quantise.histograms(variants.variant("float32"), digits.split()[1].images)
+    for each in histograms.values():
+        assert defined["percentile"](each) == quantise.percentile(each)
+        assert np.array_equal(defined["without_zeros"](each).counts, each.without_zeros.counts)
 
 
 # The claim.

@@ -5,11 +5,15 @@ import importlib.util
 import numpy as np
 import pytest
 
-from kernels.fusion import benchmark, interpret, measured_peers, on_cudnn, on_pytorch, tactics, variants
-from kernels.fusion.layer import layers
-from kernels.fusion.network import trained_graph
+from kernels.fusion import benchmark, tactics
+from kernels.fusion.graph import interpret
+from kernels.fusion.measured import others as measured_peers
+from kernels.fusion.peers import on_cudnn, on_pytorch
+from kernels.fusion.tactics.layer import layers
+from kernels.fusion.trained import variants
+from kernels.fusion.trained.network import trained_graph
 from tests.support.random_inputs import generator
-from warplab.bench import timing
+from warpcourse.bench import timing
 from warplab.hardware import backend
 
 
@@ -73,7 +77,7 @@ def test_without_pytorch_its_measurement_says_so():
 
 @pytest.mark.gpu
 def test_the_engine_beside_the_interpreter_and_the_clock():
-    from kernels.fusion import measured_engine
+    from kernels.fusion.measured import engine as measured_engine
 
     for kind in variants.KINDS:
         row = measured_engine.row(kind, 1, "CUDA graph")

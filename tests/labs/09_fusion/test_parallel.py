@@ -5,10 +5,15 @@ import random
 import numpy as np
 import pytest
 
-from kernels.fusion import memory_plan, optimise, parallel, plan, random_graphs, variants
-from kernels.fusion.engine import Engine
-from kernels.fusion.fuzz_plans import example
+from kernels.fusion import plan
+from kernels.fusion.passes import optimise
+from kernels.fusion.plan import memory_plan, parallel
+from kernels.fusion.plan.engine import Engine
+from kernels.fusion.trained import variants
 from warplab.hardware import backend
+
+from . import random_graphs
+from .fuzz_plans import example
 
 SHORTEST = 11  # launches of the fused network in a row, of 17: in both modules three branches run side by side
 

@@ -13,14 +13,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernels.fusion import digits, passes
-from kernels.fusion.build import Builder
+from kernels.fusion import passes
 from kernels.fusion.graph import Graph, GraphError, Slice
-from kernels.fusion.interpret import all_tensors, run
-from kernels.fusion.network import trained_graph
-from kernels.fusion.optimise import FUSION, fuse, optimise
+from kernels.fusion.graph.build import Builder
+from kernels.fusion.graph.interpret import all_tensors, run
 from kernels.fusion.passes import rewriting
-from kernels.fusion.random_graphs import from_seed, random_graph
+from kernels.fusion.passes.optimise import FUSION, fuse, optimise
+from kernels.fusion.trained import digits
+from kernels.fusion.trained.network import trained_graph
+
+from .random_graphs import from_seed, random_graph
 
 # Weights are float32, and folding rounds them; sums come in another order.
 TOLERANCE = 1e-5

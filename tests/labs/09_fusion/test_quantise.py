@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from kernels.fusion import digits, int8, interpret, network, quantise
-from kernels.fusion.build import Builder
-from kernels.fusion.quantise import Histogram
+from kernels.fusion.graph import int8, interpret
+from kernels.fusion.graph.build import Builder
+from kernels.fusion.passes import quantise
+from kernels.fusion.passes.quantise import Histogram
+from kernels.fusion.trained import digits, network
 from tests.support.random_inputs import generator
 
 

@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-from kernels.fusion import digits, fuzz_plans, interpret, plan, plan_file, served
-from kernels.fusion.build import Builder
-from kernels.fusion.network import OUTPUT, trained_graph
-from kernels.fusion.plan import PlanError
+from kernels.fusion import plan, served
+from kernels.fusion.graph import interpret
+from kernels.fusion.graph.build import Builder
+from kernels.fusion.plan import PlanError, plan_file
 from kernels.fusion.served import Served
+from kernels.fusion.trained import digits
+from kernels.fusion.trained.network import OUTPUT, trained_graph
+
+from . import fuzz_plans
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +53,7 @@ def test_plans_come_from_files(tmp_path):
     with pytest.raises(PlanError, match="are for the same batch: give each batch once"):
         served.from_files([paths[0], paths[0]])
     paths[1].write_bytes(paths[1].read_bytes()[:-7])
-    with pytest.raises(PlanError, match=r"3.plan has \d+ bytes, and its header says \d+: copy it again"):
+    with pytest.raises(PlanError, match=r"3.plan is cut short or damaged .*: copy it again"):
         served.from_files(paths)
     with pytest.raises(FileNotFoundError):
         served.from_files(tmp_path / "none.plan")

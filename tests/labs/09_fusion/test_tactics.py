@@ -8,10 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from kernels.fusion import cbr_tactics, int8, interpret, other_tactics, tactics
-from kernels.fusion.graph import Graph, Node, Slice, Tensor
-from kernels.fusion.layer import layers
-from kernels.fusion.tactic import Tactic
+from kernels.fusion import tactics
+from kernels.fusion.graph import Graph, Node, Slice, Tensor, int8, interpret
+from kernels.fusion.tactics import cbr_tactics, other_tactics
+from kernels.fusion.tactics.layer import layers
+from kernels.fusion.tactics.tactic import Tactic
 from tests.support.random_inputs import generator
 from warplab import cp, profile
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
-from keras import layers
 
-from kernels.fusion import digits, train
-from kernels.fusion.interpret import run
-from kernels.fusion.keras_import import UnsupportedLayer, import_keras
-from kernels.fusion.network import OUTPUT, trained_graph, trained_model
+from kernels.fusion.exchange.keras_import import UnsupportedLayer, import_keras
+from kernels.fusion.graph.interpret import run
+from kernels.fusion.trained import digits, train
+from kernels.fusion.trained.network import OUTPUT, trained_graph, trained_model
+from tests.support.lazily import module
+
+pytestmark = pytest.mark.tensorflow
+keras, layers = module("keras"), module("keras.layers")
 
 
 def randomised(model) -> None:

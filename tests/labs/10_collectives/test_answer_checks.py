@@ -5,7 +5,7 @@ import pytest
 from kernels.collectives import forward_checks
 from kernels.collectives.answer_checks import check_messages, check_programs, in_rounds, ring_links
 from kernels.collectives.forward_checks import Ring, check_forward
-from kernels.collectives.programs import Operation
+from kernels.collectives.programs import ProgramLine
 from kernels.collectives.ring import ring_all_reduce, ring_broadcast, ring_reduce_scatter
 from tests.support.random_inputs import generator
 from warplab import cp
@@ -93,9 +93,9 @@ def test_either_half_may_begin_with_the_receives(ring, receives_first):
 
 def test_a_message_is_sent_when_both_have_come_to_it():
     programs = [
-        [Operation("send", 1, 0), Operation("send", 2, 1)],
-        [Operation("receive", 2, 2), Operation("receive", 0, 0)],
-        [Operation("send", 1, 2), Operation("receive", 0, 1)],
+        [ProgramLine("send", 1, 0), ProgramLine("send", 2, 1)],
+        [ProgramLine("receive", 2, 2), ProgramLine("receive", 0, 0)],
+        [ProgramLine("send", 1, 2), ProgramLine("receive", 0, 1)],
     ]
     assert [(s.step, s.source, s.destination) for s in in_rounds(programs)] == [(0, 2, 1), (1, 0, 1), (2, 0, 2)]
     assert ring_links([0, 2, 1]) == {(0, 2), (2, 1), (1, 0)}

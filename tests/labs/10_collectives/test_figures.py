@@ -1,17 +1,20 @@
 """Pictures: what is drawn is what the schedule, the model or the reading says, and nothing overlaps its frame."""
 
+import importlib
 import io
 
 import pytest
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.text import Annotation
 
-from kernels.collectives import earlier_readings, figures, hierarchical, recursive, ring, topology, tree
+from kernels.collectives import figures, hierarchical, measurements, recursive, ring, topology, tree
 from kernels.collectives.model import Link
 from kernels.collectives.networks import NETWORKS
 from kernels.collectives.published import CURVES
 from kernels.collectives.scaling_model import Cluster, step
 from kernels.collectives.schedule import ranks_of
+
+ring_readings = importlib.import_module("tests.labs.10_collectives.ring_readings")
 
 LINK = Link(4.5e-6, 395e9)
 CLUSTER = Cluster(8, Link(1e-5, 100e9), Link(2e-5, 6.25e9), "flat ring")
@@ -114,10 +117,12 @@ def test_other_schedules_can_be_drawn(schedule):
 
 
 def test_the_curve_over_s_has_its_best_and_the_readings_with_their_label():
-    readings = earlier_readings.RING_OF_PEER_COPIES[4]
-    found = earlier_readings.check(4, 1, 256)
+    readings = measurements.EARLIER_GBPS[4]
+    found = ring_readings.check(4, 1, 256)
     figure = rendered(
-        figures.draw_slices(earlier_readings.N, 4, found.link, readings, earlier_readings.LABEL, found.points)
+        figures.draw_slices(
+            measurements.EARLIER_BYTES, 4, found.link, readings, measurements.EARLIER_LABEL, found.points
+        )
     )
     (ax,) = figure.axes
     assert "S* = 35" in texts(ax)
@@ -128,7 +133,7 @@ def test_the_curve_over_s_has_its_best_and_the_readings_with_their_label():
     }
     assert set(points) == {(s, gbps) for s, gbps in readings.items()}
     assert [s for (s, _), colour in points.items() if colour != "white"] == [1, 256]
-    assert legend(ax) == ["model: α 4.5 µs, B 397 GB/s", earlier_readings.LABEL, "of these, fitted"]
+    assert legend(ax) == ["model: α 4.5 µs, B 397 GB/s", measurements.EARLIER_LABEL, "of these, fitted"]
     assert titles(figure) == ["ring broadcast, 4 ranks, 1 GiB"]
 
 
@@ -152,11 +157,9 @@ def test_algorithms_are_compared_over_sizes():
 # --- Topologies ----------------------------------------------------------------------------------------------------
 
 WIRES = [
-    topology.one_way_ring(4, 12e9),
     topology.pcie_tree(4),
     topology.pcie_tree(8),
     topology.cube_mesh(),
-    topology.nvswitch(8),
     topology.nodes_on_infiniband(2, 4),
 ]
 

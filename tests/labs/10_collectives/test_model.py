@@ -1,17 +1,20 @@
 """The alpha-beta model: closed forms against the schedules' own times, the best S, fits, and the earlier readings."""
 
+import importlib
 import math
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.collectives import bandwidth, earlier_readings, hierarchical, model
+from kernels.collectives import bandwidth, hierarchical, measurements, model
 from kernels.collectives.model import ALGORITHMS, Link
 from kernels.collectives.ring import ring_broadcast
 from kernels.collectives.schedule import check_schedule
+
+ring_readings = importlib.import_module("tests.labs.10_collectives.ring_readings")
 
 LINK = Link(3e-6, 200e9)
 LINKS = st.builds(Link, st.floats(1e-8, 1e-3), st.floats(1e8, 1e12))
@@ -62,13 +65,10 @@ def test_the_ring_broadcast_is_the_talks_formula():
     """Without a cost per message: (k - 1)N/B whole, N(S + k - 2)/(SB) in slices, N/B in the limit."""
     free = Link(0, 12e9)
     n, k = 1.2e9, 4
-    assert model.whole_broadcast(n, k, free) == pytest.approx(0.3)
     assert model.ring_broadcast(n, k, 1, free) == pytest.approx(0.3)
     assert model.ring_broadcast(n, k, 10, free) == pytest.approx(n * 12 / (10 * 12e9))
     assert model.best_ring_broadcast(n, k, free) == pytest.approx(0.1)
     assert model.best_slices(n, k, free) == math.inf
-    with pytest.raises(ValueError, match="without a cost per message"):
-        model.best_whole_slices(n, k, free)
 
 
 @given(SIZES, st.integers(2, 64), LINKS)
@@ -82,11 +82,6 @@ def test_no_number_of_slices_is_better_than_the_best(n, k, link):
     if best > 1:
         closed = (math.sqrt(n / link.bandwidth) + math.sqrt((k - 2) * link.alpha)) ** 2
         assert least == pytest.approx(closed, rel=1e-9)
-    whole = model.best_whole_slices(n, k, link)
-    near = [s for s in range(max(1, whole - 2), whole + 3)]
-    assert model.ring_broadcast(n, k, whole, link) == pytest.approx(
-        min(model.ring_broadcast(n, k, s, link) for s in near), rel=1e-12
-    )
 
 
 @given(SIZES, st.integers(3, 64), LINKS)
@@ -118,36 +113,6 @@ def test_what_wins_depends_on_the_size(n, k, link):
     assert times["halving and doubling"] <= times["ring all-reduce"] * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("k", POWERS[1:])
-def test_crossover_of_recursive_doubling_and_the_ring(k):
-    def doubling(n):
-        return ALGORITHMS["recursive doubling"].best_time(n, k, LINK)
-
-    def ring(n):
-        return ALGORITHMS["ring all-reduce"].best_time(n, k, LINK)
-
-    log = math.log2(k)
-    closed = LINK.alpha * LINK.bandwidth * (2 * (k - 1) - log) / (log - 2 * (k - 1) / k)
-    assert model.crossover(doubling, ring) == pytest.approx(closed, rel=1e-6)
-    assert doubling(closed / 2) < ring(closed / 2)
-    assert doubling(closed * 2) > ring(closed * 2)
-    assert model.crossover(ring, ring) is None
-    assert model.crossover(ring, doubling) is None
-
-
-def test_crossover_of_tree_and_ring_broadcast_grows_with_the_ranks():
-    sizes = []
-    for k in (8, 64, 512):
-        tree, ring = (ALGORITHMS[name] for name in ("binomial tree broadcast", "ring broadcast"))
-        sizes.append(
-            model.crossover(
-                lambda n, k=k, a=tree: a.best_time(n, k, LINK), lambda n, k=k, a=ring: a.best_time(n, k, LINK)
-            )
-        )
-    assert sizes == sorted(sizes)
-    assert all(size is not None for size in sizes)
-
-
 @pytest.mark.parametrize(("nodes", "per_node"), [(2, 4), (4, 4), (3, 2)])
 def test_hierarchical_rings_on_equal_links_are_their_schedule(nodes, per_node):
     schedule = hierarchical.hierarchical_ring_all_reduce(nodes, per_node, nodes * per_node)
@@ -157,29 +122,7 @@ def test_hierarchical_rings_on_equal_links_are_their_schedule(nodes, per_node):
     assert formula == pytest.approx(flat - 2 * LINK.alpha * (nodes * per_node - per_node - nodes + 1))
 
 
-# --- Fits ----------------------------------------------------------------------------------------------------------
-
-
-@given(SIZES, st.integers(2, 32), LINKS, st.integers(1, 500), st.integers(1, 500))
-def test_two_points_of_the_model_give_the_model_back(n, k, link, first, second):
-    if first == second or n / link.bandwidth < 1e-3 * link.alpha:
-        return
-    points = [(s, model.ring_broadcast(n, k, s, link)) for s in (first, second)]
-    try:
-        found = model.fit_two_points(n, k, *points)
-    except ValueError:  # alpha is lost in the rounding of a time that is nearly all bytes
-        assert link.alpha < 1e-9 * max(t for _, t in points)
-        return
-    assert found.bandwidth == pytest.approx(link.bandwidth, rel=1e-3)
-    assert found.alpha == pytest.approx(link.alpha, rel=1e-3, abs=1e-9 * max(t for _, t in points))
-    assert model.predict(n, k, [first], found)[first] == pytest.approx(n / points[0][1], rel=1e-6)
-
-
-def test_points_that_do_not_follow_the_model_are_refused():
-    with pytest.raises(ValueError, match="both points have S = 4"):
-        model.fit_two_points(1e9, 4, (4, 1.0), (4, 2.0))
-    with pytest.raises(ValueError, match="neither may be negative"):
-        model.fit_two_points(1e9, 4, (1, 3.0), (8, 1e-9))
+def test_a_link_of_negative_cost_is_refused():
     with pytest.raises(ValueError, match=r"alpha ≥ 0 s and bandwidth > 0 bytes/s, not -1 and 1"):
         Link(-1, 1)
 
@@ -189,41 +132,34 @@ def test_points_that_do_not_follow_the_model_are_refused():
 
 @pytest.mark.parametrize(("first", "second"), [(1, 256), (1, 64), (8, 64), (4, 256), (16, 128)])
 def test_two_readings_on_four_gpus_predict_the_others_within_5_percent(first, second):
-    found = earlier_readings.check(4, first, second)
+    found = ring_readings.check(4, first, second)
     assert found.errors[first] == pytest.approx(0, abs=1e-9)
     assert found.errors[second] == pytest.approx(0, abs=1e-9)
     assert found.worst < 0.05
     assert 3.5e-6 < found.link.alpha < 5.5e-6
     assert 385e9 < found.link.bandwidth < 400e9
-    best = model.best_whole_slices(earlier_readings.N, 4, found.link)
+    best = model.best_slices(measurements.EARLIER_BYTES, 4, found.link)
     assert 30 <= best <= 40  # the fastest of those measured is S = 32
 
 
 def test_two_readings_of_few_slices_do_not_predict_many():
     """There the time is nearly all bytes, and what is left for alpha is the error of the reading."""
-    assert earlier_readings.check(4, 1, 2).worst > 0.5
-    assert earlier_readings.check(4, 4, 8).worst > 0.1
-    pairs = earlier_readings.check_all_pairs(4)
-    assert len(pairs) == 36
-    assert None not in pairs.values()
-    beyond = {pair for pair, found in pairs.items() if found.worst > 0.10}
+    assert ring_readings.check(4, 1, 2).worst > 0.5
+    assert ring_readings.check(4, 4, 8).worst > 0.1
+    pairs = list(combinations(measurements.EARLIER_GBPS[4], 2))
+    beyond = {pair for pair in pairs if ring_readings.check(4, *pair).worst > 0.10}
     assert beyond == {(1, 2), (1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (4, 8)}
 
 
 def test_a_fit_on_two_gpus_is_not_that_on_four():
     """Alpha of a rank that only sends is less than that of ranks in the middle; B is the same."""
-    two, four = earlier_readings.check(2, 8, 256), earlier_readings.check(4, 8, 256)
+    two, four = ring_readings.check(2, 8, 256), ring_readings.check(4, 8, 256)
     assert two.worst < 0.03
     assert two.link.bandwidth == pytest.approx(four.link.bandwidth, rel=0.01)
     assert four.link.alpha > 1.5 * two.link.alpha
-    curve = earlier_readings.RING_OF_PEER_COPIES[4]
-    predicted = model.predict(earlier_readings.N, 4, [256], two.link)[256] / 1e9
-    assert predicted / curve[256] - 1 > 0.10
-
-
-def test_a_reading_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match="there is no reading at S = 3 on 4 ranks; choose two of"):
-        earlier_readings.check(4, 3, 8)
+    curve = measurements.EARLIER_GBPS[4]
+    n = measurements.EARLIER_BYTES
+    assert n / model.ring_broadcast(n, 4, 256, two.link) / 1e9 / curve[256] - 1 > 0.10
 
 
 # --- Bandwidths ----------------------------------------------------------------------------------------------------
@@ -255,8 +191,8 @@ def test_bandwidths_of_nothing_are_refused():
 
 
 def test_the_curve_over_s_rises_and_falls():
-    link = earlier_readings.check(4, 1, 256).link
-    found = np.array(list(model.predict(2**30, 4, [2**i for i in range(13)], link).values()))
+    link = ring_readings.check(4, 1, 256).link
+    found = np.array([1 / model.ring_broadcast(2**30, 4, 2**i, link) for i in range(13)])
     peak = int(found.argmax())
     assert 0 < peak < 12
     assert (np.diff(found[: peak + 1]) > 0).all()

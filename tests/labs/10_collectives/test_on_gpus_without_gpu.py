@@ -20,7 +20,7 @@ from kernels.collectives.ring import ring_all_gather, ring_all_reduce, ring_broa
 from kernels.collectives.scatter_gather import scatter_all_gather_broadcast
 from kernels.collectives.schedule import Schedule, ScheduleError, Send
 from kernels.collectives.tree import binary_tree_broadcast, tree_all_reduce, tree_broadcast
-from warplab.bench import hopper
+from warpcourse.bench import hopper
 
 SCHEDULES = [
     ring_broadcast(4, 7),

@@ -15,7 +15,8 @@ from kernels.collectives.mpi_ranks import MpiMissing, RankFailed
 from kernels.collectives.recursive import recursive_doubling_all_reduce
 from kernels.collectives.ring import ring_all_reduce, ring_broadcast
 from kernels.collectives.schedule import Schedule, ScheduleError, Send
-from warplab.paths import COURSE
+from tests.support.waiting import HANG
+from warpcourse.paths import COURSE
 
 ARRAYS = [np.random.default_rng(rank).standard_normal((7, 13)) for rank in range(4)]
 
@@ -55,7 +56,7 @@ def gone(pids) -> bool:
         except OSError:
             return False
 
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANG
     while any(alive(pid) for pid in pids):
         if time.monotonic() > end:
             return False
@@ -113,7 +114,7 @@ def test_ranks_that_start_too_slowly(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(RankFailed, match=r"ranks 0, 1 of 2 did not start: the time limit of 1 s is over"):
         mpi_ranks.launch("sleeps", [str(tmp_path)], 2, starting=1)
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANG
     while processes_of(str(tmp_path)) and time.monotonic() < end:
         time.sleep(0.05)
     assert processes_of(str(tmp_path)) == []
@@ -135,10 +136,10 @@ def test_nothing_is_started_for_a_wrong_schedule():
 
 def test_the_command_starts_the_ranks_itself():
     command = [sys.executable, "-m", "kernels.collectives.over_mpi", "--ranks", "2", "--elements", "1000"]
-    done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
     assert "ring_all_reduce, 2 ranks, 2 slices, 1,000 float32, seed 1: right on all ranks" in done.stdout
-    failed = subprocess.run([*command, "--fail", "1:dies"], cwd=COURSE, capture_output=True, text=True, timeout=120)
+    failed = subprocess.run([*command, "--fail", "1:dies"], cwd=COURSE, capture_output=True, text=True, timeout=HANG)
     assert failed.returncode == 1
     assert "error: rank 1 (process " in failed.stderr
 

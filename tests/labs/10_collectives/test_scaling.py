@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from kernels.collectives import model, published, scaling_model
 from kernels.collectives.hierarchical import hierarchical_ring_all_reduce
 from kernels.collectives.model import Link
-from kernels.collectives.networks import NETWORKS, Layer, parameters, resnet
+from kernels.collectives.networks import NETWORKS, LayerCost, parameters, resnet
 from kernels.collectives.scaling_model import Cluster, efficiency, step
 
 CLUSTER = Cluster(8, Link(5e-6, 100e9), Link(10e-6, 25e9))
-LAYERS = st.lists(st.builds(Layer, st.just("a layer"), st.integers(0, 10**8), st.integers(1, 10**9)), min_size=1)
+LAYERS = st.lists(st.builds(LayerCost, st.just("a layer"), st.integers(0, 10**8), st.integers(1, 10**9)), min_size=1)
 
 
 def test_networks_have_the_parameters_that_everybody_knows():
@@ -66,7 +66,7 @@ def test_overlap_never_costs_time(layers, compute, gpus, bucket, per_byte):
 
 def test_the_overlap_of_two_layers_by_hand():
     """Backward passes of 4 and 2 s after 3 s forward; gradients of 2 and 3 s, the later layer's first."""
-    layers = [Layer("first", 3, 1), Layer("last", 2, 2)]
+    layers = [LayerCost("first", 3, 1), LayerCost("last", 2, 2)]
     found = step(layers, 9.0, 2, lambda n, k: n / 4, bucket=0)
     assert (found.forward, found.backward) == (3, 9)
     last, first = found.buckets

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernels.collectives import interpreter
-from kernels.collectives.programs import ORDERS, Operation, find_deadlock, program, programs
+from kernels.collectives.programs import ORDERS, ProgramLine, find_deadlock, program, programs
 from kernels.collectives.ring import ring_all_gather, ring_all_reduce, ring_broadcast, ring_reduce_scatter
 from kernels.collectives.schedule import Schedule, ScheduleError, Send, check_schedule, holdings, ranks_of
 from kernels.collectives.tree import tree_broadcast
@@ -182,32 +182,32 @@ def test_programs_have_every_message_once_on_each_side():
 
 
 def test_a_receive_that_nobody_serves_is_found():
-    deadlock = find_deadlock([[Operation("send", 1)], [Operation("receive", 0), Operation("receive", 0)]])
+    deadlock = find_deadlock([[ProgramLine("send", 1)], [ProgramLine("receive", 0), ProgramLine("receive", 0)]])
     assert deadlock.circle == ()
-    assert deadlock.waiting == ((1, Operation("receive", 0), 0),)
+    assert deadlock.waiting == ((1, ProgramLine("receive", 0), 0),)
     assert "rank 0 has ended" in str(deadlock)
 
 
 def test_two_of_three_ranks_that_wait_for_each_other_are_the_circle():
-    waiting = [[Operation("receive", 1)], [Operation("receive", 2)], [Operation("receive", 1)]]
+    waiting = [[ProgramLine("receive", 1)], [ProgramLine("receive", 2)], [ProgramLine("receive", 1)]]
     assert set(find_deadlock(waiting).circle) == {1, 2}
 
 
 def test_a_wait_waits_for_all_that_was_started():
-    good = [[Operation("start receive", 1), Operation("send", 1), Operation("wait")]]
-    good.append([Operation("receive", 0), Operation("send", 0)])
+    good = [[ProgramLine("start receive", 1), ProgramLine("send", 1), ProgramLine("wait")]]
+    good.append([ProgramLine("receive", 0), ProgramLine("send", 0)])
     assert find_deadlock(good) is None
-    bad = [good[0], [Operation("receive", 0)]]
-    assert find_deadlock(bad).waiting == ((0, Operation("start receive", 1), 1),)
+    bad = [good[0], [ProgramLine("receive", 0)]]
+    assert find_deadlock(bad).waiting == ((0, ProgramLine("start receive", 1), 1),)
 
 
 def test_programs_that_cannot_run_are_refused():
     with pytest.raises(ScheduleError, match="receive slice 2 from rank 0, meets rank 0: send slice 1 to rank 1"):
-        find_deadlock([[Operation("send", 1, 1)], [Operation("receive", 0, 2)]])
+        find_deadlock([[ProgramLine("send", 1, 1)], [ProgramLine("receive", 0, 2)]])
     with pytest.raises(ValueError, match="there is no action 'push'"):
-        find_deadlock([[Operation("push", 1)], []])
+        find_deadlock([[ProgramLine("push", 1)], []])
     with pytest.raises(ValueError, match="the other rank is one of 0 to 1, and not 0 itself"):
-        find_deadlock([[Operation("send", 0)], []])
+        find_deadlock([[ProgramLine("send", 0)], []])
     with pytest.raises(ValueError, match="there is no order 'random'"):
         program(CLOSED[0], 0, "random")
     with pytest.raises(ValueError, match="there is no rank 4"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.collectives import interpreter, numba_ring, on_virtual_devices
+from kernels.collectives import interpreter, on_virtual_devices
 from kernels.collectives.hierarchical import hierarchical_ring_all_reduce
 from kernels.collectives.on_virtual_devices import ring_forwarding, ring_order
 from kernels.collectives.recursive import halving_doubling_all_reduce, recursive_doubling_all_reduce
@@ -23,6 +23,7 @@ from kernels.collectives.ring_forwarding import SOURCE
 from kernels.collectives.scatter_gather import scatter_all_gather_broadcast
 from kernels.collectives.schedule import Schedule, ScheduleError, Send
 from kernels.collectives.tree import binary_tree_broadcast, tree_all_reduce, tree_broadcast
+from tests.support import numba_ring
 from warplab import virtual_devices
 from warplab.simulator import DeviceDeadlock, DeviceRace
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pynvml
 
-from kernels.serving.utilisation import Kernel, looked_at, samples
+from kernels.serving.utilisation.virtual import Kernel, looked_at, samples
 
 PERIOD = 0.1  # of the utilisation samples
 SHIFT = 1_700_000_000.0  # NVML's time stamps are of another clock

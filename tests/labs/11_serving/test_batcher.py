@@ -2,17 +2,26 @@
 
 import asyncio
 import concurrent.futures
+import importlib.util
 import math
 import selectors
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels.serving.batcher import AsyncBatcher, Batcher, Closed, Limits, QueueFull
-from kernels.serving.simulated_queue import serve, violations
+from kernels.serving.batching.batcher import AsyncBatcher, Batcher, Closed, Limits, QueueFull
+from kernels.serving.batching.simulated_queue import serve
+from tests.support.waiting import HANG
+
+_spec = importlib.util.spec_from_file_location("batcher_rules", Path(__file__).with_name("batcher_rules.py"))
+batcher_rules = sys.modules.setdefault("batcher_rules", importlib.util.module_from_spec(_spec))
+_spec.loader.exec_module(batcher_rules)
+violations = batcher_rules.violations
 
 LIMITS = st.builds(
     lambda batch, extra, wait: Limits(batch, wait, batch + extra),
@@ -229,7 +238,7 @@ def test_engines_work_at_the_same_time():
     meeting = threading.Barrier(2)
 
     def predict(samples):
-        meeting.wait(timeout=60)  # broken unless both are here
+        meeting.wait(timeout=HANG)  # broken unless both are here
         return samples
 
     async def main():

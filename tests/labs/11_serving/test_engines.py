@@ -6,8 +6,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from kernels.serving import digits_network, engines
-from kernels.serving.engines import EngineError, Virtual, make
+from kernels.serving import engines
+from kernels.serving.engines import EngineError, Virtual, digits_network, make
 from tests.support.random_inputs import generator
 
 DIGITS = "kernels.serving.engines:digits"
@@ -81,7 +81,7 @@ def test_a_virtual_engine_takes_the_time_it_is_told():
     [
         ("digits", "'digits' is no name of an engine: write module:function"),
         ("kernels.serving.engines:", "is no name of an engine"),
-        ("kernels/serving/engines.py:digits", "is no name of an engine"),
+        ("kernels/serving/engines/__init__.py:digits", "is no name of an engine"),
         ("nowhere:digits", "there is no module 'nowhere', which the engine 'nowhere:digits' names"),
         ("kernels.serving.nowhere:digits", "there is no module 'kernels.serving.nowhere'"),
         ("kernels.serving.engines:digit", "module 'kernels.serving.engines' has no function 'digit'"),

@@ -1,9 +1,6 @@
-"""Exercise 11: the release, the solution, and the wrong answers that its tests must reject."""
+"""Exercise 11: the release, the solution, and the answers that its tests must accept and reject."""
 
-from pathlib import Path
 from typing import ClassVar
-
-import pytest
 
 from tests.support.exercise_harness import ExerciseTests
 
@@ -21,12 +18,4 @@ class TestServing(ExerciseTests):
         "little": [1, 1, 1, 1],
     }
     gaps = 15
-    least_mutants = 340
-
-    @pytest.mark.parametrize(
-        "answer", sorted((Path(__file__).parent / "other_answers").glob("p*")), ids=lambda path: path.stem
-    )
-    def test_a_right_answer_of_another_kind_gets_every_point(self, session, answer):
-        problem = answer.stem.split("_")[1]
-        source = answer.read_text()
-        assert session.failures(problem, "%%cuda\n" + source if answer.suffix == ".cu" else source) == {}
+    least_wrong = 231

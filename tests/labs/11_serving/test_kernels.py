@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernels.serving import busy_kernels
+from kernels.serving.utilisation import busy_kernels
 from tests.support.random_inputs import generator
 from warplab import cp, profile
 

@@ -5,8 +5,9 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
-from kernels.serving import figures, lesson_checks, queueing
-from kernels.serving.load import OK, TOO_MANY, Load
+from kernels.serving import figures, lesson_checks
+from kernels.serving.batching import queueing
+from kernels.serving.load.generator import OK, TOO_MANY, Load
 from warplab.draw.style import BLUE, ORANGE
 
 
@@ -52,15 +53,15 @@ def test_the_simulated_waits_lie_near_the_formulas():
     figure = lesson_checks.draw_wait(lambda load, service: load / (1 - load) * service / 2)
     constant, exponential = (line for line in figure.axes[0].lines if line.get_marker() == "x")
     for load, wait in zip(constant.get_xdata(), constant.get_ydata(), strict=True):
-        assert wait == pytest.approx(queueing.md1(load, 1.0).wait, rel=0.15)
+        assert wait == pytest.approx(load / (1 - load) / 2, rel=0.15)
     for load, wait in zip(exponential.get_xdata(), exponential.get_ydata(), strict=True):
-        assert wait == pytest.approx(queueing.mm1(load, 1.0).wait, rel=0.2)
+        assert wait == pytest.approx(load / (1 - load), rel=0.2)
 
 
 def test_load_is_drawn_from_what_was_answered():
     status = np.array([OK, OK, TOO_MANY, OK])
     load = Load(2.0, np.array([0.0, 0.5, 1.0, 1.5]), np.zeros(4), np.array([0.1, 0.1, 9.0, 0.1]), status)
-    queue = queueing.batches(2.0, lambda n: 0.1, 1, 4)
+    queue = queueing.long_run(2.0, lambda n: 0.1, 1, 4)
     left, right = figures.draw_load({1: [load]}, {1: [queue]}, "").axes
     assert left.lines[0].get_ydata()[0] == pytest.approx(3 / 10)  # until the last answer, at 1 + 9
     assert max(line.get_ydata()[0] for line in right.lines if len(line.get_ydata())) < 1000

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from kernels.serving import load
-from kernels.serving.batcher import Limits
-from kernels.serving.load import ERROR, LOST, OK, TOO_MANY, InProcess, Load, OverHttp, offer
+from kernels.serving.batching.batcher import Limits
+from kernels.serving.load import generator as load
+from kernels.serving.load.generator import ERROR, LOST, OK, TOO_MANY, InProcess, Load, OverHttp, offer
 
 
 class Immediate:
@@ -232,13 +232,3 @@ def test_a_service_that_nobody_runs_loses_every_request():
     with OverHttp(url, [body(200)], connections=2) as service:
         run = offer(service, rate=100, seconds=0.2)
     assert set(run.statuses) == {LOST}
-    with pytest.raises(TimeoutError, match=r"was not ready within 0\.2 seconds; its last answer: ConnectionRefused"):
-        load.wait_until_ready(url, 0.2)
-
-
-def test_waiting_until_a_service_is_ready():
-    with server() as (running, url):
-        running.ready = [503, 503, 200]
-        load.wait_until_ready(url + "/health/ready", 60)
-        assert running.ready == []
-        assert load.get(url)[0] == 200

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from kernels.serving import load_figures, queueing
-from kernels.serving.batcher import Batcher, Limits
-from kernels.serving.load_model import added_per_batch, limits_of, predicted
-from kernels.serving.simulated_queue import hang, poisson, serve
+from kernels.serving.batching import queueing
+from kernels.serving.batching.batcher import Limits
+from kernels.serving.load import figures as load_figures
+from kernels.serving.load.model import added_per_batch, limits_of, predicted
 from tests.support.figure_shapes import overlapping, png, titles
 
 TIMES = [{"batch": n, "seconds": 0.001 + 0.0001 * n, "samples_per_second": n / (0.001 + 0.0001 * n)} for n in (1, 4, 8)]
@@ -15,7 +15,7 @@ TIMES = [{"batch": n, "seconds": 0.001 + 0.0001 * n, "samples_per_second": n / (
 def load(with_times=True):
     curves = []
     for limits in (Limits(1, 0.0, 64), Limits(8, 0.002, 64)):
-        most = queueing.most(queueing.measured(TIMES), limits.batch_limit)
+        most = limits.batch_limit / queueing.measured(TIMES)(limits.batch_limit)
         rows = predicted(TIMES, limits, [most * part for part in (0.3, 0.8, 1.2)], count=600)
         curves.append(
             {
@@ -34,23 +34,9 @@ def lines(ax):
     return [np.array(line.get_xydata()) for line in ax.get_lines()]
 
 
-def test_a_batcher_is_drawn_by_its_requests():
-    limits = Limits(3, 0.005, 6)
-    served = serve(Batcher(limits), poisson(800, 30, 1), lambda n: 0.004)
-    figure = load_figures.draw_served(served, "a batcher")
-    (ax,) = figure.axes
-    drawn = lines(ax)
-    for batch in served.batches:
-        assert sum(np.array_equal(line[:, 0], [batch.start, batch.end]) for line in drawn) == len(batch.requests)
-    assert served.refused
-    assert overlapping(figure) == []
-    with pytest.raises(ValueError, match="draw 80 requests or fewer"):
-        load_figures.draw_served(serve(Batcher(limits), poisson(1, 81, 1), lambda n: 0.1), "too many")
-
-
 def test_load_is_drawn_with_the_model_or_joined():
     for value, model, drawn in ((load(), True, 7), (load(), False, 5), (load(with_times=False), True, 5)):
-        figure = load_figures.draw_load(value, "load", model=model)
+        figure = load_figures.draw_recorded_load(value, "load", model=model)
         left, right = figure.axes
         assert len(lines(left)) == drawn  # per curve p99, p50 and perhaps the model; the limit
         row = value["curves"][1]["rows"][1]
@@ -60,13 +46,10 @@ def test_load_is_drawn_with_the_model_or_joined():
         assert overlapping(figure) == []
         assert len(right.get_lines()) >= 3
     value["curves"][0]["rows"][0]["p99_seconds"] = None  # nothing was answered
-    png(load_figures.draw_load(value, "load"))
+    png(load_figures.draw_recorded_load(value, "load"))
 
 
-def test_the_other_pictures_show_their_numbers():
-    figure = load_figures.draw_times({"one": TIMES, "another": TIMES[:2]}, "times")
-    assert [len(line) for line in lines(figure.axes[0])] == [3, 2]
-    assert overlapping(figure) == []
+def test_an_overload_is_drawn_by_the_second():
     seconds = [
         {"second": s, "offered": 10, "answered": 2, "turned_away": 8, "p99_seconds": 0.02 if s else None}
         for s in range(5)
@@ -74,19 +57,13 @@ def test_the_other_pictures_show_their_numbers():
     figure = load_figures.draw_overload({"by_second": seconds}, "overload")
     assert [patch.get_height() for patch in figure.axes[0].patches] == [2] * 5 + [8] * 5
     assert overlapping(figure) == []
-    x = [0.2, 0.5, 0.8]
-    figure = load_figures.draw_waits({"M/D/1": (x, [1, 2, 3]), "M/M/1": (x, [2, 4, 6])}, {"M/D/1": (x, x)}, "u", "wait")
-    assert len(lines(figure.axes[0])) == 3
-    planned = np.arange(0, 1, 0.01)
-    figure = load_figures.draw_hang(planned, *hang(planned, 0.002, 0.3, 0.2), "a hang")
-    assert overlapping(figure) == []
 
 
 def test_the_model_follows_the_formula():
     limits = Limits(8, 0.0, 64)
     assert limits_of({"batch_limit": 8, "wait_limit_seconds": 0.0, "capacity": 64}) == limits
     (row,) = predicted(TIMES, limits, [2000.0], count=20_000)
-    queue = queueing.batches(2000.0, queueing.measured(TIMES), 8, 64)
+    queue = queueing.long_run(2000.0, queueing.measured(TIMES), 8, 64)
     assert row["mean_seconds"] == pytest.approx(queue.latency, rel=0.05)
     assert row["mean_batch"] == pytest.approx(queue.mean_batch, rel=0.05)
     assert row["busy"] == pytest.approx(queue.utilisation, rel=0.05)

@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from kernels.serving import engines, load_measurements, recordings, small_network_engine, torch_networks
-from kernels.serving.batcher import Limits
-from kernels.serving.load import LOST, OK, TOO_MANY, Load
+from kernels.serving import engines, recordings
+from kernels.serving.batching.batcher import Limits
+from kernels.serving.engines import small_network_engine, torch_networks
+from kernels.serving.load import measurements as load_measurements
+from kernels.serving.load.generator import LOST, OK, TOO_MANY, Load
 from kernels.serving.small_network import SmallNetwork
-from warplab.bench.benchmark import correct
+from warpcourse.bench.benchmark import correct
 
 
 def virtual(per_batch, per_sample):
@@ -78,16 +80,7 @@ def test_an_overload_is_told_second_by_second_and_nothing_may_be_lost():
     assert not found["correct"]
 
 
-def test_overload_in_process():
-    found = load_measurements.overload(virtual(0.005, 0), Limits(1, 0.0, 8), seconds=0.4)
-    assert found["correct"]
-    assert found["accepted"] == found["answered"] > 0
-    assert found["lost"] == 0
-    assert f"lost 0, statuses {found['run']['statuses']}" in load_measurements.TABLES["overload_over_http"].text(found)
-    assert sum(found["run"]["statuses"].values()) == found["run"]["requests"]
-
-
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_overload_and_a_curve_over_http():
     name, options = "kernels.serving.engines:virtual", {"per_batch": 0.01, "per_sample": 0.0}
     limits = Limits(1, 0.0, 8)

@@ -1,6 +1,5 @@
 """The monitor against a GPU in virtual time, its files, and the recording that plays without a GPU."""
 
-import csv
 import importlib.util
 import json
 import sys
@@ -9,9 +8,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-from kernels.serving import monitor
-from kernels.serving.monitor import Monitor, NvmlSource, RecordedSource, Sample, load, mean
-from kernels.serving.nvml import Gpu, NoNvml
+from kernels.serving.utilisation import monitor
+from kernels.serving.utilisation.monitor import Monitor, NvmlSource, RecordedSource, Sample, load, mean
+from kernels.serving.utilisation.nvml import Gpu, NoNvml
 
 _spec = importlib.util.spec_from_file_location("fake_nvml", Path(__file__).with_name("fake_nvml.py"))
 fake_nvml = sys.modules.setdefault("fake_nvml", importlib.util.module_from_spec(_spec))
@@ -84,15 +83,6 @@ def test_playing_adds_no_sample_twice(seen, tmp_path):
     assert {text.get_text() for text in above.texts} == {"idle", "one thread", "half"}
     with pytest.raises(ValueError, match="these samples are a recording"):
         played.save(tmp_path / "again.jsonl")
-
-
-def test_a_table_for_other_programs(seen, tmp_path):
-    seen.save(tmp_path / "run.csv")
-    with (tmp_path / "run.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 30
-    assert float(rows[-1]["sm"]) == seen.samples[-1].sm
-    assert rows[0]["watts"] == ""
 
 
 def test_the_thread_samples_until_the_block_ends(seen, tmp_path):

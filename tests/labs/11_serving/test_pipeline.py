@@ -2,44 +2,36 @@
 
 import pytest
 
-from kernels.serving.pipeline import DECODERS, Stages, one_after_the_other, pipelined
-from kernels.serving.stream_races import races
-from kernels.serving.stream_timeline import simulate
+from kernels.serving.streams.hazards import races
+from kernels.serving.streams.pipeline import Stages, one_after_the_other, pipelined
+from kernels.serving.streams.timeline import simulate
 
-STAGES = Stages(decode=2, preprocess=0.5, infer=1.25, copy=0.4, answers=0.05)
-SHAPES = [(decoder, depth, batch) for decoder in DECODERS for depth in (1, 2, 3) for batch in (1, 2)]
+STAGES = Stages(decode=2, preprocess=0.5, infer=1.25, answers=0.05)
+SHAPES = [(depth, batch) for depth in (1, 2, 3) for batch in (1, 2)]
 
 
-@pytest.mark.parametrize(("decoder", "depth", "batch"), SHAPES)
-def test_it_has_no_race_and_every_wait_is_needed(decoder, depth, batch):
-    schedule = pipelined(12, STAGES, depth=depth, batch=batch, decoder=decoder)
+@pytest.mark.parametrize(("depth", "batch"), SHAPES)
+def test_it_has_no_race_and_every_wait_is_needed(depth, batch):
+    schedule = pipelined(12, STAGES, depth=depth, batch=batch)
     assert races(schedule) == []
     for operation in schedule:
         if operation.kind in ("wait", "sync"):
             assert races(schedule.without(operation)), f"nothing needs {operation}"
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("batch", [1, 2])
-def test_one_after_the_other_is_the_sum(decoder, batch):
-    schedule = one_after_the_other(12, STAGES, batch=batch, decoder=decoder)
+def test_one_after_the_other_is_the_sum(batch):
+    schedule = one_after_the_other(12, STAGES, batch=batch)
     assert races(schedule) == []
-    copied = STAGES.copy if decoder == "CPU" else 0
-    of_batch = batch * (STAGES.decode + copied + STAGES.preprocess) + STAGES.infer + STAGES.answers
-    host_ahead = 0
-    if decoder == "CPU" and batch == 2:  # the host decodes the second frame while the first is copied and prepared
-        host_ahead = copied + STAGES.preprocess
-    assert simulate(schedule).end == pytest.approx(12 / batch * (of_batch - host_ahead))
+    of_batch = batch * (STAGES.decode + STAGES.preprocess) + STAGES.infer + STAGES.answers
+    assert simulate(schedule).end == pytest.approx(12 / batch * of_batch)
 
 
-@pytest.mark.parametrize(("decoder", "batch"), [("NVDEC", 1), ("NVDEC", 2), ("CPU", 1)])
-def test_two_buffers_are_enough_for_stages_of_steady_length(decoder, batch):
+@pytest.mark.parametrize("batch", [1, 2])
+def test_two_buffers_are_enough_for_stages_of_steady_length(batch):
     frames = 60
-    ends = [
-        simulate(pipelined(frames, STAGES, depth=depth, batch=batch, decoder=decoder)).end / frames
-        for depth in (1, 2, 3)
-    ]
-    slowest = STAGES.slowest(batch, decoder)
+    ends = [simulate(pipelined(frames, STAGES, depth=depth, batch=batch)).end / frames for depth in (1, 2, 3)]
+    slowest = STAGES.slowest(batch)
     assert ends[0] >= ends[1] >= ends[2] >= slowest
     assert ends[1] == pytest.approx(slowest, rel=0.05)
 
@@ -55,7 +47,6 @@ def test_the_slowest_engine_counts_what_the_sms_share():
     assert Stages(decode=1, preprocess=1, infer=2).slowest() == 3
     assert Stages(decode=1, preprocess=1, infer=2, preprocess_share=0.5, infer_share=0.25).slowest() == 1
     assert Stages(decode=1, preprocess=1, infer=4).slowest(batch=4) == 2
-    assert Stages(decode=1, preprocess=1, infer=1, copy=5).slowest(decoder="CPU") == 5
 
 
 def test_actions_are_asked_for_by_stage_and_number():
@@ -71,9 +62,7 @@ def test_actions_are_asked_for_by_stage_and_number():
     assert all(o.action for o in schedule if o.kind in ("decode", "kernel", "d2h", "host"))
 
 
-@pytest.mark.parametrize(
-    "options", [{"decoder": "GPU"}, {"frames": 0}, {"frames": 5, "batch": 2}, {"depth": 0}, {"batch": 0}]
-)
+@pytest.mark.parametrize("options", [{"frames": 0}, {"frames": 5, "batch": 2}, {"depth": 0}, {"batch": 0}])
 def test_what_makes_no_sense_is_refused(options):
-    with pytest.raises(ValueError, match=r"decoder is 'NVDEC' or 'CPU'|all at least 1, and frames a multiple of batch"):
+    with pytest.raises(ValueError, match="all at least 1, and frames a multiple of batch"):
         pipelined(**{"frames": 4, "stages": STAGES} | options)

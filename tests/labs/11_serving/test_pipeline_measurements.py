@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.serving import pipeline_measurements, video
-from kernels.serving.chunked import chunked
 from kernels.serving.small_network import SmallNetwork
-from kernels.serving.stream_execution import execute
-from kernels.serving.streams import DEFAULT, Schedule
+from kernels.serving.streams import measurements as pipeline_measurements
+from kernels.serving.streams import video
+from kernels.serving.streams.chunked import chunked
+from kernels.serving.streams.execution import execute
+from kernels.serving.streams.schedule import DEFAULT, Schedule
+from warpcourse.bench import timing
 from warplab import cp
-from warplab.bench import timing
 
 _spec = importlib.util.spec_from_file_location("fake_streams", Path(__file__).with_name("fake_streams.py"))
 fake_streams = sys.modules.setdefault("fake_streams", importlib.util.module_from_spec(_spec))
@@ -45,7 +46,7 @@ def decoder(monkeypatch):
             yield frame
             frame[...] = cp.asarray(np.full(nv12.shape, 255, np.uint8))
 
-    for module in (video, pipeline_measurements.video, sys.modules["kernels.serving.pipeline_on_gpu"]):
+    for module in (video, pipeline_measurements.video, sys.modules["kernels.serving.streams.pipeline_on_gpu"]):
         monkeypatch.setattr(module, "frames_on_nvdec", frames)
     monkeypatch.setattr(pipeline_measurements, "CLIPS", {"320 × 192": (64, 64, 30), "1920 × 1080": (96, 64, 30)})
     monkeypatch.setattr(pipeline_measurements, "NETWORK", NETWORK)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernels.serving import profilers, traces
-from kernels.serving.profilers import read_report, together
-from kernels.serving.traces import CALL, KERNEL, UP, Span
+from kernels.serving.utilisation import profilers, traces
+from kernels.serving.utilisation.profilers import by_kernel, read_report
+from kernels.serving.utilisation.traces import CALL, KERNEL, UP, Span
 
 # As ncu 2025 prints it; two launches, cut to a few rows.
 TEXT = """\
@@ -69,25 +69,25 @@ def test_a_report_is_read():
         read_report("==PROF== nothing")
 
 
-def test_a_timeline_and_a_report_together():
+def test_a_timeline_and_a_report_by_kernel():
     spans = [
         Span("cudaLaunchKernel", CALL, 0.0, 0.1),
         Span("H2D", UP, 0.0, 1.0, 7),
         Span("spin", KERNEL, 1.0, 2.0, 7),
         Span("other", KERNEL, 3.5, 0.5, 7),
     ]
-    spin, other = together(spans, read_report(TEXT))
+    spin, other = by_kernel(spans, read_report(TEXT))
     assert (spin["kernel"], spin["count"], spin["share"], spin["faster"]) == ("spin", 1, 0.5, 2.0)
     assert spin["road"] == "instructions"
     assert other["share"] == 0.125
     assert other["road"] is None
     with pytest.raises(ValueError, match="no span on a GPU"):
-        together(spans[:1], [])
+        by_kernel(spans[:1], [])
 
 
 def test_what_was_recorded_is_of_the_same_program():
-    spans, reports = profilers.recorded()
-    rows = {row["kernel"]: row for row in together(spans, reports)}
+    spans, reports = profilers.recorded_profiles()
+    rows = {row["kernel"]: row for row in by_kernel(spans, reports)}
     assert rows.keys() == {"spin", "copy"}
     assert all(row["road"] for row in rows.values())
     assert {traces.UP, traces.DOWN, KERNEL, CALL} <= {span.kind for span in spans}
@@ -98,9 +98,3 @@ def test_what_was_recorded_is_of_the_same_program():
     for report in reports:
         assert f"{100 * report.compute:.3g} %" in text
         assert f"{100 * report.memory:.3g} %" in text
-
-
-def test_the_page_has_the_names_that_metrics_have_today():
-    text = (profilers.REPORTS.parent / "profilers.md").read_text()
-    for old, new in profilers.NVPROF.items():
-        assert f"| `{old}` | `{new}` |" in text

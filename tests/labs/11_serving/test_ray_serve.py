@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from kernels.serving import engines, ray_serve
-from kernels.serving.engines import EngineError
-from kernels.serving.service_process import Refused, start
+from kernels.serving import engines
+from kernels.serving.engines import EngineError, ray_serve
+from kernels.serving.service.process import Refused, start
 from tests.support.waiting import until
 
 _SPEC = importlib.util.spec_from_file_location("asking", Path(__file__).with_name("asking.py"))
 asking = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(asking)
-REPLICAS = "kernels.serving.ray_serve:replicas"
+REPLICAS = "kernels.serving.engines.ray_serve:replicas"
 WITH_RAY = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed; make setup-cluster installs it"
 )

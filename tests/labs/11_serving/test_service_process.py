@@ -15,13 +15,14 @@ import httpx
 import numpy as np
 import pytest
 
-from kernels.serving import digits_network, service_process
-from kernels.serving.server import ServiceError
-from kernels.serving.service import _arguments
-from kernels.serving.service import main as service_command
-from kernels.serving.service_process import Refused, start
+from kernels.serving.engines import digits_network
+from kernels.serving.service import process as service_process
+from kernels.serving.service.application import _arguments
+from kernels.serving.service.application import main as service_command
+from kernels.serving.service.process import Refused, start
+from kernels.serving.service.server import ServiceError
 from tests.support.waiting import HANG, until
-from warplab.bench.lab import labs
+from warpcourse.bench.lab import labs
 
 _SPEC = spec_from_file_location("asking", Path(__file__).with_name("asking.py"))
 asking = module_from_spec(_SPEC)
@@ -142,7 +143,7 @@ def test_who_insists_ends_it_at_once_and_is_told_what_is_lost(tmp_path, how):
 def test_it_ends_when_the_process_that_started_it_does():
     """The starter is killed; what it started closes by itself, after answering."""
     script = (
-        "import os, signal\nfrom kernels.serving.service_process import start\n"
+        "import os, signal\nfrom kernels.serving.service.process import start\n"
         "service = start()\nprint(service.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     printed = subprocess.run([sys.executable, "-c", script], env=os.environ | HERE, capture_output=True, text=True)

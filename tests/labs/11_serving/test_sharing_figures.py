@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernels.serving import sharing_figures, sharing_model
-from kernels.serving.sharing_model import Client, Gpu, in_turns, predict, together
-from warplab.bench.recordings import Measurement
+from kernels.serving.sharing import figures as sharing_figures
+from kernels.serving.sharing.model import Client, Gpu, in_turns, predict, together
+from warpcourse.bench.recordings import Measurement
 
 GPU = Gpu(request=150e-6, host=20e-6, width=10.0, switch=60e-6)
 LABEL = "recorded on a model, 2026-01-01"
@@ -76,14 +76,6 @@ def test_the_trade_of_throughput_for_latency(ways, batches):
     figure = sharing_figures.draw_trade(ways, batches)
     assert {"1", "64", "4", "16"} <= set(_texts(figure))
     assert len(figure.axes[0].lines) == 5
-
-
-def test_predictions_beside_recordings(ways, batches):
-    table = sharing_model.table(GPU, ways.value, batches.value)
-    table[0]["ratio"] = 0.5
-    figure = sharing_figures.draw_prediction(table, LABEL)
-    assert f"{LABEL}\nfarthest apart: 2.00 ×" in _texts(figure)
-    assert sum(len(line.get_xdata()) for line in figure.axes[0].lines[1:]) == len(table)
 
 
 def test_parts_and_neighbours():

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.serving import recordings, sharing_model
-from kernels.serving.sharing_model import Client, Gpu, fit, in_turns, one_thread, predict, row, together
+from kernels.serving import recordings
+from kernels.serving.sharing import model as sharing_model
+from kernels.serving.sharing.model import Client, Gpu, in_turns, one_thread, predict, row, together
 
 GPU = Gpu(request=150e-6, host=20e-6, width=10.0, switch=60e-6)
 KS = (1, 2, 4, 8, 16, 48)
@@ -103,6 +104,64 @@ def test_what_does_not_fit_is_refused():
         row([])
 
 
+def fit(ways, batches):
+    """The parameters from the recordings "sharing_ways" and "sharing_batches".
+
+    `request`: the GPU's time for one image, by events. `host`: what a lone client's time per request adds to it.
+    `width`: the largest throughput of one process with batches, times `request`. `switch`: from two clients in turns.
+    All other rows of the recordings are predictions.
+    """
+    request = next(one["seconds"] for one in ways["alone"] if one["batch"] == 1)
+    host = max(0.0, 1 / _recorded(ways, "time slices", 1, 1) - request)
+    width = max(1.0, request * max(one["batch"] / one["seconds"] for one in batches["alone"]))
+    switch = max(0.0, 1 / _recorded(ways, "time slices", 2, 1) - request)
+    return Gpu(request, host, width, switch)
+
+
+def _recorded(value, *key):
+    """Images per second of the row of that way, clients, batch."""
+    return next(one["images_per_second"] for one in value["rows"] if (one["way"], one["clients"], one["batch"]) == key)
+
+
+def predictions(gpu, *recordings):
+    """For every row of the recordings: way, clients, batch, and images per second as recorded and as predicted."""
+    found = []
+    for recording in recordings:
+        for one in recording["rows"]:
+            key = one["way"], one["clients"], one["batch"]
+            predicted = predict(gpu, *key)
+            found.append(
+                {
+                    **dict(zip(("way", "clients", "batch"), key, strict=True)),
+                    "recorded": one["images_per_second"],
+                    "predicted": predicted["images_per_second"],
+                    "ratio": predicted["images_per_second"] / one["images_per_second"],
+                    "recorded_p99_seconds": one["p99_seconds"],
+                    "predicted_p99_seconds": predicted["p99_seconds"],
+                }
+            )
+    return found
+
+
+def neighbours(gpu, parts):
+    """For every row of "sharing_parts" with a small request beside a large one: its median latency, both ways.
+
+    Shares are read from the row, such as "10 % and 90 %". The length of a slice is not fitted: `Gpu.slice`.
+    """
+    large, found = parts["large_batch"], []
+    for one in parts["neighbours"]:
+        percents = [int(word) for word in one["shares"].split() if word.isdigit()] or [100, 100]
+        clients = [Client(1, percents[0] / 100), Client(large, percents[1] / 100)]
+        if one["neighbour"] == "alone":
+            clients.pop()
+        requests = (in_turns if one["way"] == "time slices" else together)(gpu, clients, sharing_model.UNTIL)
+        predicted = row([request for request in requests if request.client == 0])["p50_seconds"]
+        about = {key: one[key] for key in ("way", "shares", "neighbour")}
+        ratio = predicted / one["p50_seconds"]
+        found.append({**about, "recorded": one["p50_seconds"], "predicted": predicted, "ratio": ratio})
+    return found
+
+
 def _made(gpu: Gpu) -> tuple[dict, dict]:
     """Recordings as a GPU that follows the model would give them."""
 
@@ -120,7 +179,7 @@ def test_fit_finds_the_parameters_that_made_the_recordings():
     assert (found.request, found.width) == pytest.approx((GPU.request, GPU.width))
     assert found.host == pytest.approx(GPU.host, rel=0.05)
     assert found.switch == pytest.approx(GPU.switch, rel=0.05)
-    table = sharing_model.table(found, ways, batches)
+    table = predictions(found, ways, batches)
     assert len(table) == 10
     assert all(one["ratio"] == pytest.approx(1, rel=0.02) for one in table)
     assert not any(math.isnan(one["predicted_p99_seconds"]) for one in table)
@@ -129,7 +188,7 @@ def test_fit_finds_the_parameters_that_made_the_recordings():
 def test_the_recorded_table_is_predicted_but_for_many_time_slices():
     values = recordings.values()
     ways, batches = values["sharing_ways"], values["sharing_batches"]
-    table = sharing_model.table(fit(ways, batches), ways, batches)
+    table = predictions(fit(ways, batches), ways, batches)
     assert len(table) == len(ways["rows"]) + len(batches["rows"])
     for one in table:
         if one["way"] == "time slices" and one["clients"] >= 8:
@@ -141,7 +200,7 @@ def test_the_recorded_table_is_predicted_but_for_many_time_slices():
 def test_recorded_neighbours_are_predicted_where_shares_are_limited():
     values = recordings.values()
     gpu = fit(values["sharing_ways"], values["sharing_batches"])
-    found = sharing_model.neighbours(gpu, values["sharing_parts"])
+    found = neighbours(gpu, values["sharing_parts"])
     assert len(found) == 8
     for one in found:
         waits = one["shares"] in ("", "100 % and 100 %") and one["neighbour"] != "alone"
@@ -151,5 +210,5 @@ def test_recorded_neighbours_are_predicted_where_shares_are_limited():
 def test_a_table_shows_where_the_model_fails():
     ways, batches = _made(GPU)
     ways["rows"][-1]["images_per_second"] *= 2  # 8 streams twice as fast as the model has it
-    table = sharing_model.table(fit(ways, batches), ways, batches)
+    table = predictions(fit(ways, batches), ways, batches)
     assert [one["ratio"] < 0.6 for one in table] == [False] * 8 + [True, False]

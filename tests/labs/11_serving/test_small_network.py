@@ -166,7 +166,7 @@ def graphs(monkeypatch):
     fake = types.SimpleNamespace(empty=empty, cuda=cuda, RawModule=module.RawModule)
     fake.asarray = lambda array: np.array(array).view(_Array)
     monkeypatch.setitem(sys.modules, "cupy", fake)
-    monkeypatch.setitem(sys.modules, "cupyx", types.SimpleNamespace(empty_pinned=empty))
+    monkeypatch.setitem(sys.modules, "cupyx", types.SimpleNamespace(zeros_pinned=empty))
     monkeypatch.setattr(small_network.choice, "load", lambda name: fake)
     monkeypatch.setattr(small_network.backend, "name", lambda: "gpu")
     monkeypatch.setattr(small_network.SOURCES, "_functions", {})
@@ -188,8 +188,8 @@ def test_a_request_is_one_graph(graphs, monkeypatch, graph):
     requests = Requests(network, [], 2, graph)
     small_network._known.cache_clear()
     calls = []
-    run = requests._run
-    requests._run = lambda: (calls.append(1), run())
+    run = requests.queue
+    requests.queue = lambda: (calls.append(1), run())
     for k in range(5):
         requests.send(k)
         requests.receive()

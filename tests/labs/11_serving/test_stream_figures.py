@@ -5,12 +5,12 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from kernels.serving import recordings
-from kernels.serving.chunked import WAYS, chunked
-from kernels.serving.pipeline import Stages, pipelined
-from kernels.serving.stream_figures import draw_overlap, draw_pipeline, draw_timeline, recorded_timeline
-from kernels.serving.stream_races import races
-from kernels.serving.stream_timeline import simulate
-from kernels.serving.streams import Schedule
+from kernels.serving.streams.chunked import WAYS, chunked
+from kernels.serving.streams.figures import draw_overlap, draw_pipeline, draw_timeline, recorded_timeline
+from kernels.serving.streams.hazards import races
+from kernels.serving.streams.pipeline import Stages, one_after_the_other
+from kernels.serving.streams.schedule import Schedule
+from kernels.serving.streams.timeline import simulate
 
 SCHEDULE = chunked(4, 2, h2d=4, kernel=4, d2h=4)
 
@@ -59,7 +59,7 @@ def test_bars_of_one_row_do_not_cover_each_other():
 
 
 def test_the_hosts_waits_are_hatched():
-    schedule = pipelined(4, Stages(1, 1, 3, copy=0.1), depth=1, decoder="CPU")
+    schedule = one_after_the_other(4, Stages(1, 1, 3))
     assert any(p.get_hatch() for p in _bars(draw_timeline(simulate(schedule))))
 
 

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from kernels.serving.chunked import chunked
-from kernels.serving.stream_timeline import FERMI, ONE_COPY_ENGINE, TODAY, Machine, simulate
-from kernels.serving.streams import DEFAULT, ON_HOST, Operation, Schedule, ScheduleError, dependencies
+from kernels.serving.streams.chunked import chunked
+from kernels.serving.streams.schedule import DEFAULT, ON_HOST, Operation, Schedule, ScheduleError, dependencies
+from kernels.serving.streams.timeline import ONE_COPY_ENGINE, TODAY, Machine, simulate
 from tests.support.random_inputs import generator
 
 
@@ -126,12 +126,9 @@ def test_the_legacy_default_stream_waits_and_is_waited_for(default_stream, non_b
         (1, "depth", TODAY, 12),
         (2, "depth", TODAY, 7),
         (2, "breadth", TODAY, 8),
-        (2, "breadth", FERMI, 10),
         (3, "depth", TODAY, 6),
         (4, "breadth", TODAY, 6),
         (4, "depth", ONE_COPY_ENGINE, 8),
-        (4, "depth", Machine("GeForce of 2010", copy_engines=1, queues="engine"), 12),
-        (4, "breadth", Machine("GeForce of 2010", copy_engines=1, queues="engine"), 8),
     ],
 )
 def test_how_long_four_chunks_take(streams, order, machine, end):
@@ -190,7 +187,7 @@ def test_what_cannot_be_issued_is_refused(call, message):
         call(Schedule())
 
 
-@pytest.mark.parametrize("options", [{"copy_engines": 3}, {"queues": "many"}, {"decoders": 0}, {"issue_ms": -1}])
+@pytest.mark.parametrize("options", [{"copy_engines": 3}, {"decoders": 0}, {"issue_ms": -1}])
 def test_a_machine_that_cannot_be_is_refused(options):
     with pytest.raises(ValueError, match="odd: "):
         Machine("odd", **options)
@@ -233,9 +230,7 @@ def test_random_schedules_keep_all_rules():
     rng = random.Random(int(generator().integers(2**32)))
     for _ in range(300):
         s = random_schedule(rng)
-        machine = Machine(
-            "m", rng.choice([1, 2]), rng.choice([1, 2]), rng.choice(["stream", "engine"]), rng.choice([0, 0.5])
-        )
+        machine = Machine("m", rng.choice([1, 2]), rng.choice([1, 2]), rng.choice([0, 0.5]))
         spans = simulate(s, machine).spans
         before = dependencies(s)
         for span in spans:
@@ -251,7 +246,7 @@ def test_random_schedules_keep_all_rules():
             room = machine.decoders if span.engine == "NVDEC" else 1
             beside = [t for t in spans if t.engine == span.engine and t.start <= span.start < t.end]
             assert sum(t.operation.share for t in beside) <= room + 1e-9
-            if span.start > ready and machine.queues == "stream":
+            if span.start > ready:
                 full = [t for t in spans if t.engine == span.engine and t.start <= ready < t.end]
                 assert full, f"{o} waits from {ready} to {span.start}, and {span.engine} is idle"
         issued = [span.issued for span in spans]

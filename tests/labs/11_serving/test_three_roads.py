@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from kernels.serving import busy_kernels, recordings
-from kernels.serving.course_cases import CASES, Case
-from kernels.serving.three_roads import INSTRUCTIONS, LATENCY, MEMORY, chosen, decide
+from kernels.serving import recordings
+from kernels.serving.utilisation import busy_kernels
+from kernels.serving.utilisation.course_cases import CASES, Case
+from kernels.serving.utilisation.three_roads import INSTRUCTIONS, LATENCY, MEMORY, chosen, decide
 from tests.support.random_inputs import generator
+from warpcourse.paths import COURSE
 from warplab import CudaSource, cp, profile, simulate
-from warplab.paths import COURSE
 
 CODE = r"""
 extern "C" __global__ void strided(const float *x, float *out, int stride) {
@@ -191,7 +192,7 @@ def test_a_lab_that_is_not_there_is_left_out():
     assert missing.launch() is None
     assert missing.decide() is None
     with pytest.raises(AttributeError):  # an error of the lab itself is not taken for its absence
-        Case("broken", "kernels.serving.busy_kernels", lambda module, rng: module.nothing).launch()
+        Case("broken", "kernels.serving.utilisation.busy_kernels", lambda module, rng: module.nothing).launch()
 
 
 def test_what_does_not_fit_is_refused():

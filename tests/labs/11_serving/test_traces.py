@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from kernels.serving import traces
-from kernels.serving.profiled_program import serve
-from kernels.serving.utilisation import Kernel, looked_at
-from kernels.serving.utilisation_figures import draw_trace
+from kernels.serving.utilisation import traces
+from kernels.serving.utilisation.figures import draw_trace
+from kernels.serving.utilisation.profiled_program import serve
+from kernels.serving.utilisation.virtual import Kernel, looked_at
 
 
 def event(name, category, start, duration, **about):

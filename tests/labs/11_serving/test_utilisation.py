@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.serving import recordings
-from kernels.serving.utilisation import Kernel, Look, looked_at, part_of_the_time, samples
+from kernels.serving.utilisation.virtual import Kernel, Look, looked_at, samples
 
 SMS, WARPS = 132, 132 * 64  # of an H100
+
+
+def part_of_the_time(duty, every, until):
+    return [Kernel(i * every, duty * every, 1, 1) for i in range(round(until / every))] if duty else []
 
 
 def test_one_thread_is_full_utilisation_and_next_to_no_activity():
@@ -18,12 +22,10 @@ def test_one_thread_is_full_utilisation_and_next_to_no_activity():
     assert look.utilisation == 1
     assert look.sm_activity == pytest.approx(1 / SMS)
     assert look.occupancy == pytest.approx(1 / WARPS)
-    assert look.achieved_occupancy == pytest.approx(1 / 64)
 
 
 def test_idle_time_is_idle():
     assert looked_at([], 0, 1) == Look(0, 1, 0, 0, 0)
-    assert looked_at([], 0, 1).achieved_occupancy is None
     assert looked_at([Kernel(1, 1, 1, 1)], 0, 1).utilisation == 0
     assert looked_at([Kernel(-1, 1, 1, 1)], 0, 1).utilisation == 0
 
@@ -105,8 +107,6 @@ def test_what_cannot_be_is_refused():
         looked_at([], 1, 1)
     with pytest.raises(ValueError, match="samples nothing; NVML's are 1/6 s to 1 s"):
         samples([], 0)
-    with pytest.raises(ValueError, match=r"cannot run for 1\.5 of every"):
-        part_of_the_time(1.5, 1, 1)
     with pytest.raises(ValueError, match="at least one block, not 0"):
         Kernel.launched(0, 1, 0, 32)
     with pytest.raises(ValueError, match="no block fits on an SM: 32 warps of 255 registers"):

@@ -4,11 +4,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from kernels.serving import utilisation_figures as figures
-from kernels.serving.three_roads import decide
-from kernels.serving.utilisation import Kernel, samples
+from kernels.serving.utilisation import figures as figures
+from kernels.serving.utilisation.three_roads import decide
+from kernels.serving.utilisation.virtual import Kernel, samples
+from warpcourse.bench.recordings import Measurement
 from warplab import CudaSource, simulate
-from warplab.bench.recordings import Measurement
 
 CODE = r"""
 extern "C" __global__ void copied(const float *x, float *out) {
@@ -52,14 +52,6 @@ def test_measured_loads_have_a_bar_for_each_thing_told():
     assert [bar.get_width() for bar in ax.patches] == [0, 1, 0, 0.0076, 0, 0.0001]
     assert "recorded on Virtual H100, 2026-11-23" in ax.get_title(loc="left")
     assert [label.get_text() for label in ax.get_yticklabels()] == ["idle", "one thread"]
-
-
-@pytest.mark.parametrize("kept", [None, [[0.1, 0.5], [0.2, 1.0]]])
-def test_a_step_shows_the_samples_that_there_are(kept):
-    value = {"ended_seconds": 1.0, "polled": [[0.0, 0.0], [0.5, 1.0]], "samples": kept}
-    (ax,) = figures.draw_step(recorded(value)).axes
-    assert len(ax.lines) == 1 + bool(kept)
-    assert "recorded on" in ax.get_title(loc="left")
 
 
 def test_roads_are_drawn_where_their_shares_are():

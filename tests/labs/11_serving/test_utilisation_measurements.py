@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kernels.serving import utilisation_measurements as measured
-from kernels.serving.nvml import Activity, Gpu, NoNvml
-from kernels.serving.utilisation_measurements import PERIOD, Load, keep_busy, measure
+from kernels.serving.utilisation import measurements as measured
+from kernels.serving.utilisation.measurements import PERIOD, Load, keep_busy, measure
+from kernels.serving.utilisation.nvml import Activity, Gpu, NoNvml
 
 _spec = importlib.util.spec_from_file_location("fake_nvml", Path(__file__).with_name("fake_nvml.py"))
 fake_nvml = sys.modules.setdefault("fake_nvml", importlib.util.module_from_spec(_spec))

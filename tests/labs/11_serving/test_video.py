@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from kernels.serving import video
-from kernels.serving.preprocess import by_numpy
+from kernels.serving.streams import video
+from kernels.serving.streams.preprocess import by_numpy
 
 
 @pytest.fixture(scope="module")

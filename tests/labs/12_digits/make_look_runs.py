@@ -12,7 +12,7 @@ from digits.data.dataset import Dataset
 from digits.files import write_json
 from digits.training import checkpoints, trained
 from digits.workspace import Workspace
-from warplab.bench import tensorflow_start
+from warpcourse.bench import tensorflow_start
 
 SHAPE, CLASSES = (6, 5, 1), ("zero", "<b>one</b>", "two")
 

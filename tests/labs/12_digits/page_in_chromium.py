@@ -27,7 +27,7 @@ import psutil
 
 from tests.support.chromium import Chromium, chromium, free_port
 from tests.support.waiting import until
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 # Elements in sight, in the order of the page. A panel that is not open is display: none, and so not in sight.
 _HELPERS = """

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from digits import jobs
 from digits.data.dataset import Dataset
 from digits.files import append_line, write_json
 from digits.training import runs
@@ -74,7 +75,7 @@ def state(folder: Path, status: str, reached: int, epochs: int, message: str = "
     lines = [json.loads(line) for line in (folder / "curves.jsonl").read_text().splitlines()] if reached else []
     last = {line["part"]: line for line in lines}
     write_json(
-        folder / runs.STATE,
+        folder / jobs.STATE,
         {
             "status": status,
             "pid": None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import precision_recall_curve
 
 from digits.tasks import average_precision as ap
 
@@ -149,6 +148,8 @@ def test_the_area_under_scikit_learns_curve(seed):
         detected.append(found((BOX, float(random.random())), *wrong))
     right = np.concatenate([[row[1] == BOX[0] for row in rows] for rows in detected])
     scores = np.concatenate([rows[:, 5] for rows in detected])
+    from sklearn.metrics import precision_recall_curve  # takes a second, and only this test needs it
+
     precision, recall, _ = precision_recall_curve(right, scores)  # recall falls along it
     envelope = np.maximum.accumulate(precision)
     expected = np.sum(-np.diff(recall) * envelope[:-1])

@@ -23,7 +23,7 @@ from digits.data.read_image import BadImage
 from digits.files import DigitsError, read_json, write_json
 from digits.workspace import Workspace
 from tests.support.waiting import until
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 OPTIONS = BuildOptions(height=6, width=8, channels=3, validation=0.25, test=0.25, seed=3)
 
@@ -36,7 +36,7 @@ def space(tmp_path):
 @pytest.fixture
 def inline(monkeypatch):
     """Build in this process: what is built is the same, and errors are seen."""
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: build.build(command[3]))
+    monkeypatch.setattr(building, "launch", lambda folder, *_, **__: build.build(folder))
 
 
 def png(grey, size=(8, 6)):
@@ -266,7 +266,9 @@ def halted(monkeypatch):
 def test_progress_rises_and_says_how_far_and_how_long(space, tmp_path, monkeypatch):
     noted = []
     monkeypatch.setattr(build, "_TOGETHER", 4)
-    monkeypatch.setattr(build.Progress, "__call__", lambda self, progress, message: noted.append((progress, message)))
+    monkeypatch.setattr(
+        build.BuildProgress, "__call__", lambda self, progress, message: noted.append((progress, message))
+    )
     building.from_path(space, "a", folder_of(tmp_path / "pets", pets() | {"cat/bad.png": b""}), OPTIONS)
     shares = [progress for progress, _ in noted]
     assert shares == sorted(shares)
@@ -279,7 +281,7 @@ def test_progress_rises_and_says_how_far_and_how_long(space, tmp_path, monkeypat
 def test_progress_is_written_every_half_second(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(build, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    note = build.Progress(tmp_path, {"name": "pets"})
+    note = build.BuildProgress(tmp_path, {"name": "pets"})
     written = []
     for step in range(100):
         now[0] = step / 50

@@ -11,7 +11,7 @@ import pytest
 
 from digits.files import DigitsError
 from digits.networks import configuration, custom, sandboxed
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 IMAGE, CLASSES = (8, 8, 1), 10
 QUICK = dataclasses.replace(sandboxed.LIMITS, cpu_seconds=2, wall_seconds=60, memory_bytes=400 << 20, processes=20)
@@ -141,7 +141,7 @@ def test_without_confirmation_nothing_runs(monkeypatch):
 
 
 def test_without_bubblewrap_it_is_refused_with_what_to_install(monkeypatch):
-    from warplab.grading.sandbox.isolation import LimitsOnly
+    from warpcourse.grading.sandbox.isolation import LimitsOnly
 
     monkeypatch.setattr(sandboxed, "find", lambda: LimitsOnly("bubblewrap is not installed"))
     with pytest.raises(DigitsError, match="sudo apt install bubblewrap"):

@@ -34,7 +34,7 @@ def space(tmp_path):
 @pytest.fixture
 def inline(monkeypatch):
     """Build in this process: what is built is the same, and errors are seen."""
-    monkeypatch.setattr(building.subprocess, "Popen", lambda command, **_: build.build(command[3]))
+    monkeypatch.setattr(building, "launch", lambda folder, *_, **__: build.build(folder))
 
 
 def opened(space) -> tuple[Page, DataPanel]:
@@ -253,10 +253,10 @@ def begun(space, tmp_path, monkeypatch):
     """A dataset whose process has not come to run yet; the lock that it holds."""
     locks = []
 
-    def start(*_, pass_fds, **__):
-        locks.append(os.dup(pass_fds[0]))
+    def start(folder, lock, *_, **__):
+        locks.append(os.dup(lock.descriptor))
 
-    monkeypatch.setattr(building.subprocess, "Popen", start)
+    monkeypatch.setattr(building, "launch", start)
     dataset = building.from_path(space, "Pets", folder_of_pets(tmp_path / "pets"), BuildOptions())
     return dataset, locks[0]
 
@@ -277,14 +277,14 @@ def test_building_is_followed_to_its_end(space, tmp_path, monkeypatch):
     page.tick()
     assert 'value="40"' in shown(panel.widget)
     press(panel, "Stop building")
-    assert (started.folder / "wanted").read_text() == "stop\n"
+    assert (started.folder / "wanted").read_text() == "stop"
     build.build(started.folder)
     os.close(lock)
     page.tick()
     assert "Not built" in shown(panel.widget)
     assert "Pets was not built. Stopped before it was done" in said(page)
     version = page.selected.datasets_version
-    monkeypatch.setattr(building.subprocess, "Popen", lambda command, **_: build.build(command[3]))
+    monkeypatch.setattr(building, "launch", lambda folder, *_, **__: build.build(folder))
     press(panel, "Build it again")
     assert page.selected.dataset == started.id
     assert page.selected.datasets_version > version

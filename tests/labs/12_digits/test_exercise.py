@@ -1,11 +1,12 @@
-"""Exercise 12: the release, the solution, and the wrong answers that its tests must reject."""
+"""Exercise 12: the release, the solution, and the answers that its tests must accept and reject."""
 
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from tests.support.exercise_harness import ExerciseTests
+
+pytestmark = pytest.mark.tensorflow
 
 
 class TestDigits(ExerciseTests):
@@ -23,12 +24,4 @@ class TestDigits(ExerciseTests):
         "confusion": [1, 2, 1],
     }
     gaps = 19
-    least_mutants = 350
-
-    @pytest.mark.parametrize(
-        "answer", sorted((Path(__file__).parent / "other_answers").glob("p*")), ids=lambda path: path.stem
-    )
-    def test_a_right_answer_of_another_kind_gets_every_point(self, session, answer):
-        problem = answer.stem.split("_")[1]
-        source = answer.read_text()
-        assert session.failures(problem, "%%cuda\n" + source if answer.suffix == ".cu" else source) == {}
+    least_wrong = 201

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 PAGE = COURSE / "docs" / "digits_features.md"
 ROWS = [

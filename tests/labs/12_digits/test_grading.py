@@ -2,31 +2,29 @@
 TensorFlow, hold the losses that come back against their own.
 """
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("nbgrader")  # a GPU machine that only measures may lack it
 
-from tests.support.exercise_harness import cell_id, is_solution, read_mutants, source_notebook
+from tests.support.exercise_answers import cell_id, is_solution, source_notebook, wrong_answers
 from tests.support.grading_harness import WIDE, Cells
-from warplab.grading.judge.judge import trusted_cells
-from warplab.grading.sandbox.isolation import find
-from warplab.grading.sandbox.kernel_manager import Zygotes
-from warplab.grading.sandbox.limits import for_tensorflow
+from warpcourse.grading.frameworks import TENSORFLOW
+from warpcourse.grading.judge.judge import trusted_cells
+from warpcourse.grading.sandbox.isolation import find
+from warpcourse.grading.sandbox.kernel_manager import Zygotes
 
-MUTANTS = {mutant.path.stem: mutant for mutant in read_mutants(Path(__file__).parent / "mutants")}
+WRONG = {wrong.id: wrong for wrong in wrong_answers("12_digits")}
 SHOWN = (
-    "p1_curves_in_numpy",
-    "p1_numbers_in_bits",
-    "p2_batches_seed_plus_epoch",
-    "p2_softmax_held_by_themselves_unless_alone",
-    "p2_resume_kept_in_a_global",
-    "p3_choose_weights_for_each_image",
-    "p4_overlaps_lanes_take_turns",
-    "p4_kept_driven_out_by_all",
-    "p5_overlay_in_float64",
-    "p6_confusion_straight_to_global_memory",
+    "curves/in_numpy",
+    "numbers/in_bits",
+    "batches/seed_plus_epoch",
+    "softmax/held_by_themselves_unless_alone",
+    "resume/kept_in_a_global",
+    "choose/weights_for_each_image",
+    "overlaps/lanes_take_turns",
+    "kept/driven_out_by_all",
+    "overlay/in_float64",
+    "confusion/straight_to_global_memory",
 )
 
 
@@ -45,7 +43,7 @@ def graded(zygotes, answers):
     cells.answers = {cell_id(cell): cell.source for cell in kept if is_solution(cell)}
     for cell in kept:
         cell.source = answers.get(cell_id(cell), cell.source)
-    return cells.run(zygotes, for_tensorflow(WIDE)).failed
+    return cells.run(zygotes, WIDE.for_framework(TENSORFLOW)).failed
 
 
 def test_the_solution_gets_every_point(zygotes):
@@ -53,6 +51,6 @@ def test_the_solution_gets_every_point(zygotes):
 
 
 def test_wrong_answers_lose_what_they_lose_at_home(zygotes):
-    wrong = {MUTANTS[name].problem: MUTANTS[name] for name in SHOWN}
-    failed = graded(zygotes, {problem: mutant.cell for problem, mutant in wrong.items()})
-    assert failed.keys() == frozenset().union(*(mutant.loses for mutant in wrong.values()))
+    wrong = {WRONG[name].problem: WRONG[name] for name in SHOWN}
+    failed = graded(zygotes, {problem: answer.cell for problem, answer in wrong.items()})
+    assert failed.keys() == frozenset().union(*(answer.loses for answer in wrong.values()))

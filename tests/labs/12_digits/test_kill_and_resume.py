@@ -17,11 +17,11 @@ import pytest
 from digits.files import DigitsError, Lock
 from digits.training import checkpoints, runs
 from digits.workspace import Workspace
-from warplab.paths import COURSE
+from tests.support.waiting import HANG
+from warpcourse.paths import COURSE
 
 helpers = importlib.import_module("tests.labs.12_digits.runs_for_tests")
 kill_at = importlib.import_module("tests.labs.12_digits.kill_at")
-LONG = 300.0  # seconds, more than a busy machine needs
 
 
 def worked(run, *moments):
@@ -30,7 +30,7 @@ def worked(run, *moments):
     Return what they printed, their exit statuses, and the steps that had a checkpoint and the state after each.
     """
     command = [sys.executable, "-m", "tests.labs.12_digits.kill_at", str(run.folder), *moments]
-    done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=LONG)
+    done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=HANG)
     *printed, ends = done.stdout.splitlines() or [""]
     assert done.returncode == 0, done.stdout + done.stderr
     return "\n".join([*printed, done.stderr]), *json.loads(ends)
@@ -80,7 +80,7 @@ def unbroken(workspace, dataset):
     parent.wait()
     parent.stdin.close()
     parent.stdout.close()
-    run.wait(LONG)
+    run.wait(HANG)
     return run
 
 
@@ -138,14 +138,14 @@ def test_paused_killed_and_stopped_the_curves_are_equal(workspace, dataset):
     """By workers as the page starts them. The run is longer than anybody waits; one that ends later is unbroken."""
     spec = helpers.small_spec(dataset, epochs=5000)
     run = runs.start(workspace, spec)
-    assert run.wait(LONG, until=("running", *runs.ENDED))["status"] == "running", run.log()
+    assert run.wait(HANG, until=("running", *runs.ENDED))["status"] == "running", run.log()
     with pytest.raises(DigitsError, match="is running already"):
         run.resume()
     with pytest.raises(DigitsError, match=r"Cannot delete the run small while it is training\. Pause it first"):
         run.delete()
 
     run.pause()
-    paused = run.wait(LONG)
+    paused = run.wait(HANG)
     assert paused["status"] == "paused", run.log()
     assert run.checkpoints()[-1] == paused["step"]
     assert not run.alive
@@ -156,14 +156,14 @@ def test_paused_killed_and_stopped_the_curves_are_equal(workspace, dataset):
     run.resume()
     until_points(run, len(run.curves()) + 3)
     os.kill(run.state()["pid"], signal.SIGKILL)
-    killed = run.wait(LONG)
+    killed = run.wait(HANG)
     assert killed["status"] == "killed"
     assert f"Resume goes on from step {run.checkpoints()[-1]}." in killed["message"]
 
     run.resume()
     until_points(run, len(run.curves()) + 3)
     run.stop()
-    stopped = run.wait(LONG)
+    stopped = run.wait(HANG)
     assert stopped["status"] == "stopped", run.log()
     assert stopped["step"] > paused["step"]
     assert stopped["last"]["train"] in run.curves()
@@ -173,7 +173,7 @@ def test_paused_killed_and_stopped_the_curves_are_equal(workspace, dataset):
     unbroken = runs.start(workspace, spec)
     until_points(unbroken, len(run.curves()))
     os.kill(unbroken.state()["pid"], signal.SIGTERM)  # as when the machine shuts down
-    assert unbroken.wait(LONG)["status"] == "paused", unbroken.log()
+    assert unbroken.wait(HANG)["status"] == "paused", unbroken.log()
     assert unbroken.curves()[: len(run.curves())] == run.curves()
     run.delete()
     assert not run.folder.exists()
@@ -181,7 +181,7 @@ def test_paused_killed_and_stopped_the_curves_are_equal(workspace, dataset):
 
 def until_points(run, count):
     """Wait until the curves have `count` points."""
-    until = time.monotonic() + LONG
+    until = time.monotonic() + HANG
     while len(run.curves()) < count and time.monotonic() < until:
         assert run.state()["status"] in runs.ALIVE, run.log()
         time.sleep(0.02)
@@ -192,7 +192,7 @@ def test_a_second_worker_for_the_same_run_is_refused(workspace, dataset):
     command = [sys.executable, "-m", "digits.training.worker", str(run.folder)]
     with Lock(run.folder / "lock"):
         assert run.state()["status"] == "waiting"
-        refused = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=LONG)
+        refused = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=HANG)
         with pytest.raises(DigitsError, match="is waiting already"):
             run.resume()
     assert refused.returncode == 2

@@ -18,7 +18,7 @@ from digits.training import checkpoints
 from digits.workspace import Workspace
 from tests.support.random_inputs import generator
 from tests.support.waiting import until
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 SHAPE = (6, 5, 1)
 

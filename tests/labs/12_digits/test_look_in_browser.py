@@ -12,7 +12,7 @@ from PIL import Image
 
 from tests.support.chromium import missing
 from tests.support.waiting import until
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 pytestmark = pytest.mark.skipif(missing() != "", reason=missing())
 harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")

@@ -15,7 +15,7 @@ from PIL import Image
 from digits.page import look_panel
 from digits.page.page import Page
 from digits.workspace import Workspace
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 EVIL = "<img src=x onerror=alert(1)>"
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from digits.look import pictures, words
-from digits.look.answers import Layer, LayerWeights, Saliency
+from digits.look.answers import LayerOutput, LayerWeights, Saliency
 from digits.look.statistics import statistics
 from tests.support.random_inputs import generator
 
@@ -94,7 +94,7 @@ def test_what_is_no_number_is_red_and_crossed_out():
 def test_words_say_what_the_pictures_show():
     maps = np.zeros((4, 2, 2), np.float32)
     maps[2] = 0.5
-    layer = Layer("conv <b>", "Conv2D", (2, 2, 9), 90, statistics(maps), 9, 1, maps)
+    layer = LayerOutput("conv <b>", "Conv2D", (2, 2, 9), 90, statistics(maps), 9, 1, maps)
     assert words.activation(layer) == (
         "The first 4 of 9 channels of conv <b>, 2 × 2 values each, from 0 to 0.5. The largest mean, 0.5, has channel 2 "
         "(counted from 0, row by row)."

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from digits import look
-from digits.look.answers import Layer, LayerRow, LayerWeights, Model, Saliency
+from digits.look.answers import LayerOutput, LayerRow, LayerWeights, Model, Saliency
 from digits.look.statistics import statistics
 from digits.page import look_view
 from tests.support.random_inputs import generator
@@ -115,7 +115,7 @@ def test_mistakes_are_shown_with_truth_and_answer():
 
 def layer(maps, weights=()):
     shape = maps.shape if maps.ndim == 1 else (*maps.shape[1:], len(maps))
-    return Layer(EVIL, "Conv2D", shape, 12, statistics(maps), len(maps), 1, maps, weights)
+    return LayerOutput(EVIL, "Conv2D", shape, 12, statistics(maps), len(maps), 1, maps, weights)
 
 
 def test_layers_of_every_rank_are_laid_out():
@@ -131,7 +131,7 @@ def test_layers_of_every_rank_are_laid_out():
         layer(rng.random((33, 2, 2)).astype(np.float32), (kernel(33, 16, 3, 3),)),
         layer(rng.random(100).astype(np.float32), (kernel(1, 1, 40, 100),)),
         layer(np.full((2, 3, 3), np.nan, np.float32), (kernel(2, 3, 5, 5),)),
-        Layer("deep", "Conv3D", (2, 2, 2, 2), 0, statistics(np.zeros(16)), 2, 1, None),
+        LayerOutput("deep", "Conv3D", (2, 2, 2, 2), 0, statistics(np.zeros(16)), 2, 1, None),
     ]
     reader = read(look_view.layers(found))
     assert len(reader.all("img")) == 8

@@ -58,7 +58,7 @@ def test_boxes_of_a_row_and_passing_lines_do_not_overlap():
     rows, width = drawing._placed(layers)
     assert max(map(len, rows)) > 3
     for row in rows:
-        placed = sorted((place.x, place.width) for place in row)
+        placed = sorted((place.x, drawing._width(place)) for place in row)
         assert placed[0][0] > 0
         assert placed[-1][0] < width
         assert all(b - a >= (v + w) / 2 for (a, v), (b, w) in pairwise(placed))

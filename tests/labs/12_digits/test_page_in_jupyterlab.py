@@ -11,7 +11,7 @@ from digits.workspace import Workspace
 from tests.support.chromium import missing
 from tests.support.jupyterlab import jupyterlab
 from tests.support.waiting import until
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 stub = importlib.import_module("tests.labs.12_digits.run_stub")
 pytestmark = pytest.mark.skipif(missing() != "", reason=missing())

@@ -15,11 +15,13 @@ import time
 import psutil
 import pytest
 
+from digits import jobs
 from digits.files import DigitsError, Lock, read_json, write_json
 from digits.training import load, runs
 from digits.training.runs import Run
 from digits.training.spec import RunSpec
 from digits.workspace import Workspace
+from tests.support.waiting import HANG
 
 helpers = importlib.import_module("tests.labs.12_digits.runs_for_tests")
 
@@ -49,9 +51,9 @@ def workers(monkeypatch):
         commands.append(command)
         return real([sys.executable, "-c", "import time; time.sleep(60)"], **options)
 
-    monkeypatch.setattr(runs.subprocess, "Popen", started)
+    monkeypatch.setattr(jobs.subprocess, "Popen", started)
     yield commands
-    for child in runs._children:
+    for child in jobs._children:
         child.kill()
         child.wait()
 
@@ -92,7 +94,7 @@ def test_a_run_that_starts_waits_and_is_its_workers_from_the_first_moment(worksp
 
 def test_a_worker_that_dies_leaves_a_run_that_says_so(workspace, dataset, workers):
     run = runs.start(workspace, helpers.small_spec(dataset))
-    (child,) = runs._children
+    (child,) = jobs._children
     child.kill()
     child.wait()
     state = run.state()
@@ -171,7 +173,7 @@ def test_a_run_that_cannot_be_launched_is_no_run(workspace, dataset, monkeypatch
     def no_process(*_args, **_options):
         raise OSError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(runs.subprocess, "Popen", no_process)
+    monkeypatch.setattr(jobs.subprocess, "Popen", no_process)
     with pytest.raises(DigitsError, match="Cannot start the run"):
         runs.start(workspace, helpers.small_spec(dataset))
     assert runs.listing(workspace) == []
@@ -340,7 +342,7 @@ def test_curves_and_load_are_read_past_torn_lines(run):
 
 def test_the_load_is_sampled(tmp_path):
     with load.Sampler(tmp_path, interval=0.01):
-        until = time.monotonic() + 30
+        until = time.monotonic() + HANG
         while not (tmp_path / "load.jsonl").exists() and time.monotonic() < until:
             time.sleep(0.01)
     line = load.sample(psutil.Process(), [])
@@ -353,5 +355,5 @@ def test_the_load_is_sampled(tmp_path):
 def test_a_full_disk_ends_the_sampling_not_the_run(tmp_path):
     (tmp_path / "load.jsonl").mkdir()  # cannot be appended to
     with load.Sampler(tmp_path, interval=0.01) as sampler:
-        sampler._thread.join(timeout=30)
+        sampler._thread.join(timeout=HANG)
         assert not sampler._thread.is_alive()

@@ -15,16 +15,16 @@ from digits.data.scene_drawing import SceneOptions
 from digits.training.spec import RunSpec, Solver
 from digits.training.task import task_of
 from digits.workspace import Workspace
-from warplab.paths import COURSE
+from tests.support.waiting import HANG
+from warpcourse.paths import COURSE
 
 helpers = importlib.import_module("tests.labs.12_digits.runs_for_tests")
-LONG = 300.0  # seconds, more than a busy machine needs
 
 
 def worked(run, *moments):
     """Train `run` in processes that are killed at these moments, one after the other; return their exit statuses."""
     command = [sys.executable, "-m", "tests.labs.12_digits.kill_at", str(run.folder), *moments]
-    done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=LONG)
+    done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
     statuses, *_ = json.loads(done.stdout.splitlines()[-1])
     return statuses

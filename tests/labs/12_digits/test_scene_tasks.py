@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from digits import networks
 from digits.data import scenes
@@ -17,6 +15,10 @@ from digits.tasks.segmentation import Segmentation
 from digits.training.spec import RunSpec, Solver
 from digits.training.task import prepare, task_of
 from digits.workspace import Workspace
+from tests.support.lazily import module
+
+pytestmark = pytest.mark.tensorflow
+keras, tf = module("keras"), module("tensorflow")
 
 NETWORK = {"detection": "detectnet", "segmentation": "fcn"}
 KINDS = tuple(NETWORK)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from warplab.paths import COURSE
+from warpcourse.paths import COURSE
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numba.cuda.core import config as _config
 
 from warplab import simulator
+from warplab.compile.numba_internals import config
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, from_host, from_interface
 from warplab.dropin.numba_cuda.cudadrv.devices import DeviceList, gpus
 from warplab.dropin.numba_cuda.cudadrv.driver import Context, Device, Event, Stream, context, device
@@ -94,7 +94,7 @@ def _shared(shape, dtype, strides, order: Order, stream) -> MappedArray:
 
 
 def is_cuda_array(obj) -> bool:
-    """Whether `obj` says that it is in device memory."""
+    """Return whether `obj` says that it is in device memory."""
     return hasattr(obj, "__cuda_array_interface__")
 
 
@@ -113,7 +113,7 @@ def from_cuda_array_interface(desc: dict, owner=None, sync: bool = True) -> Devi
     if not desc.get("stream"):
         return array
     stream = external_stream(desc["stream"])
-    if sync and _config.CUDA_ARRAY_INTERFACE_SYNC:
+    if sync and config.CUDA_ARRAY_INTERFACE_SYNC:
         stream.synchronize()
     return array.bind(stream)
 
@@ -135,7 +135,7 @@ def _like(ary) -> dict:
 
 
 def is_available() -> bool:
-    """Whether kernels can be launched on the simulator: they can, unless NUMBA_DISABLE_CUDA is set."""
+    """Return whether kernels can be launched on the simulator: they can, unless NUMBA_DISABLE_CUDA is set."""
     return disabled() is None
 
 

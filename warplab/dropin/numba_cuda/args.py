@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numba.cuda import In, InOut
 
+from warplab.compile.numba_internals import ArgHint
 from warplab.dropin.numba_cuda.api import from_cuda_array_interface
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray
 from warplab.launch.device_arrays import OnDevice, Order
@@ -16,8 +18,6 @@ def resolve(args: tuple) -> tuple[tuple, Callable[[], None]]:
 
     The classes of the hints are Numba's own. An array of the device stays as it is.
     """
-    from numba.cuda.args import ArgHint
-
     if not any(isinstance(arg, ArgHint) or _is_foreign(arg) for arg in args):
         return args, _nothing
     outputs: list[tuple[np.ndarray, DeviceNDArray]] = []
@@ -35,14 +35,12 @@ def resolve(args: tuple) -> tuple[tuple, Callable[[], None]]:
 
 
 def _is_foreign(arg) -> bool:
-    """Whether it is an array of another library that is in the device's memory."""
+    """Return whether it is an array of another library that is in the device's memory."""
     known = isinstance(arg, int | float | complex | tuple | np.ndarray | np.generic | OnDevice)
     return not known and hasattr(arg, "__cuda_array_interface__")
 
 
 def _placed(hint, outputs: list):
-    from numba.cuda.args import In, InOut
-
     value = hint.value
     if isinstance(hint, InOut) or isinstance(value, OnDevice) or not isinstance(value, np.ndarray):
         return value

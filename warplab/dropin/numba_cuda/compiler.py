@@ -6,14 +6,14 @@ import functools
 import inspect
 from collections.abc import Callable
 
-from warplab.compile.numba_compiler import numba_without_gpu
+from numba import cuda
+
+from warplab.compile.numba_internals import numba_without_gpu
 from warplab.dropin.simulated_device import COMPUTE_CAPABILITY
 
 
 def _without_gpu(name: str) -> Callable:
     """Make Numba's function `name` compile for the simulator unless it is given a capability `cc`."""
-    from numba import cuda
-
     function = getattr(cuda, name)
     signature = inspect.signature(function)
 
@@ -29,7 +29,6 @@ def _without_gpu(name: str) -> Callable:
 
 def _for_simulator(name: str, compile: Callable) -> Callable:
     """Give `compile` the parameters of Numba's function `name`, which has no `cc`."""
-    from numba import cuda
 
     @functools.wraps(getattr(cuda, name))
     def compile_for_it(pyfunc, sig, **kwargs):

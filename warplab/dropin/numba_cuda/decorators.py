@@ -5,6 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
+from numba.cuda import types
+
+from warplab.compile import numba_internals
 from warplab.dropin.numba_cuda.dispatcher import CUDADispatcher
 
 _OPTIONS = ("extensions", "fastmath", "max_registers", "boundscheck")
@@ -32,17 +35,13 @@ def jit(
     always checked. `cache=True` keeps PTX in files, which the next process reads. `max_registers` matters only to
     `get_regs_per_thread()` and its like; `lto` and `shared_memory_carveout` have no effect.
     """
-    from numba.cuda.core import config, sigutils
-
     _check_options(options, device, link)
     if shared_memory_carveout is not None:
-        from numba.cuda.decorators import _validate_shared_memory_carveout
-
-        _validate_shared_memory_carveout(shared_memory_carveout)
+        numba_internals.validate_shared_memory_carveout(shared_memory_carveout)
     if isinstance(inline, bool):
         inline = "always" if inline else "never"
-    debug = bool(config.CUDA_DEBUGINFO_DEFAULT) if debug is None else bool(debug)
-    opt = config.OPT != 0 if opt is None else bool(opt)
+    debug = bool(numba_internals.config.CUDA_DEBUGINFO_DEFAULT) if debug is None else bool(debug)
+    opt = numba_internals.config.OPT != 0 if opt is None else bool(opt)
     _warn_of_debug(debug, opt, lineinfo)
     target = {
         "device": device,
@@ -57,7 +56,7 @@ def jit(
         "max_registers": options.get("max_registers"),
         "extensions": list(options.get("extensions") or []),
     }
-    if sigutils.is_signature(func_or_sig):
+    if numba_internals.is_signature(func_or_sig):
         signatures = [func_or_sig]
     elif isinstance(func_or_sig, list):
         signatures = func_or_sig
@@ -79,13 +78,10 @@ def jit(
 
 
 def _compile(made: CUDADispatcher, signatures: list, device: bool) -> None:
-    from numba.cuda import types
-    from numba.cuda.core import sigutils, typeinfer
-
     for signature in signatures:
-        arguments, result = sigutils.normalize_signature(signature)
+        arguments, result = numba_internals.normalize_signature(signature)
         if device:
-            with typeinfer.register_dispatcher(made):
+            with numba_internals.register_dispatcher(made):
                 made.compile_device(arguments, result)
         elif result is not None and result != types.void:
             raise TypeError("CUDA kernel must have void return type.")
@@ -94,29 +90,25 @@ def _compile(made: CUDADispatcher, signatures: list, device: bool) -> None:
 
 
 def _warn_of_debug(debug: bool, opt: bool, lineinfo: bool) -> None:
-    from numba.cuda.core.errors import NumbaInvalidConfigWarning
-
     if debug and opt:
         message = (
             "debug=True with opt=True is not supported by CUDA. This may result in a crash - set debug=False or "
             "opt=False."
         )
-        warnings.warn(NumbaInvalidConfigWarning(message), stacklevel=3)
+        warnings.warn(numba_internals.NumbaInvalidConfigWarning(message), stacklevel=3)
     if debug and lineinfo:
         message = "debug and lineinfo are mutually exclusive; on the simulator lines are recorded either way"
-        warnings.warn(NumbaInvalidConfigWarning(message), stacklevel=3)
+        warnings.warn(numba_internals.NumbaInvalidConfigWarning(message), stacklevel=3)
 
 
 def _check_options(options: dict, device: bool, link) -> None:
-    from numba.cuda.core.errors import DeprecationError
-
     if options.get("boundscheck"):
         raise NotImplementedError(
             "bounds checking is not supported for CUDA; the simulator checks bounds without being asked"
         )
     for name in _NO_LONGER:
         if options.get(name) is not None:
-            raise DeprecationError(
+            raise numba_internals.DeprecationError(
                 f"Deprecated keyword argument `{name}`. Signatures should be passed as the first positional argument."
             )
     # Numba's own tests have some that begin with an underscore, for its compiler.

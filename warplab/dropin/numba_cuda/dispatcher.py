@@ -1,25 +1,21 @@
 """Kernels and device functions of `cuda.jit` on the simulator.
 
 The dispatcher is Numba's own: it types arguments, chooses among what was compiled, compiles what is missing and lets
-other kernels call it. What it has compiled is a `Kernel`, which launches on the simulator.
+other kernels call it. What it has compiled is a `CompiledKernel`, which launches on the simulator.
 """
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-from numba.cuda import dispatcher as _numba
-from numba.cuda import launchconfig
-from numba.cuda.core.caching import NullCache
-from numba.cuda.types import Type
+from numba.cuda import types as numba_types
 
-from warplab.compile.numba_compiler import numba_without_gpu
+from warplab.compile import numba_internals
 from warplab.compile.short_traceback import short_traceback
-from warplab.dropin.numba_cuda.kernel import Kernel
+from warplab.dropin.numba_cuda.kernel import CompiledKernel
 from warplab.dropin.numba_cuda.kernel_cache import KernelCache
 from warplab.dropin.simulated_device import COMPUTE_CAPABILITY
 from warplab.launch.dimensions import dimensions
@@ -39,7 +35,7 @@ class NoLaunchConfiguration(ValueError):
     _render_traceback_ = short_traceback
 
 
-class LaunchConfiguration(_numba._LaunchConfiguration):
+class LaunchConfiguration(numba_internals.LaunchConfiguration):
     """What `kernel[grid, block, stream, sharedmem]` gives; calling it launches.
 
     `pre_launch_callbacks`: functions of (kernel, configuration) that are called before each launch.
@@ -63,16 +59,13 @@ class LaunchConfiguration(_numba._LaunchConfiguration):
 
 
 def _warn_of_low_occupancy(grid: tuple[int, int, int]) -> None:
-    from numba.cuda.core import config
-    from numba.cuda.core.errors import NumbaPerformanceWarning
-
-    blocks = grid[0] * grid[1] * grid[2]
+    config, blocks = numba_internals.config, grid[0] * grid[1] * grid[2]
     if config.CUDA_LOW_OCCUPANCY_WARNINGS and not config.DISABLE_PERFORMANCE_WARNINGS and blocks < LOW_OCCUPANCY:
         message = f"Grid size {blocks} will likely result in GPU under-utilization due to low occupancy."
-        warnings.warn(NumbaPerformanceWarning(message), stacklevel=4)
+        warnings.warn(numba_internals.NumbaPerformanceWarning(message), stacklevel=4)
 
 
-class CUDADispatcher(_numba.CUDADispatcher):
+class CUDADispatcher(numba_internals.CUDADispatcher):
     """A kernel: `kernel[grid, block](*args)` runs it, also with `[grid, block, stream, shared_bytes]`.
 
     `py_func` is the Python function. A kernel that is called by another one runs as a device function.
@@ -110,7 +103,7 @@ class CUDADispatcher(_numba.CUDADispatcher):
             types = types_of(self.__name__, parameters, args)
             check_fits_one(self.__name__, parameters, types, next(iter(self.overloads)))
         # On a GPU the launches of Numba's own kernels are profiled (warplab.launch.on_gpu); these are not Numba's.
-        inspect.unwrap(_numba.CUDADispatcher.call)(self, args, launch_config)
+        numba_internals.launch_kernel(self, args, launch_config)
 
     def forall(self, ntasks: int, tpb: int = 0, stream=0, sharedmem: int = 0) -> Callable[..., None]:
         """Return the kernel with a 1-D grid of at least `ntasks` threads, `tpb` per block (256 if that is 0)."""
@@ -150,15 +143,13 @@ class CUDADispatcher(_numba.CUDADispatcher):
         except TypeError as error:
             raise ArgumentError(f"{error}\nConvert an argument, such as np.float32(x).") from None
 
-    def compile(self, sig) -> Kernel:
+    def compile(self, sig) -> CompiledKernel:
         """Compile for a signature or a tuple of Numba types, unless that is done."""
-        from numba.cuda.core import sigutils
-
         if self.targetoptions.get("device"):
             raise RuntimeError(
                 f"Cannot compile a device function as a kernel: {self.__name__} is one; launch a kernel that calls it"
             )
-        types, _ = sigutils.normalize_signature(sig)
+        types, _ = numba_internals.normalize_signature(sig)
         if self.specialized:
             return next(iter(self.overloads.values()))
         if types in self.overloads:
@@ -169,8 +160,8 @@ class CUDADispatcher(_numba.CUDADispatcher):
 
     # As Numba's `compile` does: a kernel that depends on its launch configuration has a file for each.
 
-    def _from_file(self, sig) -> Kernel | None:
-        config = launchconfig.current_launch_config()
+    def _from_file(self, sig) -> CompiledKernel | None:
+        config = numba_internals.current_launch_config()
         self._configure_cache_for_launch_config(config)
         found = self._cache.load_overload(sig, self.targetctx)
         if found is None:
@@ -183,37 +174,37 @@ class CUDADispatcher(_numba.CUDADispatcher):
                 return None
         self._cache_hits[sig] += 1
         self._warplab_source.adopt(found.argument_types, found.program)
-        kernel = Kernel(self._warplab_source, found.argument_types, self.extensions)
+        kernel = CompiledKernel(self._warplab_source, found.argument_types, self.extensions)
         kernel.launch_config_sensitive = found.launch_config_sensitive
         return kernel
 
-    def _compiled(self, sig, types: tuple) -> Kernel:
+    def _compiled(self, sig, types: tuple) -> CompiledKernel:
         self._cache_misses[sig] += 1
         if not self._can_compile:
             raise RuntimeError("Compilation disabled")
-        kernel = Kernel(self._warplab_source, types, self.extensions)
+        kernel = CompiledKernel(self._warplab_source, types, self.extensions)
         if kernel.launch_config_sensitive and isinstance(self._cache, KernelCache):
-            self._cache.set_launch_config_key(self._cache_launch_config_key(launchconfig.current_launch_config()))
+            self._cache.set_launch_config_key(self._cache_launch_config_key(numba_internals.current_launch_config()))
             self._mark_files()
         self._cache.save_overload(sig, kernel)
         return kernel
 
     def _mark_files(self) -> None:
         if not self._cache.mark_launch_config_sensitive():  # a reader could not tell that the file is of one launch
-            self._cache = NullCache()
+            self._cache = numba_internals.NullCache()
 
     def enable_caching(self) -> None:
         self._cache = KernelCache(self.py_func)
 
     def compile_device(self, args, return_type=None):
-        with numba_without_gpu(COMPUTE_CAPABILITY):
+        with numba_internals.numba_without_gpu(COMPUTE_CAPABILITY):
             return super().compile_device(args, return_type)
 
     def specialize(self, *args) -> CUDADispatcher:
         """Return the kernel for arguments of exactly these types, the same one for the same types."""
         if self.specialized:
             raise RuntimeError("Dispatcher already specialized")
-        types = tuple(arg if isinstance(arg, Type) else self.typeof_pyval(arg) for arg in args)
+        types = tuple(arg if isinstance(arg, numba_types.Type) else self.typeof_pyval(arg) for arg in args)
         key = COMPUTE_CAPABILITY, types
         if key not in self.specializations:
             self.specializations[key] = self._again()
@@ -276,7 +267,7 @@ class CUDADispatcher(_numba.CUDADispatcher):
 
     def inspect_asm(self, signature: tuple | None = None) -> str | dict[tuple, str]:
         """Return the PTX for a tuple of argument types; without one a dictionary of all."""
-        with numba_without_gpu(COMPUTE_CAPABILITY):
+        with numba_internals.numba_without_gpu(COMPUTE_CAPABILITY):
             return super().inspect_asm(signature)
 
     def inspect_sass(self, signature: tuple | None = None) -> str | dict[tuple, str]:
@@ -301,9 +292,7 @@ class CUDADispatcher(_numba.CUDADispatcher):
 
 def _signature(given):
     if isinstance(given, tuple):
-        from numba.cuda import types, typing
-
-        return typing.signature(types.void, *given)
+        return numba_internals.signature(numba_types.void, *given)
     return given
 
 

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 from cuda.core._utils.cuda_utils import CUDAError
+from numba.cuda import types
 
 from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.compile.numba_compiler import NumbaProgram
+from warplab.compile.numba_internals import NumbaPerformanceWarning, config, signature
 from warplab.dropin.numba_cuda import args as argument_hints
 from warplab.dropin.numba_cuda import kernel_exceptions
 from warplab.dropin.numba_cuda.memory_management.nrt import rtsys
@@ -30,7 +32,7 @@ from warplab.launch.simulate import prepare
 from warplab.simulator import InvalidLaunch, Options
 
 
-class Kernel:
+class CompiledKernel:
     """The kernel of `source` for arguments of the Numba types `argument_types`. `extensions`: those of `cuda.jit`."""
 
     # What Numba's dispatcher asks of what it has compiled.
@@ -39,9 +41,6 @@ class Kernel:
     codegen = None
 
     def __init__(self, source: NumbaSource, argument_types: tuple, extensions: list) -> None:
-        from numba.cuda import types
-        from numba.cuda.typing import signature
-
         self._source, self._found = source, source.compile(argument_types)
         self._chosen = _Chosen.of(source, argument_types)
         self.argument_types, self.extensions = argument_types, extensions
@@ -101,7 +100,7 @@ class Kernel:
 
     @property
     def library(self):
-        """Numba's own object for the compiled code."""
+        """Return Numba's own object for the compiled code."""
         return self.program.library
 
     @property
@@ -112,7 +111,7 @@ class Kernel:
 
     @property
     def metadata(self) -> dict | None:
-        """What Numba noted while it compiled."""
+        """Return what Numba noted while it compiled."""
         return self.program.metadata
 
     @property
@@ -140,12 +139,12 @@ class Kernel:
 
     @property
     def links(self) -> bool:
-        """Whether its `cuda.jit` names code to link."""
+        """Return whether its `cuda.jit` names code to link."""
         return bool(self._source.link)
 
     @property
     def cooperative(self) -> bool:
-        """Whether it waits for the whole grid."""
+        """Return whether it waits for the whole grid."""
         return self.library.use_cooperative
 
     # -- what it needs ---------------------------------------------------------------------------------------------
@@ -206,9 +205,6 @@ def _as_of_the_driver() -> Iterator[None]:
 
 
 def _warn_of_host_arrays(args: tuple) -> None:
-    from numba.cuda.core import config
-    from numba.cuda.core.errors import NumbaPerformanceWarning
-
     if not config.CUDA_WARN_ON_IMPLICIT_COPY or config.DISABLE_PERFORMANCE_WARNINGS:
         return
     if any(isinstance(arg, np.ndarray) and not isinstance(arg, OnDevice) for arg in args):

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from numba.cuda import dispatcher as _numba
-
 from warplab.compile.numba_compiler import NumbaProgram
-from warplab.dropin.numba_cuda.kernel import Kernel
+from warplab.compile.numba_internals import CUDACache, CUDACacheImpl
+from warplab.dropin.numba_cuda.kernel import CompiledKernel
 from warplab.dropin.simulated_device import COMPUTE_CAPABILITY, NAME
 
 
@@ -24,8 +23,8 @@ class Cached(NamedTuple):
     launch_config_sensitive: bool
 
 
-class _Files(_numba.CUDACacheImpl):
-    def reduce(self, kernel: Kernel) -> dict:
+class _Files(CUDACacheImpl):
+    def reduce(self, kernel: CompiledKernel) -> dict:
         if kernel.links:
             raise RuntimeError("Cannot pickle CUDACodeLibrary with linking files")  # as Numba does: give cache=False
         # Types of variables are not kept, as in Numba. The library refuses arrays of the device that a kernel captures.
@@ -39,7 +38,7 @@ class _Files(_numba.CUDACacheImpl):
         return Cached(**payload)
 
 
-class KernelCache(_numba.CUDACache):
+class KernelCache(CUDACache):
     """The files of one kernel."""
 
     _impl_class = _Files
@@ -51,5 +50,5 @@ class KernelCache(_numba.CUDACache):
 class _Target:
     @staticmethod
     def magic_tuple() -> tuple:
-        """What the code is compiled for, as part of the key of a file."""
+        """Return what the code is compiled for, as part of the key of a file."""
         return NAME, COMPUTE_CAPABILITY

@@ -5,17 +5,11 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from numba.cuda.cudadrv import error as _error
-from numba.cuda.cudadrv import nvrtc as _nvrtc
+import numba.cuda as _numba_cuda
 
-from warplab.compile.numba_compiler import numba_cuda
+from warplab.compile.numba_internals import KERNEL_SIDE, driver_errors, nvrtc
 from warplab.dropin.numba_cuda.cudadrv import devicearray as _device_array
 from warplab.dropin.numba_cuda.cudadrv import driver as _driver
-
-_numba_cuda = numba_cuda()
-
-# Where numba.cuda defines what a kernel may use; its host functions would ask for a GPU.
-_KERNEL_SIDE = ("numba.cuda.stubs", "numba.cuda.intrinsics", "numba.cuda.cache_hints", "numba.cuda.vector_types")
 
 # What needs no GPU: modules for kernels and for the compiler, code to link, errors, settings.
 _AS_IT_IS = """
@@ -72,7 +66,7 @@ _devicearray = _Part(
 _driver_part = _Part("cuda.cudadrv.driver", Stream=_driver.Stream, Event=_driver.Event)
 _OWN = {
     "devicearray": _devicearray,
-    "cudadrv": _Part("cuda.cudadrv", devicearray=_devicearray, driver=_driver_part, error=_error, nvrtc=_nvrtc),
+    "cudadrv": _Part("cuda.cudadrv", devicearray=_devicearray, driver=_driver_part, error=driver_errors, nvrtc=nvrtc),
 }
 
 
@@ -86,7 +80,7 @@ def find(name: str):
     if value is None or name.startswith("_"):
         raise AttributeError(f"numba.cuda has no attribute {name!r}")
     module = getattr(value, "__module__", None) or ""
-    if name in _AS_IT_IS.split() or module.startswith(_KERNEL_SIDE) or isinstance(value, _numba_cuda.types.Type):
+    if name in _AS_IT_IS.split() or module.startswith(KERNEL_SIDE) or isinstance(value, _numba_cuda.types.Type):
         return value
     if name in _REFUSED:
         reason = _REFUSED[name]

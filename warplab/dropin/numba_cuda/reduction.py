@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+from warplab.compile.numba_internals import from_dtype, gpu_reduce_factory
 from warplab.dropin.numba_cuda.api import device_array
 from warplab.dropin.numba_cuda.decorators import jit
 from warplab.dropin.numba_cuda.dispatcher import CUDADispatcher
@@ -52,11 +53,8 @@ class Reduce:
         return None
 
     def _kernel(self, dtype) -> CUDADispatcher:
-        from numba.cuda.kernels import reduction
-        from numba.cuda.np.numpy_support import from_dtype
-
         key = self._functor, dtype
         if key not in self._kernels:
-            made = reduction._gpu_reduce_factory(self._functor, from_dtype(dtype))
+            made = gpu_reduce_factory(self._functor, from_dtype(dtype))
             self._kernels[key] = jit(made.py_func)
         return self._kernels[key]

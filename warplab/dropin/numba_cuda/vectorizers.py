@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numba import cuda
-from numba.cuda import deviceufunc, vectorizers
 
+from warplab.compile import numba_internals
 from warplab.dropin.numba_cuda import api
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray
 from warplab.dropin.numba_cuda.decorators import jit
@@ -55,9 +55,10 @@ def guvectorize(*args, **kwargs) -> Callable:
 
 def install() -> None:
     """Let `numba.vectorize(..., target="cuda")` and `numba.guvectorize` reach the simulator."""
-    from numba.np.ufunc import decorators
-
-    for decorator, builder in ((decorators.Vectorize, Vectorize), (decorators.GUVectorize, GUVectorize)):
+    for decorator, builder in (
+        (numba_internals.HostVectorize, Vectorize),
+        (numba_internals.HostGUVectorize, GUVectorize),
+    ):
         decorator.target_registry.ondemand.pop("cuda", None)
         decorator.target_registry.pop("cuda", None)  # the registry takes a name once
         decorator.target_registry["cuda"] = builder
@@ -95,7 +96,7 @@ def _broadcast(array: DeviceNDArray, shape: tuple[int, ...]) -> DeviceNDArray:
     return DeviceNDArray._wrap(array._buffer, np.broadcast_to(array._view, shape))
 
 
-class _UFuncMechanism(_Arrays, vectorizers.CUDAUFuncMechanism):
+class _UFuncMechanism(_Arrays, numba_internals.CUDAUFuncMechanism):
     def _broadcast(self, arys: list) -> list:
         axes = max(a.ndim for a in arys)
         if any(a.ndim < axes and a.size > 1 for a in arys):
@@ -109,7 +110,7 @@ class _UFuncMechanism(_Arrays, vectorizers.CUDAUFuncMechanism):
         return _broadcast(ary, tuple(shape))
 
 
-class UFunc(vectorizers.CUDAUFuncDispatcher):
+class UFunc(numba_internals.CUDAUFuncDispatcher):
     """A function of `cuda.vectorize`: `f(a, b, out=None, stream=0)`, `f.reduce(a)`."""
 
     def __call__(self, *args, **kws):
@@ -133,7 +134,7 @@ class UFunc(vectorizers.CUDAUFuncDispatcher):
         return array[0]
 
 
-class Vectorize(vectorizers.CUDAVectorize):
+class Vectorize(numba_internals.CUDAVectorize):
     def _compile_core(self, sig):
         core = jit(sig, device=True, inline="always")(self.pyfunc)
         return core, core.overloads[sig.args].signature.return_type
@@ -145,11 +146,11 @@ class Vectorize(vectorizers.CUDAVectorize):
         return UFunc(self.kernelmap, self.pyfunc)
 
 
-class _CallSteps(_Arrays, vectorizers._CUDAGUFuncCallSteps):
+class _CallSteps(_Arrays, numba_internals.CUDAGUFuncCallSteps):
     __slots__ = ()
 
 
-class GeneralizedUFunc(vectorizers.CUDAGeneralizedUFunc):
+class GeneralizedUFunc(numba_internals.CUDAGeneralizedUFunc):
     """A function of `cuda.guvectorize`."""
 
     @property
@@ -163,7 +164,7 @@ class GeneralizedUFunc(vectorizers.CUDAGeneralizedUFunc):
         return _broadcast(ary, tuple(newshape))
 
 
-class GUVectorize(vectorizers.CUDAGUFuncVectorize):
+class GUVectorize(numba_internals.CUDAGUFuncVectorize):
     def _compile_kernel(self, fnobj, sig):
         return jit(sig)(fnobj)
 
@@ -172,5 +173,5 @@ class GUVectorize(vectorizers.CUDAGUFuncVectorize):
         return {**self.py_func.__globals__, "__cuda__": cuda, "__core__": core}
 
     def build_ufunc(self) -> GeneralizedUFunc:
-        engine = deviceufunc.GUFuncEngine(self.inputsig, self.outputsig)
+        engine = numba_internals.GUFuncEngine(self.inputsig, self.outputsig)
         return GeneralizedUFunc(kernelmap=self.kernelmap, engine=engine, pyfunc=self.pyfunc)

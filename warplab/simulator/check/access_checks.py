@@ -60,7 +60,8 @@ class Checks(Observer):
             self.atomic(site, "shared", addresses, lanes, reads=True)
 
     def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
-        """`reads`: the old value matters, as it does for all operations but an exchange whose result nobody uses."""
+        """Examine an atomic operation. `reads`: the old value matters, as it does for all operations but an exchange
+        whose result nobody uses."""
         allocation = self._bounds(site, space, addresses, lanes)
         if reads:
             self._readable(site, space, addresses, lanes, allocation)
@@ -98,7 +99,7 @@ class Checks(Observer):
         return None
 
     def _cluster_bounds(self, site, addresses: Addresses, start: np.ndarray, size: int, lanes) -> None:
-        """The same for an access that may reach the shared memory of all blocks of the cluster."""
+        """Do the same for an access that may reach the shared memory of all blocks of the cluster."""
         stride, blocks = self.chunk.shared_stride, self.chunk.cluster_blocks
         address, own = addresses.at(site.offset).view(np.int64), start.view(np.int64) // stride
         block, offset = np.divmod(address, stride)
@@ -116,7 +117,7 @@ class Checks(Observer):
         return int((address - start)[chosen][0])
 
     def _scattered(self, site, addresses: Addresses, lanes) -> None:
-        """The lanes' addresses lie in several allocations, or outside all of them."""
+        """Examine an access whose lanes' addresses lie in several allocations, or outside all of them."""
         address = addresses.at(site.offset)
         bad = ~self.memory.inside(address, site.width)
         if bad.any():
@@ -269,7 +270,7 @@ class Checks(Observer):
 
     @staticmethod
     def first(bad: np.ndarray, values: np.ndarray, lanes) -> tuple[int, int]:
-        """Number and value of the first lane for which `bad` holds."""
+        """Return the number and value of the first lane for which `bad` holds."""
         place = int(np.argmax(bad))
         lane = place if lanes is None else int(lanes[place if bad.shape[0] > 1 else 0])
         return lane, int(values[place if values.shape[0] > 1 else 0])

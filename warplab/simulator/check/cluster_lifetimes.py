@@ -43,7 +43,7 @@ class ClusterLifetimes:
                 self.begun[lanes[places == place]] |= self.arrived[place]
 
     def access(self, site, addresses: Addresses, lanes) -> None:
-        """An access to shared memory, perhaps that of another block."""
+        """Examine an access to shared memory, perhaps that of another block."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
         block = addresses.at(site.offset).view(np.int64) // max(1, chunk.shared_stride)

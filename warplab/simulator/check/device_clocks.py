@@ -39,21 +39,21 @@ class Rules:
     no_barriers: bool = False
 
 
-class Row(NamedTuple):
+class ClockRow(NamedTuple):
     """What is known about each warp of all devices: int32, int32 and uint32 per warp."""
 
     whole: np.ndarray
     part: np.ndarray
     mask: np.ndarray
 
-    def join(self, other: Row) -> Row:
-        return Row(
+    def join(self, other: ClockRow) -> ClockRow:
+        return ClockRow(
             np.maximum(self.whole, other.whole), np.maximum(self.part, other.part), np.bitwise_or(self.mask, other.mask)
         )
 
-    def with_lanes(self, warp: int, lanes: int, time: int, full: int) -> Row:
-        """The row that also knows what some lanes of a warp, the bits of `lanes`, did before `time`."""
-        row = Row(*(array.copy() for array in self))
+    def with_lanes(self, warp: int, lanes: int, time: int, full: int) -> ClockRow:
+        """Return the row that also knows what some lanes of a warp, the bits of `lanes`, did before `time`."""
+        row = ClockRow(*(array.copy() for array in self))
         row.part[warp] = time
         row.mask[warp] |= np.uint32(lanes)
         if lanes & full == full:
@@ -129,8 +129,8 @@ Event = Flag | Fence | Barrier | WarpSync | Arrival | Begin | End
 class _Seen:
     """Rows of flags that were seen and not yet acquired: those of the own device's threads, and those of all."""
 
-    own: list[Row] = field(default_factory=list)
-    system: list[Row] = field(default_factory=list)
+    own: list[ClockRow] = field(default_factory=list)
+    system: list[ClockRow] = field(default_factory=list)
 
     def add(self, other: _Seen) -> None:
         self.own += [row for row in other.own if not any(row is known for known in self.own)]
@@ -143,19 +143,19 @@ class DeviceClocks:
     def __init__(self, warps: int, rules: Rules | None = None) -> None:
         self.rules = rules or Rules()
         self.warps, self.now = warps, 0
-        self.known = Row(*(np.zeros((warps, warps), dtype) for dtype in (np.int32, np.int32, np.uint32)))
-        self.nothing = Row(*(np.zeros(warps, dtype) for dtype in (np.int32, np.int32, np.uint32)))
+        self.known = ClockRow(*(np.zeros((warps, warps), dtype) for dtype in (np.int32, np.int32, np.uint32)))
+        self.nothing = ClockRow(*(np.zeros(warps, dtype) for dtype in (np.int32, np.int32, np.uint32)))
         self.full = np.full(warps, _FULL)
         self.block: dict[int, np.ndarray] = {}  # warp → the warps of its block
-        self.more: dict[int, Row] = {}  # lane → what it alone knows
+        self.more: dict[int, ClockRow] = {}  # lane → what it alone knows
         self.seen: dict[int, _Seen] = {}  # lane → flags seen
         self.seen_by_warp: dict[int, _Seen] = {}
-        self.fenced: dict[bool, dict[int, Row]] = {False: {}, True: {}}  # by scope .sys, by warp
+        self.fenced: dict[bool, dict[int, ClockRow]] = {False: {}, True: {}}  # by scope .sys, by warp
         self.fenced_lanes = {scope: np.zeros(warps, np.uint32) for scope in (False, True)}
-        self.flags: dict[int, Row] = {}  # released with scope .sys
-        self.own_flags: dict[tuple[int, int], Row] = {}  # by place and device of the thread that set it
-        self.places: dict[int, tuple[Row, Row | None]] = {}
-        self.devices: dict[int, Row] = {}  # what the earlier kernels of a device knew
+        self.flags: dict[int, ClockRow] = {}  # released with scope .sys
+        self.own_flags: dict[tuple[int, int], ClockRow] = {}  # by place and device of the thread that set it
+        self.places: dict[int, tuple[ClockRow, ClockRow | None]] = {}
+        self.devices: dict[int, ClockRow] = {}  # what the earlier kernels of a device knew
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class DeviceClocks:
                 self.seen.setdefault(lane, _Seen()).add(found)
 
     def _set_flag(self, place: int, warps: dict[int, list[int]], event: Flag, system: bool) -> None:
-        released: dict[bool, Row] = {}
+        released: dict[bool, ClockRow] = {}
         for warp, lanes in warps.items():
             for lane in lanes:
                 for scope in (False, True)[: 1 + system]:
@@ -266,8 +266,8 @@ class DeviceClocks:
         if (row := released.get(True)) is not None:
             self.flags[place] = row.join(self.flags.get(place, self.nothing))
 
-    def _release(self, warp: int, lane: int, scope: bool, all_of_it: bool) -> Row | None:
-        """What a flag that this lane sets makes known; None if nothing."""
+    def _release(self, warp: int, lane: int, scope: bool, all_of_it: bool) -> ClockRow | None:
+        """Return what a flag that this lane sets makes known; None if nothing."""
         bit = 1 << lane % WARP_SIZE
         if all_of_it:
             row = self._of(warp)
@@ -346,14 +346,14 @@ class DeviceClocks:
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
-    def _of(self, warp: int) -> Row:
-        return Row(*(array[warp] for array in self.known))
+    def _of(self, warp: int) -> ClockRow:
+        return ClockRow(*(array[warp] for array in self.known))
 
-    def _set(self, warp: int, row: Row) -> None:
+    def _set(self, warp: int, row: ClockRow) -> None:
         for array, values in zip(self.known, row, strict=True):
             array[warp] = values
 
-    def _learn(self, warp: int, lanes: list[int], row: Row) -> None:
+    def _learn(self, warp: int, lanes: list[int], row: ClockRow) -> None:
         if self.rules.no_barriers:
             for other in self.block[warp].tolist():
                 self._set(other, self._of(other).join(row))
@@ -363,10 +363,10 @@ class DeviceClocks:
             for lane in lanes:
                 self.more[lane] = self.more[lane].join(row) if lane in self.more else row
 
-    def _joined(self, warps: np.ndarray) -> Row:
-        """What any thread of these warps knows."""
+    def _joined(self, warps: np.ndarray) -> ClockRow:
+        """Return what any thread of these warps knows."""
         whole, part, mask = (array[warps] for array in self.known)
-        row = Row(whole.max(axis=0), part.max(axis=0), np.bitwise_or.reduce(mask, axis=0))
+        row = ClockRow(whole.max(axis=0), part.max(axis=0), np.bitwise_or.reduce(mask, axis=0))
         for lane in self._lanes_of(warps, self.more):
             row = row.join(self.more[lane])
         return row
@@ -383,7 +383,7 @@ class DeviceClocks:
     # -- questions -------------------------------------------------------------------------------------------------
 
     def knows(self, lanes: np.ndarray, others: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """For each lane: does what lane `others` did at `time` come before what it does now?"""
+        """Return, for each lane: does what lane `others` did at `time` come before what it does now?"""
         warp, column, bit = lanes // WARP_SIZE, others // WARP_SIZE, (others % WARP_SIZE).astype(np.uint32)
         whole, part, mask = self.known
         result = whole[warp, column] > time
@@ -405,8 +405,8 @@ def replayed(events: Iterable[Event], warps: int, rules: Rules) -> DeviceClocks:
     return clocks
 
 
-def _acquired(seen: _Seen | None, system: bool) -> list[Row]:
-    """The rows that a fence acquires, which then no longer wait for one."""
+def _acquired(seen: _Seen | None, system: bool) -> list[ClockRow]:
+    """Return the rows that a fence acquires, which then no longer wait for one."""
     if seen is None:
         return []
     rows, seen.own = seen.own, []

@@ -162,7 +162,8 @@ class DeviceRaces(Observer):
         self.runs = number, group
 
     def neighbour_waits(self, thread: int) -> bool:
-        """Has this thread, a number in the run, left behind others of its block that wait or are about to?"""
+        """Return whether this thread, a number in the run, has left behind others of its block that wait or are about
+        to?"""
         chunk, own = self.chunk, thread - self.first_thread
         number, group = self.runs
         standing = {number: [group.all_lanes]} | chunk.scheduler.pending

@@ -17,10 +17,11 @@ from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.observer import Observer
+from warplab.simulator.ptx.graphs import reached
 from warplab.simulator.translate.basic_blocks import EXIT, TRAP, Block
 from warplab.simulator.translate.block_writer import Site
 from warplab.simulator.translate.translation import Translation
-from warplab.simulator.translate.waiting_loops import fixed_loops, reached, working_blocks
+from warplab.simulator.translate.waiting_loops import fixed_loops, working_blocks
 
 _STRONG = frozenset(("volatile", "relaxed", "release", "mmio"))
 
@@ -57,7 +58,7 @@ class Looks:
     seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
     def changed(self) -> bool:
-        """Is there anything new to see?"""
+        """Return whether there is anything new to see."""
         if self.changes == self.memory.count:
             return False
         if self.unknown:
@@ -124,7 +125,7 @@ class FlagWaits(Observer):
                 states[:] = [*states[-1:], self._registers(number, group)]
 
     def _registers(self, number: int, group: Group) -> tuple[bytes, ...]:
-        """What the code from here on may read of these lanes."""
+        """Return what the code from here on may read of these lanes."""
         chunk, slots = self.chunk, self.translation.slots
         values = [
             chunk.registers[slots[name]] for name in sorted(self.translation.blocks[number].live_in & slots.keys())
@@ -159,7 +160,7 @@ class FlagWaits(Observer):
     copy_done = store
 
     def decide(self) -> None:
-        """Has the latest atomic operation of a loop changed memory?"""
+        """Note whether the latest atomic operation of a loop changed memory."""
         if self._undecided is not None:
             view, index, before = self._undecided
             self._undecided = None
@@ -170,7 +171,7 @@ class FlagWaits(Observer):
     # -- questions -------------------------------------------------------------------------------------------------
 
     def only_waits(self, numbers: list[int]) -> bool:
-        """Are all these blocks of code, where lanes stand, in loops that wait?"""
+        """Return whether all these blocks of code, where lanes stand, are in loops that wait."""
         return all(number in self.loops or number in self.endless for number in numbers)
 
     def looking(self, numbers: list[int]) -> Looks:
@@ -182,7 +183,7 @@ class FlagWaits(Observer):
         return Looks(self.changes, self.changes.count, unknown, seen)
 
     def stuck(self, numbers: list[int]) -> bool:
-        """Is each loop in which lanes stand seen to repeat itself exactly?"""
+        """Return whether each loop in which lanes stand is seen to repeat itself exactly."""
         return all(number in self.endless or self._repeats(self.loops[number]) for number in numbers)
 
     def _repeats(self, loop: frozenset[int]) -> bool:

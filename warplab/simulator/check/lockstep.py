@@ -19,7 +19,7 @@ REASON = (
 
 
 def relies_on_it(translation) -> bool:
-    """Can a kernel rely on lockstep?"""
+    """Return whether a kernel can rely on lockstep."""
     return not turns_on_memory(translation.blocks) and any(
         _may(site) for site in translation.sites if site.op == "store"
     )

@@ -18,7 +18,7 @@ _SWIZZLES = (None, 0, 32, 64, 128)  # by the number in the record
 
 
 def has_both(translation: Translation) -> bool:
-    """Does a kernel have wgmma and tensor copies?"""
+    """Return whether a kernel has wgmma and tensor copies."""
     instructions = [i for block in translation.blocks for i in block.counted]
     products = any(i.opcode == "wgmma" for i in instructions)
     return products and any(i.opcode == "cp" and "tensor" in i.modifiers for i in instructions)

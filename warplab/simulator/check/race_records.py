@@ -95,10 +95,6 @@ class RecordedAccess:
             word *= self._factor
         return word if word.shape[0] == self.lanes else np.repeat(word, self.lanes)
 
-    def site_at(self, place: int):
-        """The instruction by which the lane at this place accessed its word."""
-        return self.site
-
     def compact(self, narrowing: Narrowing) -> None:
         """Take less memory, as the chunk has ended."""
         self.by.compact(narrowing)
@@ -150,7 +146,7 @@ class Record:
 
     @property
     def lanes(self) -> int:
-        """How many loads are recorded, counted in lanes."""
+        """Return how many loads are recorded, counted in lanes."""
         return sum(access.lanes for access in self.pending)
 
     def forget(self) -> None:

@@ -72,7 +72,7 @@ class WordRaces(Observer):
         return same & clocks.knows(access.by.thread - first, np.where(same, others - first, 0), time)
 
     def _cluster_of(self, blocks: np.ndarray) -> np.ndarray:
-        """The clusters of blocks, both numbered through the grid from 1."""
+        """Return the clusters of blocks, both numbered through the grid from 1."""
         return blocks if self.cluster == 1 else (blocks - 1) // self.cluster + 1
 
     def _published(self, record: Record, word: np.ndarray) -> np.ndarray:
@@ -242,7 +242,7 @@ class WordRaces(Observer):
         """Raise the error for the first lane in `race`. `others`, `sites`: who touched each word before, and where in
         the program; None for this access."""
         place = int(np.argmax(race))
-        at, site = word[place], access.site_at(place)
+        at, site = word[place], access.site
         raise race_error(
             self.chunk,
             (does, did),

@@ -204,7 +204,7 @@ class Races(WordRaces):
     copy_read = load
 
     def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
-        """Also for an atomic operation, without `values`."""
+        """Examine it; also for an atomic operation, without `values`."""
         if space not in self.word:
             return
         if site.flag:

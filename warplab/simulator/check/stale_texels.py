@@ -15,7 +15,7 @@ from warplab.simulator.translate.texel_site import TexelSite
 
 
 def may_be_stale(translation) -> bool:
-    """Does a kernel both read texels and write global memory?"""
+    """Return whether a kernel both reads texels and writes global memory."""
     writes = any(site.op != "load" and site.space in ("global", "generic") for site in translation.sites)
     return writes and any(isinstance(site, TexelSite) and site.op == "load" for site in translation.sites)
 

@@ -32,7 +32,7 @@ class Noted(Protocol):
 
 
 def reads_local_arrays(translation) -> bool:
-    """Can a kernel load from local memory?"""
+    """Return whether a kernel can load from local memory."""
     return translation.local_bytes > 0 and any(
         site.op == "load" and site.space in ("local", "generic") for site in translation.sites
     )

@@ -59,7 +59,7 @@ class Clocks:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def release(self, places: np.ndarray, lanes: np.ndarray, *, later: bool = False, fenced: bool = False) -> None:
-        """The lanes leave what they know at places. `later`: it is there after `over`. `fenced`: only what they knew at
+        """Leave what the lanes know at places. `later`: it is there after `over`. `fenced`: only what they knew at
         their latest fence."""
         chunk = self.chunk
         if fenced:
@@ -87,12 +87,12 @@ class Clocks:
         self.now += 1
 
     def over(self, places: np.ndarray) -> None:
-        """What was left at these places is now there for those that wait."""
+        """Make what was left at these places known to those that wait."""
         rows = self._rows(places)
         self.there.join(rows, self.coming.of(rows))
 
     def acquire(self, places: np.ndarray, lanes: np.ndarray) -> None:
-        """The lanes learn what was left at these places."""
+        """Let the lanes learn what was left at these places."""
         places = np.broadcast_to(places, lanes.shape)
         distinct = np.unique(places)
         row_of = np.array([self.rows.get(place, -1) for place in distinct.tolist()])
@@ -162,14 +162,14 @@ class Clocks:
     # -- questions -------------------------------------------------------------------------------------------------
 
     def knows(self, lanes: np.ndarray, others: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """For each lane: does what lane `others` of its cluster did at `time` come before what it does now?"""
+        """Return, for each lane: does what lane `others` of its cluster did at `time` come before what it does now?"""
         arrays, column = self.known.arrays, self.column[others]
         among = arrays["mask"][lanes, column] >> self.chunk.lane_of[others] & 1
         return (arrays["whole"][lanes, column] > time) | ((arrays["part"][lanes, column] > time) & (among != 0))
 
     def knows_warps(self, lanes: np.ndarray, warps: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """For each lane: do the reads at `time` by lanes of certain warps of its cluster come before what it does now?
-        `warps`: the bits of these warps."""
+        """Return, for each lane: do the reads at `time` by lanes of certain warps of its cluster come before what it
+        does now? `warps`: the bits of these warps."""
         arrays, own = self.known.arrays, self.chunk.warp_of[lanes]
         latest = np.maximum(arrays["whole"][lanes], arrays["part"][lanes])
         row, column = np.arange(lanes.shape[0]), self.column[lanes]
@@ -199,7 +199,7 @@ def _names_all(mask) -> bool:
 
 
 def clocks_needed(instructions) -> bool:
-    """Can anything other than a barrier of the whole block order its accesses?"""
+    """Return whether anything other than a barrier of the whole block can order its accesses."""
     fences = flags = False
     for i in instructions:
         modifiers = set(i.modifiers)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from warplab.simulator.count.counters import Access, LaunchProfile
@@ -29,35 +27,8 @@ class AccessTrace(Observer):
 
     @property
     def room(self) -> int:
-        """How many more accesses are traced."""
+        """Return how many more accesses are traced."""
         return max(0, self.most - len(self.accesses))
-
-    @property
-    def traced(self) -> int:
-        """How many lanes of the chunk are traced."""
-        return min(traced_lanes(self.chunk.threads, self.warps), self.chunk.lanes)
-
-    def add(self, sites: Sequence[Site], spaces: Sequence[str], bases: Sequence[int], lane: int) -> None:
-        """Trace accesses of a single lane, in order: their instructions, spaces and base addresses."""
-        addresses = np.array([base + site.offset for site, base in zip(sites, bases, strict=True)], np.uint64)
-        block, thread = (np.array([number]) for number in divmod(lane, self.chunk.threads))
-        shared = self.chunk.own_memory("shared", np.array([lane]))[0][0]
-        allocation = None
-        for k in range(min(self.room, len(sites))):
-            site, space = sites[k], spaces[k]
-            start, name, where = 0, None, site.where
-            if space == "global":
-                at = bases[k] + site.offset
-                if allocation is None or not allocation.address <= at < allocation.end:
-                    allocation = self.memory.find(at)
-                if allocation is not None:
-                    start, name = allocation.address, allocation.name
-            elif space == "shared":
-                addresses[k] -= shared
-            address = addresses[k : k + 1]
-            self.accesses.append(
-                Access(site.op, space, where.file, where.line, site.width, block, thread, address, name, start)
-            )
 
     def load(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None) -> None:
         if len(self.accesses) >= self.most:

@@ -1,7 +1,7 @@
 """The counters of a launch: `Counts` (the numbers) and `LaunchProfile` (those of one launch, by source line).
 
 Names follow Nsight Compute. Instructions are machine instructions as `ptxas_model` estimates them from PTX. Memory
-requests, sectors and wavefronts are those that the hardware counts. docs/counters.md compares both with an H100.
+requests, sectors and wavefronts are those that the hardware counts. evidence/counters compares both with an H100.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Counter(NamedTuple):
 
 
 def _flops(letter: str) -> str:
-    """The metrics that add up to the floating-point operations of one precision, the second and third abbreviated."""
+    """Return the metrics that add up to the floating-point operations of one precision, the second and third
+    abbreviated."""
     return f"smsp__sass_thread_inst_executed_op_{letter}add_pred_on.sum + …_{letter}mul_… + 2 * …_{letter}fma_…"
 
 
@@ -258,7 +259,7 @@ class Counts:
 
     @property
     def warp_efficiency(self) -> float | None:
-        """Share of a warp's 32 lanes that were active, averaged over instructions (0 to 1)."""
+        """Return the share of a warp's 32 lanes that were active, averaged over instructions (0 to 1)."""
         return _ratio(self.thread_instructions, WARP_SIZE * self.warp_instructions)
 
     @property
@@ -271,7 +272,7 @@ class Counts:
 
     @property
     def load_efficiency(self) -> float | None:
-        """Share of the bytes in the loaded sectors that threads asked for (0 to 1)."""
+        """Return the share of the bytes in the loaded sectors that threads asked for (0 to 1)."""
         return _ratio(self.global_load_bytes, SECTOR_BYTES * self.global_load_sectors)
 
     @property
@@ -344,5 +345,5 @@ class LaunchProfile:
 
     @property
     def reuse(self) -> Reuse | None:
-        """What a few blocks read again; None if that was not watched."""
+        """Return what a few blocks read again; None if that was not watched."""
         return None if self.watched is None else self.watched.reuse

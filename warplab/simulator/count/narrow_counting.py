@@ -10,11 +10,6 @@ from warplab.simulator.count.launch_counting import Counting
 from warplab.simulator.count.reuse import ReuseWatch
 
 
-def trips_of(counting: Counting, heads: Sequence[int], lanes: int) -> list[np.ndarray]:
-    """For the head of each loop the trips of each lane since it entered, int64, to be counted on in place."""
-    return [counting.trips.own(head, lanes) for head in heads]
-
-
 def add_blocks(counting: Counting, nodes: Sequence[int], blocks: np.ndarray) -> None:
     """`blocks`: for each node threads and warps that ran it, threads and warps that took its branch, and how many warps
     parted there."""
@@ -43,11 +38,6 @@ def add_trips(counting: Counting, ended: np.ndarray) -> None:
     for head, trips, threads in ended.tolist():
         found = counting.trips.found[head]
         found[trips] = found.get(trips, 0) + threads
-
-
-def watched_threads(watch: ReuseWatch) -> int:
-    """How many lanes of the chunk are watched, from the first on."""
-    return watch._threads
 
 
 def add_reads(watch: ReuseWatch, sectors: np.ndarray, requests: int, lines: int, passes: int) -> None:

@@ -78,27 +78,13 @@ class ReuseWatch(Observer):
             return Observer()
         self.streams.append([])
         self._room = MOST_READS
-        self._threads = min(chunk.threads, chunk.lanes)
+        self.threads = min(chunk.threads, chunk.lanes)  # those watched, from the first on
         return super().watch(chunk)
 
     @property
     def room(self) -> int:
-        """How many more sectors of the block are watched."""
+        """Return how many more sectors of the block are watched."""
         return max(0, self._room)
-
-    def watches(self, lane: int) -> bool:
-        """Does the lane belong to the watched block?"""
-        return lane < self._threads
-
-    def add(self, addresses: list[int]) -> None:
-        """Watch reads of global memory by a single lane, in order."""
-        if addresses:
-            found = np.array(addresses[: self.room], np.int64) >> _SECTOR_BITS
-            self.streams[-1].append(found)
-            self._room -= len(addresses)
-            self.requests += found.size
-            self.lines += found.size
-            self.passes += found.size
 
     def load(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None) -> None:
         if space != "global" or self._room <= 0:
@@ -141,15 +127,15 @@ class ReuseWatch(Observer):
         if site.summed:
             warps, places = _summed(warps, places)
         self.atomics.append((warps + self._atomic_requests, places))
-        self._atomic_requests += -(-self._threads // 32)
+        self._atomic_requests += -(-self.threads // 32)
         self._room -= places.size
 
     def _of_first_block(self, addresses: Addresses, lanes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
         """Lane numbers of the watched block in the group, and their base addresses; None for none."""
         if lanes is None:
-            numbers = np.arange(self._threads)
+            numbers = np.arange(self.threads)
         else:
-            numbers = lanes[: np.searchsorted(lanes, self._threads)]
+            numbers = lanes[: np.searchsorted(lanes, self.threads)]
             if not numbers.size:
                 return None
         base = addresses.base
@@ -179,13 +165,13 @@ class Watched:
 
     @property
     def reads(self) -> int:
-        """How many sectors and addresses are kept."""
+        """Return how many sectors and addresses are kept."""
         atomics = sum(places.size for _, places in self._atomics)
         return sum(part.size for parts in self._streams for part in parts) + atomics
 
     @functools.cached_property
     def reuse(self) -> Reuse:
-        """What was seen, averaged over the watched blocks, each with the weight of its reads."""
+        """Return what was seen, averaged over the watched blocks, each with the weight of its reads."""
         found = Reuse(len(self._streams), dict.fromkeys(CAPACITIES, 0.0))
         found.requests, found.lines, found.passes = self._requests, self._lines, self._passes
         reads = sectors = pairs = 0
@@ -231,14 +217,14 @@ def _fill_atomics(found: Reuse, requests: np.ndarray, addresses: np.ndarray) -> 
 
 
 def _differing(requests: np.ndarray, places: np.ndarray) -> int:
-    """How many pairs of request and place there are."""
+    """Return how many pairs of request and place there are."""
     order = np.lexsort((requests, places))
     requests, places = requests[order], places[order]
     return 1 + int(np.count_nonzero((places[1:] != places[:-1]) | (requests[1:] != requests[:-1])))
 
 
 def hit_shares(stream: np.ndarray) -> dict[int, float]:
-    """For each of CAPACITIES, the share of a stream of sector numbers that such a cache serves.
+    """Return, for each of CAPACITIES, the share of a stream of sector numbers that such a cache serves.
 
     The first read of a sector is never served. The cache has room for lines of four sectors, of which it fetches those
     that are asked for, and gives up the line that was read least recently.
@@ -248,7 +234,7 @@ def hit_shares(stream: np.ndarray) -> dict[int, float]:
     windows = np.unique(np.geomspace(1, n, 200).astype(np.int64))
 
     def beyond(values: np.ndarray) -> np.ndarray:
-        """Sum of (value - window) over the values above each window."""
+        """Return the sum of (value - window) over the values above each window."""
         ordered = np.sort(values)
         above = ordered.size - np.searchsorted(ordered, windows, side="right")
         sums = np.concatenate([[0], np.cumsum(ordered[::-1])])

@@ -21,7 +21,7 @@ _RUNS = 8  # at least, if the sample has that many blocks
 _SEED = 1  # the same launch gets the same sample
 
 
-class Run(NamedTuple):
+class BlockRange(NamedTuple):
     """Blocks `first` to `first + blocks - 1`, which run together. `end`: they are the first or last of the grid."""
 
     first: int
@@ -29,14 +29,14 @@ class Run(NamedTuple):
     end: bool
 
 
-def split(total: int, step: int, wanted: int | None = None, cluster: int = 1) -> list[Run]:
+def split(total: int, step: int, wanted: int | None = None, cluster: int = 1) -> list[BlockRange]:
     """Return the runs of a grid of `total` blocks, each of at most `step`: all blocks, or a sample of about `wanted`.
 
     All blocks run if a sample would hardly be smaller. `cluster`: blocks that always run together.
     """
     if cluster > 1:
         runs = split(total // cluster, max(1, step // cluster), None if wanted is None else max(1, wanted // cluster))
-        return [Run(run.first * cluster, run.blocks * cluster, run.end) for run in runs]
+        return [BlockRange(run.first * cluster, run.blocks * cluster, run.end) for run in runs]
     if wanted is None or wanted >= total:
         return _whole(total, step)
     length = max(1, min(step, wanted // _RUNS))
@@ -45,22 +45,22 @@ def split(total: int, step: int, wanted: int | None = None, cluster: int = 1) ->
     if inner < between * length:
         return _whole(total, step)
     rng = np.random.default_rng(_SEED)
-    runs = [Run(0, length, True)]
+    runs = [BlockRange(0, length, True)]
     for number in range(between):
         start = length + number * inner // between
         room = (number + 1) * inner // between - number * inner // between - length
-        runs.append(Run(start + int(rng.integers(room + 1)), length, False))
-    return [*runs, Run(total - length, length, True)]
+        runs.append(BlockRange(start + int(rng.integers(room + 1)), length, False))
+    return [*runs, BlockRange(total - length, length, True)]
 
 
-def _whole(total: int, step: int) -> list[Run]:
-    return [Run(first, min(step, total - first), True) for first in range(0, total, step)]
+def _whole(total: int, step: int) -> list[BlockRange]:
+    return [BlockRange(first, min(step, total - first), True) for first in range(0, total, step)]
 
 
 class Tally(Observer):
     """The counters of a launch that runs as `runs` out of `total` blocks."""
 
-    def __init__(self, translation: Translation, runs: Sequence[Run], total: int) -> None:
+    def __init__(self, translation: Translation, runs: Sequence[BlockRange], total: int) -> None:
         self.runs, self.total = runs, total
         self.started = 0  # runs
         self.ends, self.between = Counting(translation), Counting(translation)

@@ -6,23 +6,13 @@ many trips go through the unrolled code and how many through what is left.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
 
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.translate.basic_blocks import Block
-
-
-def loops(blocks: Sequence[Block]) -> dict[int, int]:
-    """The last block of each loop, by its head; the blocks between belong to it (`block_order`)."""
-    found: dict[int, int] = {}
-    for block in blocks:
-        for head in block.successors():
-            if head <= block.index:
-                found[head] = max(found.get(head, 0), block.index)
-    return found
+from warplab.simulator.translate.control_flow import entered, loops
 
 
 class TripCounts:
@@ -35,11 +25,8 @@ class TripCounts:
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.ends = loops(blocks)
         self.found: dict[int, dict[int, int]] = {head: {} for head in self.ends}
-        self._entries: dict[int, list[int]] = {}  # blocks from which loops are entered
-        for block in blocks:
-            for head in block.successors():
-                if head in self.ends and not head <= block.index <= self.ends[head]:
-                    self._entries.setdefault(block.index, []).append(head)
+        entries = {block.index: entered(block, self.ends) for block in blocks}
+        self._entries = {number: heads for number, heads in entries.items() if heads}
         self.watched = frozenset((*self.ends, *self._entries))
         self._lanes = 0
         self._begin(0)
@@ -51,7 +38,7 @@ class TripCounts:
         self._latest: dict[int, tuple[Group, int]] = {}  # trips of the group that was the last to go round
 
     def see(self, number: int, group: Group) -> None:
-        """`group` is about to run the block `number`."""
+        """Note that `group` is about to run the block `number`."""
         if group.chunk.lanes != self._lanes:
             self._begin(group.chunk.lanes)
         for head in self._entries.get(number, ()):
@@ -64,22 +51,9 @@ class TripCounts:
                 self._settle(number)
                 self._latest[number] = group, 1
 
-    def see_rounds(self, head: int, group: Group, visits: int, ends: Sequence[int]) -> None:
-        """What many calls of `see` do. `group`, a single lane, came to the head of a loop `visits` times. `ends`: how
-        often it had come there each time that it came to a block from which the loop is entered."""
-        if ends:
-            self._visit(head, group, ends[0])
-            self._end(head, group)
-            found = self.found[head]
-            for before, end in itertools.pairwise(ends):
-                if end > before:
-                    found[end - before] = found.get(end - before, 0) + 1
-            visits -= ends[-1]
-        self._visit(head, group, visits)
-
     def own(self, head: int, lanes: int) -> np.ndarray:
-        """The trips of each of the chunk's lanes since it entered the loop, int64, to be counted on in place until
-        another method is called."""
+        """Return the trips of each of the chunk's lanes since it entered the loop, int64, to be counted on in place
+        until another method is called."""
         if lanes != self._lanes:
             self._begin(lanes)
         self._settle(head)
@@ -87,14 +61,6 @@ class TripCounts:
         own += self._all[head]
         self._all[head] = 0
         return own
-
-    def _visit(self, head: int, group: Group, visits: int) -> None:
-        if visits:
-            latest = self._latest.get(head)
-            if latest is None or latest[0] is not group:
-                self._settle(head)
-                latest = group, 0
-            self._latest[head] = group, latest[1] + visits
 
     def end_chunk(self) -> None:
         """All lanes have ended."""
@@ -115,7 +81,7 @@ class TripCounts:
             self._own[head][group.lanes] += trips
 
     def _end(self, head: int, group: Group | None) -> None:
-        """The trips of `group` (None: of all lanes) so far are those of an entry that is over."""
+        """End the trips of `group` (None: of all lanes) so far: those of an entry that is over."""
         self._settle(head)
         own, every, found = self._own.get(head), self._all[head], self.found[head]
         if own is None and not every:

@@ -7,7 +7,6 @@ steps of a warp, source line by source line, when somebody asks for them (`StepT
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from warplab.simulator.ptx.program import Where
 from warplab.simulator.translate.translation import Translation
 
 
-class Step(NamedTuple):
+class WarpStep(NamedTuple):
     """Consecutive machine instructions of one source line that lanes of a warp ran.
 
     `block`, `warp`: linear block index, and the warp's number in the block. Sets of lanes are bit masks, bit k for lane
@@ -58,8 +57,8 @@ class _Event(NamedTuple):
 
 
 def traced_lanes(threads: int, warps: int) -> int:
-    """How many lanes hold the first `warps` warps of a launch with blocks of `threads` threads. Small blocks are traced
-    whole."""
+    """Return how many lanes hold the first `warps` warps of a launch with blocks of `threads` threads. Small blocks are
+    traced whole."""
     lanes = warps * WARP_SIZE
     return lanes if threads >= lanes else -(-lanes // threads) * threads
 
@@ -105,18 +104,8 @@ class StepTrace(Observer):
 
     @property
     def room(self) -> int:
-        """How many more blocks of code are recorded."""
+        """Return how many more blocks of code are recorded."""
         return max(0, self.most - len(self._events))
-
-    def add(self, group: Group, numbers: Sequence[int], time: int) -> None:
-        """Record the blocks that `group` ran one after another, while all other lanes waited, from `time` on."""
-        if not numbers:
-            return
-        self.block(numbers[0], group, time)
-        first = self._events[-1]
-        for before, number in itertools.pairwise(numbers):
-            time += len(self.translation.blocks[before].counted)
-            self._events.append(_Event(time, number, *first[2:]))
 
     def _traced(self, lanes: np.ndarray) -> np.ndarray:
         return lanes[: np.searchsorted(lanes, self.lanes)].copy()
@@ -125,18 +114,18 @@ class StepTrace(Observer):
 
     @property
     def traced(self) -> list[tuple[int, int]]:
-        """(block, warp) of the traced warps."""
+        """Return (block, warp) of the traced warps."""
         if not self._events:
             return []
         per_block = -(-self.threads // WARP_SIZE)
         return [divmod(number, per_block) for number in range(self._sizes.shape[0])]
 
-    def of(self, block: int = 0, warp: int = 0) -> list[Step]:
+    def of(self, block: int = 0, warp: int = 0) -> list[WarpStep]:
         """Return the steps of a warp in order. Raises ValueError if it was not traced."""
         return [step for (step,) in self.together(block, [warp])]
 
-    def together(self, block: int, warps: Sequence[int]) -> list[tuple[Step, ...]]:
-        """Return the steps of several warps of a block in order, each as one `Step` per warp, with `active` 0 where a
+    def together(self, block: int, warps: Sequence[int]) -> list[tuple[WarpStep, ...]]:
+        """Return the steps of several warps of a block in order, each as one `WarpStep` per warp, `active` 0 where a
         warp took no part. Raises ValueError if one was not traced.
         """
         traced = self.traced
@@ -152,7 +141,7 @@ class StepTrace(Observer):
             if any(active for active, *_ in lanes):
                 result += [
                     tuple(
-                        Step(block, warp, where.file, where.line, *masks, amount, event.code, event.time)
+                        WarpStep(block, warp, where.file, where.line, *masks, amount, event.code, event.time)
                         for warp, masks in zip(warps, lanes, strict=True)
                     )
                     for where, amount in _lines(self.translation, event.code)
@@ -179,7 +168,7 @@ class StepTrace(Observer):
 
 @functools.lru_cache(maxsize=1024)
 def _lines(translation: Translation, code: int) -> list[tuple[Where, int]]:
-    """The source lines of a block of code in order, each with its machine instructions."""
+    """Return the source lines of a block of code in order, each with its machine instructions."""
     runs: list[tuple[Where, int]] = []
     for instruction in translation.blocks[code].counted:
         amount = translation.amounts[id(instruction)]

@@ -50,11 +50,11 @@ class Pattern:
 
     @functools.cached_property
     def bits(self) -> int:
-        """As `Addresses.bits`."""
+        """Return what `Addresses.bits` does."""
         return int(np.bitwise_or.reduce(self.first)) | int(np.bitwise_or.reduce(self.lane))
 
     def items(self, shift: int) -> np.ndarray:
-        """As `Addresses.items`, for elements of 2**shift bytes."""
+        """Return what `Addresses.items` does, for elements of 2**shift bytes."""
         return (((self.first & (ORIGIN - 1)) >> shift)[:, None] + (self.lane >> shift)).reshape(-1)
 
     def distinct(self) -> int:
@@ -69,8 +69,8 @@ class Pattern:
         )
 
     def numbers_of_sectors(self, offset: int) -> np.ndarray | None:
-        """Numbers of the sectors that accesses at `offset` touch, each at least once; None if warps begin at different
-        places in a sector."""
+        """Return numbers of the sectors that accesses at `offset` touch, each at least once; None if warps begin at
+        different places in a sector."""
         first = self.first + offset
         phase = int(first[0]) & (SECTOR_BYTES - 1)
         if ((first & (SECTOR_BYTES - 1)) != phase).any():
@@ -78,7 +78,7 @@ class Pattern:
         return (first // SECTOR_BYTES)[:, None] + _pieces(self._key, phase, SECTOR_BYTES)
 
     def wavefronts(self, offset: int, width: int, op: str) -> tuple[int, int] | None:
-        """As `Addresses.wavefronts`; None where warps begin at different places in a word."""
+        """Return what `Addresses.wavefronts` does; None where warps begin at different places in a word."""
         phase = int(self.first[0] + offset) & 3
         if ((self.first + offset & 3) != phase).any():
             return None

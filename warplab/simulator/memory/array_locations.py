@@ -8,7 +8,7 @@ from warplab.simulator.memory.device_memory import Allocation
 
 
 def element(allocation: Allocation, address: int, item: int) -> int:
-    """Number of the element at `address` in the array that the kernel was given; negative before its start.
+    """Return the number of the element at `address` in the array that the kernel was given; negative before its start.
 
     `item`: bytes per element if the allocation does not know: those of the access, or of one component of a vector.
     """
@@ -16,8 +16,8 @@ def element(allocation: Allocation, address: int, item: int) -> int:
 
 
 def shared_array_element(chunk, offset: int, item: int) -> tuple[str | None, int | None]:
-    """The name of the shared array that holds byte `offset` of a block's shared memory, or the last one before it, and
-    the number of the element. None for a nameless array. Before all arrays: a negative element of the first.
+    """Return the name of the shared array that holds byte `offset` of a block's shared memory, or the last one before
+    it, and the number of the element. None for a nameless array. Before all arrays: a negative element of the first.
     """
     entry, starts = chunk.entry, dict(chunk.translation.shared_offsets)
     starts.update((variable.name, chunk.static_shared_bytes) for variable in entry.shared_variables(dynamic=True))
@@ -30,7 +30,7 @@ def shared_array_element(chunk, offset: int, item: int) -> tuple[str | None, int
 
 
 def source_name(symbol: str) -> str | None:
-    """The C++ name of a variable, `s` for `_ZZ6kernelE1s`; None for a symbol without a name in the source."""
+    """Return the C++ name of a variable, `s` for `_ZZ6kernelE1s`; None for a symbol without a name in the source."""
     symbol = symbol.partition("@")[0]  # of an inlined function
     if not symbol.startswith("_Z"):
         return None if symbol.startswith("_cudapy") else symbol
@@ -42,14 +42,14 @@ def source_name(symbol: str) -> str | None:
 
 
 def describe_shared(chunk, offset: int, item: int) -> tuple[str, str | None, int | None]:
-    """Byte `offset` of shared memory in words, and its array and element."""
+    """Return the byte `offset` of shared memory in words, and its array and element."""
     name, index = shared_array_element(chunk, offset, item)
     what = f"byte {offset} of shared memory"
     return what + (f" (element {index} of `{name}`)" if name is not None else ""), name, index
 
 
 def describe_element(allocation: Allocation, address: int, item: int) -> tuple[str, int]:
-    """A byte of an allocation in words, and its element."""
+    """Return a byte of an allocation in words, and its element."""
     index = element(allocation, address, item)
     return f"byte {address - allocation.address} of {describe_array(allocation)}, element {index},", index
 

@@ -152,7 +152,7 @@ class DeviceMemory:
         return best if best is not None and distance[best] < GAP else None
 
     def inside(self, addresses: np.ndarray, width: int) -> np.ndarray:
-        """For each address: do the `width` bytes there lie in one allocation?"""
+        """Return, for each address: do the `width` bytes there lie in one allocation?"""
         if not self._allocations:
             return np.zeros(addresses.shape, bool)
         starts = np.array(self._starts, np.uint64)
@@ -185,21 +185,13 @@ class DeviceMemory:
         else:
             self._written_bytes[address - ORIGIN : address - ORIGIN + nbytes] = 0xFF
 
-    def mark_uninitialized(self, address: int, nbytes: int) -> None:
-        """Forget that these bytes were written."""
-        allocation = self.find(address)
-        if allocation is not None and allocation.complete:
-            allocation.complete = False
-            self._written_bytes[allocation.address - ORIGIN : allocation.end - ORIGIN] = 0xFF
-        self._written_bytes[address - ORIGIN : address - ORIGIN + nbytes] = 0
-
 
 def _reserve(size: int) -> mmap.mmap:
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
 
 
 def is_host_address(address: int) -> bool:
-    """Does this address lie in the memory of this very process?"""
+    """Return whether this address lies in the memory of this very process."""
     try:
         with open("/proc/self/maps") as maps:
             for line in maps:

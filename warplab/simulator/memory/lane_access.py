@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from warplab.simulator.errors import UnsupportedInstruction
@@ -48,52 +50,48 @@ class Addresses:
 
     @property
     def pattern(self) -> Pattern | None:
-        """What all warps have in common; None if nothing."""
+        """Return what all warps have in common; None if nothing."""
         if self._warps:
             self._pattern, self._warps = Pattern.of(self.base, self._warps), 0
         return self._pattern
 
     def like(self, base: np.ndarray) -> Addresses:
-        """Other addresses of the same lanes."""
+        """Return other addresses of the same lanes."""
         return Addresses(base, self._warps or (0 if self._pattern is None else self._pattern.first.shape[0]))
 
     @property
     def low(self) -> int:
         if self._low is None:
-            if self.base.shape[0] == 1:
-                self._low = int(self.base[0])
-            else:
-                self._low = int(self.base.min()) if self.pattern is None else self.pattern.low
+            self._low = self._over_all("low", np.min)
         return self._low
 
     @property
     def high(self) -> int:
         if self._high is None:
-            if self.base.shape[0] == 1:
-                self._high = int(self.base[0])
-            else:
-                self._high = int(self.base.max()) if self.pattern is None else self.pattern.high
+            self._high = self._over_all("high", np.max)
         return self._high
 
     @property
     def bits(self) -> int:
-        """An integer whose lowest set bit is the lowest that any address has set. Higher bits mean nothing."""
+        """Return an integer whose lowest set bit is the lowest that any address has set. Higher bits mean nothing."""
         if self._bits is None:
-            if self.base.shape[0] == 1:
-                self._bits = int(self.base[0])
-            else:
-                self._bits = int(np.bitwise_or.reduce(self.base)) if self.pattern is None else self.pattern.bits
+            self._bits = self._over_all("bits", np.bitwise_or.reduce)
         return self._bits
 
+    def _over_all(self, name: str, reduce: Callable) -> int:
+        if self.base.shape[0] == 1:
+            return int(self.base[0])
+        return int(reduce(self.base)) if self.pattern is None else getattr(self.pattern, name)
+
     def relative(self, start: np.ndarray) -> tuple[int, int]:
-        """The lowest and highest distance from the lanes' own start addresses."""
+        """Return the lowest and highest distance from the lanes' own start addresses."""
         if self._relative is None:
             distance = (self.base - start).view(np.int64)
             self._relative = int(distance.min()), int(distance.max())
         return self._relative
 
     def at(self, offset: int) -> np.ndarray:
-        """The addresses of an access, uint64."""
+        """Return the addresses of an access, uint64."""
         return self.base + (offset & 0xFFFFFFFFFFFFFFFF) if offset else self.base
 
     def index(self, view: np.ndarray, item: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
@@ -106,7 +104,8 @@ class Addresses:
         return view, indices + offset // item
 
     def items(self, item: int) -> np.ndarray:
-        """Numbers, from the start of memory, of the elements of `item` bytes at the base addresses, which are aligned.
+        """Return numbers, from the start of memory, of the elements of `item` bytes at the base addresses, which are
+        aligned.
 
         Addresses in shared and local memory are below ORIGIN as they are.
         """
@@ -129,7 +128,7 @@ class Addresses:
         return self._ordered
 
     def distinct(self, group) -> int:
-        """Distinct addresses in each warp, summed over warps."""
+        """Return distinct addresses in each warp, summed over warps."""
         if self._distinct is None:
             if self.base.shape[0] == 1:
                 self._distinct = group.warps
@@ -138,7 +137,7 @@ class Addresses:
         return self._distinct
 
     def sectors(self, offset: int, group) -> int:
-        """Distinct 32-byte sectors, summed over warps, of accesses that do not cross a sector."""
+        """Return distinct 32-byte sectors, summed over warps, of accesses that do not cross a sector."""
         phase = offset & 31
         if phase not in self._sectors:
             if self.base.shape[0] == 1:
@@ -150,13 +149,14 @@ class Addresses:
         return self._sectors[phase]
 
     def atomic_sectors(self, offset: int, group, together: bool) -> int:
-        """Like `sectors`, for atomic operations. `together`: one lane adds the sum of those with its address."""
+        """Count like `sectors`, for atomic operations. `together`: one lane adds the sum of those with its address."""
         if self.base.shape[0] == 1:
             return group.warps if together else group.count
         return group.atomic_sectors(self.at(offset).view(np.int64))
 
     def wavefronts(self, offset: int, width: int, group, op: str) -> tuple[int, int]:
-        """Passes through the banks of shared memory, summed over warps, and how many it would take without conflicts.
+        """Return passes through the banks of shared memory, summed over warps, and how many it would take without
+        conflicts.
 
         Shifting all lanes by whole words changes nothing.
         """
@@ -209,7 +209,7 @@ class Accessor:
         raise UnsupportedInstruction(f"one access to several memory spaces at once: `{site.text}`")
 
     def allocation(self, site, addresses: Addresses) -> Allocation | None:
-        """The allocation of global memory that holds the accesses of all lanes; None if no single one does."""
+        """Return the allocation of global memory that holds the accesses of all lanes; None if no single one does."""
         low, high = addresses.low + site.offset, addresses.high + site.offset + site.width
         allocation = self._latest.get(site.index)
         if allocation is None or low < allocation.address or high > allocation.end:
@@ -230,7 +230,7 @@ class Accessor:
     # -- loads and stores ------------------------------------------------------------------------------------------
 
     def load(self, site, addresses: Addresses, lanes) -> np.ndarray:
-        """Value of each lane, dtype `site.dtype`; a single entry if all lanes read one address."""
+        """Return the value of each lane, dtype `site.dtype`; a single entry if all lanes read one address."""
         view, index = self._reach(site, addresses, lanes)
         value = view.take(index)
         if self.chunk.observers.loaded:
@@ -301,7 +301,7 @@ class _Arrays:
 
 
 def are_written(record: dict[int, np.ndarray], addresses: Addresses, site) -> np.ndarray:
-    """For each lane: were all bytes of its access written?"""
+    """Return, for each lane: were all bytes of its access written?"""
     view, index = addresses.index(record[site.item], site.item, site.offset)
     full = _FULL[site.item]
     result = view.take(index) == full

@@ -26,17 +26,17 @@ class Group:
 
     @property
     def all_lanes(self) -> np.ndarray:
-        """The lane numbers, sorted."""
+        """Return the lane numbers, sorted."""
         return self.chunk.all_lanes if self.lanes is None else self.lanes
 
     @property
     def whole(self) -> bool:
-        """Is it all lanes of the chunk, and are its warps full?"""
+        """Return whether it is all lanes of the chunk, with full warps."""
         return self.lanes is None and self.chunk.lanes == WARP_SIZE * self.chunk.warps
 
     @property
     def breaks(self) -> np.ndarray:
-        """Positions after which the next lane belongs to another warp."""
+        """Return positions after which the next lane belongs to another warp."""
         if self._breaks is None:
             warps = self.chunk.warp_of if self.lanes is None else self.chunk.warp_of[self.lanes]
             self._breaks = np.flatnonzero(warps[1:] != warps[:-1])
@@ -44,14 +44,14 @@ class Group:
 
     @property
     def warps(self) -> int:
-        """The number of warps that have a lane in the group."""
+        """Return the number of warps that have a lane in the group."""
         if self._warps is None:
             self._warps = self.chunk.warps if self.lanes is None else self.breaks.shape[0] + 1
         return self._warps
 
     @property
     def active(self) -> np.ndarray:
-        """For each lane, the bits of its warp's lanes that are in the group; uint32."""
+        """Return, for each lane, the bits of its warp's lanes that are in the group; uint32."""
         if self._active is None:
             lane = self.chunk.lane_of if self.lanes is None else self.chunk.lane_of.take(self.lanes)
             starts = np.concatenate([[0], self.breaks + 1])
@@ -75,7 +75,7 @@ class Group:
 
     @property
     def warp_numbers(self) -> np.ndarray:
-        """For each lane the number of its warp among the group's warps."""
+        """Return, for each lane the number of its warp among the group's warps."""
         order = np.zeros(self.count, np.int64)
         order[self.breaks + 1] = 1
         return np.cumsum(order)
@@ -88,7 +88,7 @@ class Group:
         A wavefront serves one word of each of the 32 banks. Lanes that access the same word share it, except in atomic
         operations. Accesses of two words are served by half-warp, of four by quarter-warp. Loads take two of these
         parts together where, throughout the warp, lane i reads the same as lane i ^ 1, or lane i reads the same as
-        lane i ^ 2, or one of the two is idle. All this was measured on an H100 (docs/counters.md).
+        lane i ^ 2, or one of the two is idle. All this was measured on an H100 (evidence/counters).
         """
         if width == 1 and op != "atomic":
             if words.shape[0] == 1:
@@ -100,7 +100,7 @@ class Group:
         return self.chunk.passes.of(self, words, width, op)
 
     def count_bank_passes(self, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
-        """`bank_passes` without the shortcuts."""
+        """Count `bank_passes` without the shortcuts."""
         words = np.broadcast_to(words, self.count)
         part = self._parts(words, width, op) if width > 1 else self.warp_numbers
         passes = _busiest(part, words, width, int(part[-1]) + 1, share=op != "atomic")
@@ -118,7 +118,7 @@ class Group:
 
         Through the L1 cache (cp.async.ca), a part takes as many wavefronts as its busiest bank needs, either of shared
         memory or of the cache, which has the same 32. For `past_l1` (cp.async.cg) see `_past_l1`. The rules are those
-        of an H100 on the 61 launches with copies in docs/counters.md.
+        of an H100 on the 61 launches with copies in evidence/counters.
         """
         source = source - (int(source[0]) & -BANKS)  # shifting by whole rows of the banks keeps the pattern
         key = np.concatenate((target, source, read))
@@ -259,7 +259,7 @@ def subgroup(chunk, lanes: np.ndarray | None) -> Iterator[None]:
 
 
 def bits_of(parts: list[np.ndarray], words: int) -> np.ndarray:
-    """Lanes, given by their numbers in one or more arrays, as bits of `words` words of 64."""
+    """Return lanes, given by their numbers in one or more arrays, as bits of `words` words of 64."""
     flags = np.zeros(64 * words, bool)
     for lanes in parts:
         flags[lanes] = True
@@ -267,5 +267,5 @@ def bits_of(parts: list[np.ndarray], words: int) -> np.ndarray:
 
 
 def lanes_of(bits: np.ndarray) -> np.ndarray:
-    """The sorted numbers of the lanes whose bits are set in words of 64 (uint64)."""
+    """Return the sorted numbers of the lanes whose bits are set in words of 64 (uint64)."""
     return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))

@@ -103,12 +103,12 @@ class TensorMap:
 
     @property
     def item(self) -> int:
-        """Bytes of an element."""
+        """Return bytes of an element."""
         return 2 if self.dtype == "bf16" else int(self.dtype[1])
 
     @property
     def line_bytes(self) -> int:
-        """Bytes of a box side by side, along the innermost axis."""
+        """Return bytes of a box side by side, along the innermost axis."""
         return self.item * (self.channels if self.im2col else self.box[0])
 
     @functools.cached_property
@@ -119,26 +119,27 @@ class TensorMap:
 
     @property
     def box_bytes(self) -> int:
-        """What a barrier counts."""
+        """Return what a barrier counts."""
         return self.lines * self.line_bytes
 
     @property
     def pitch(self) -> int:
-        """Bytes from one line of a box to the next in shared memory: those of the swizzle, if lines are shorter."""
+        """Return bytes from one line of a box to the next in shared memory: those of the swizzle, if lines are
+        shorter."""
         return max(self.line_bytes, self.span)
 
     @property
     def room(self) -> int:
-        """Bytes of shared memory that a box lies in."""
+        """Return bytes of shared memory that a box lies in."""
         return (self.lines - 1) * self.pitch + (self.span or self.line_bytes)
 
     @property
     def fill(self) -> int:
-        """The bits of an element outside the tensor."""
+        """Return the bits of an element outside the tensor."""
         return _NAN[self.dtype] if self.nan else 0
 
     def places(self, at: np.ndarray, offsets: np.ndarray | None = None) -> Box:
-        """The pieces of the boxes at coordinates `at`, int64 of shape (places, rank).
+        """Return the pieces of the boxes at coordinates `at`, int64 of shape (places, rank).
 
         `offsets` (im2col): how much further each pixel is read, of shape (places, rank - 2), innermost first.
         """
@@ -158,7 +159,8 @@ class TensorMap:
         return Box(offset, address.astype(np.uint64), inside, unit)
 
     def _unit(self, first: np.ndarray) -> int:
-        """The most bytes, up to a piece, that lie side by side in memory, aligned, and all inside or all outside."""
+        """Return the most bytes, up to a piece, that lie side by side in memory, aligned, and all inside or all
+        outside."""
         bits = self.sizes[0] * self.item | PIECE | int(np.bitwise_or.reduce(first * self.item))
         return bits & -bits
 
@@ -173,7 +175,8 @@ class TensorMap:
         return found
 
     def _pixels(self, at: np.ndarray, offsets: np.ndarray | None) -> list[np.ndarray]:
-        """The same in im2col mode: pixel after pixel, then row after row of the window, then image after image."""
+        """Return the same in im2col mode: pixel after pixel, then row after row of the window, then image after
+        image."""
         number = np.broadcast_to(np.arange(self.pixels), (len(at), self.pixels))
         found = []
         for axis in range(1, self.rank - 1):
@@ -189,15 +192,15 @@ class TensorMap:
 
 
 def rounded_to_tf32(bits: np.ndarray) -> np.ndarray:
-    """float32 numbers, uint32, with the 10 bits of fraction that TF32 has."""
+    """Return float32 numbers, uint32, with the 10 bits of fraction that TF32 has."""
     even = bits >> np.uint32(13) & np.uint32(1)
     nearest = (bits + np.uint32(0xFFF) + even) & np.uint32(0xFFFFE000)
     return np.where(bits & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000), _TF32_NAN, nearest)
 
 
 def swizzled(address: np.ndarray, span: int) -> np.ndarray:
-    """Where TMA puts what belongs at these addresses of shared memory: 16-byte pieces are exchanged by the number of
-    their line of 128 bytes, modulo 2, 4 or 8."""
+    """Return where TMA puts what belongs at these addresses of shared memory: 16-byte pieces are exchanged by the
+    number of their line of 128 bytes, modulo 2, 4 or 8."""
     if not span:
         return address
     return address ^ (address >> np.uint64(3) & np.uint64(span - PIECE))
@@ -216,7 +219,8 @@ def encode_tiled(
     promotion: int = 0,
     fill: int = 0,
 ) -> bytes:
-    """The map of a box of `box` elements, as cuTensorMapEncodeTiled takes its arguments; enumerations are numbers.
+    """Return the map of a box of `box` elements, as cuTensorMapEncodeTiled takes its arguments; enumerations are
+    numbers.
 
     `sizes`, `box`, `steps`: along each of `rank` axes, the innermost first. `strides`: bytes, of all but the innermost.
     Raises ValueError that names the rule which the arguments break.
@@ -247,7 +251,7 @@ def encode_im2col(
     promotion: int = 0,
     fill: int = 0,
 ) -> bytes:
-    """The map of a column of `pixels` pixels with `channels` channels each, as cuTensorMapEncodeIm2col takes its
+    """Return the map of a column of `pixels` pixels with `channels` channels each, as cuTensorMapEncodeIm2col takes its
     arguments: `lower`, `upper`: corners of the window, innermost (width) first. Otherwise as `encode_tiled`."""
     sizes, strides, lower, upper, steps = (tuple(map(int, given)) for given in (sizes, strides, lower, upper, steps))
     _demand(3 <= rank <= MAX_RANK, f"tensorRank is {rank}; im2col mode takes 3 to {MAX_RANK}")
@@ -270,7 +274,7 @@ def encode_im2col(
 
 @functools.lru_cache(maxsize=256)
 def decode(data: bytes) -> TensorMap | None:
-    """The map that these 128 bytes encode, None if they are none."""
+    """Return the map that these 128 bytes encode, None if they are none."""
     if len(data) < _LAYOUT.size or not data.startswith(MAGIC):
         return None
     _, kind, rank, im2col, swizzle, fill, address, *rest = _LAYOUT.unpack_from(data)

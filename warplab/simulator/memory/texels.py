@@ -38,12 +38,12 @@ class TexelFormat:
 
     @property
     def dtype(self) -> str:
-        """NumPy dtype of a channel."""
+        """Return NumPy dtype of a channel."""
         return f"{_KINDS[self.kind]}{self.bits // 8}"
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a texel."""
+        """Return bytes of a texel."""
         return self.bits // 8 * self.channels
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Texels:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from texel to texel along x, y, z."""
+        """Return bytes from texel to texel along x, y, z."""
         return self.format.nbytes, self.pitch, self.pitch * (*self.shape, 1)[1]
 
     @property
@@ -86,7 +86,7 @@ class Texels:
         return place[: len(self.shape)], layer
 
     def describe(self) -> str:
-        """Words for an error: "a 2D array of 64 x 32 texels (float32)"."""
+        """Return words for an error: "a 2D array of 64 x 32 texels (float32)"."""
         size = " x ".join(map(str, self.shape))
         layers = "" if self.layers is None else f" in {self.layers} layers"
         what = {"array": f"a {len(self.shape)}D array", "linear": "linear memory", "pitch2D": "pitched memory"}
@@ -166,9 +166,9 @@ class Handles:
         return self._known.get(handle)
 
     def addresses(self) -> set[int]:
-        """Where the texels of all textures and surfaces begin."""
+        """Return where the texels of all textures and surfaces begin."""
         return {what.texels.address for what in self._known.values()}
 
     def was_removed(self, handle: int) -> bool:
-        """Is it the handle of an object that was destroyed lately?"""
+        """Return whether it is the handle of an object that was destroyed lately."""
         return handle in self._removed

@@ -26,12 +26,12 @@ _NONE = np.uint32(0xFFFFFFFF)
 
 
 def popc(a):
-    """Number of ones, as uint32."""
+    """Return the number of ones, as uint32."""
     return np.bitwise_count(a).astype(np.uint32)
 
 
 def clz(a):
-    """Leading zeros of uint32 or uint64, as uint32."""
+    """Return leading zeros of uint32 or uint64, as uint32."""
     if a.dtype.itemsize == 8:
         high = clz((a >> np.uint64(32)).astype(np.uint32))
         return np.where(high < 32, high, 32 + clz(a.astype(np.uint32)))
@@ -41,7 +41,7 @@ def clz(a):
 
 
 def brev(a):
-    """Bits in reverse order, uint32 or uint64."""
+    """Return bits in reverse order, uint32 or uint64."""
     for step, mask in ((1, 0x55), (2, 0x33), (4, 0x0F)):
         mask = a.dtype.type(int.from_bytes(bytes([mask]) * a.dtype.itemsize, "little"))
         a = ((a >> step) & mask) | ((a & mask) << step)
@@ -156,6 +156,6 @@ def pack(dtype, *parts):
 
 
 def low_and_high(values) -> tuple:
-    """The low and high 64 bits of 128-bit values, uint64."""
+    """Return the low and high 64 bits of 128-bit values, uint64."""
     parts = np.ascontiguousarray(values).view(np.uint64).reshape(-1, 2)
     return parts[:, 0], parts[:, 1]

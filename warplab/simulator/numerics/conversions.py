@@ -25,7 +25,7 @@ def round_to_integral(a, rounding: str):
 
 
 def float_to_int(a, dtype, rounding: str):
-    """float32 or float64 to an integer: rounded and clamped to its range.
+    """Convert float32 or float64 to an integer: rounded and clamped to its range.
 
     NaN gives 0 if a is float32 and the integer has at most 32 bits, else only the top bit set (PTX ISA, "cvt"). A
     float16 is given as float32.
@@ -50,7 +50,7 @@ def float_to_int(a, dtype, rounding: str):
 
 
 def to_exact_f64(a):
-    """An integer as float64, rounded to odd where it has more than 53 bits."""
+    """Return an integer as float64, rounded to odd where it has more than 53 bits."""
     nearest = a.astype(np.float64)
     if a.dtype.itemsize < 8:
         return nearest
@@ -86,7 +86,7 @@ def int_to_float(a, dtype, rounding: str):
 
 
 def tf32(a, rounding: str, relu: bool):
-    """float32 with 10 fraction bits (rna: nearest, ties away from zero). The 13 low bits are zero."""
+    """Return float32 with 10 fraction bits (rna: nearest, ties away from zero). The 13 low bits are zero."""
     if relu:
         a = np.where(a <= 0, np.float32(0), a)
     bits = a.view(np.uint32)

@@ -42,7 +42,7 @@ class _Scratch(threading.local):
         self.views: dict[int, tuple[np.ndarray, ...]] = {}
 
     def of(self, n: int) -> tuple[np.ndarray, ...]:
-        """The first n entries of the arrays."""
+        """Return the first n entries of the arrays."""
         if n not in self.views:
             if len(self.views) > 64:
                 self.views.clear()
@@ -73,7 +73,7 @@ def _in_pieces(function, dtype, a, b, c):
 
 
 def fma_f32(a, b, c):
-    """a·b + c rounded to nearest once.
+    """Return a·b + c rounded to nearest once.
 
     The product of two float32 is exact in float64. The float64 sum rounds before the float32 one does, which matters
     only where it lies exactly between two float32, or is subnormal as a float32: there it is rounded to odd first.
@@ -104,7 +104,7 @@ def _fma_f32(a, b, c, out) -> None:
 
 
 def fma_f32_rounded(a, b, c, rounding: str):
-    """a·b + c rounded once, in any rounding mode."""
+    """Return a·b + c rounded once, in any rounding mode."""
     product, c = np.multiply(a, b, dtype=np.float64), c.astype(np.float64)
     return canonical(zero_sum(product, c, narrow_f32(odd_sum(product, c), rounding), rounding))
 
@@ -113,7 +113,7 @@ def fma_f32_rounded(a, b, c, rounding: str):
 
 
 def fma_f64(a, b, c):
-    """a·b + c rounded to nearest once.
+    """Return a·b + c rounded to nearest once.
 
     Exact product (Dekker) and exact sum (Knuth), then one rounding of all their parts. Lanes where that rounding is
     not certain are rounded to odd first; those where a part over- or underflows are computed in fractions.
@@ -201,7 +201,7 @@ def _exact_fma(a, b, c):
 
 
 def fma_f64_rounded(a, b, c, rounding: str):
-    """a·b + c rounded once, in any rounding mode."""
+    """Return a·b + c rounded once, in any rounding mode."""
     result = fma_f64(a, b, c)
     product = a * b
     total = product + c

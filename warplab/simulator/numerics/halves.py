@@ -39,7 +39,7 @@ _NAN = np.uint16(0x7FFF)  # what every instruction on halves returns for NaN (re
 
 
 def half_to_f32(bits, kind: str, ftz: bool = False):
-    """uint16 bits to float32, exactly; `ftz` turns subnormal float16 into zeros."""
+    """Convert uint16 bits to float32, exactly; `ftz` turns subnormal float16 into zeros."""
     if kind == "bf16":  # also of NaN
         return (bits.astype(np.uint32) << 16).view(np.float32)
     a = canonical(bits.view(np.float16).astype(np.float32))
@@ -47,7 +47,7 @@ def half_to_f32(bits, kind: str, ftz: bool = False):
 
 
 def half_from_f32(a, kind: str, rounding: str = "rn"):
-    """float32 to uint16 bits."""
+    """Convert float32 to uint16 bits."""
     if kind == "f16":
         bits = narrow(a, a.astype(np.float16), rounding).view(np.uint16)
     else:
@@ -64,7 +64,7 @@ def half_from_f32(a, kind: str, rounding: str = "rn"):
 
 
 def half_from_f64(a, kind: str, rounding: str = "rn"):
-    """float64 to uint16 bits, rounded once."""
+    """Convert float64 to uint16 bits, rounded once."""
     return half_from_f32(_odd_f32(a), kind, rounding)
 
 
@@ -124,7 +124,7 @@ def half_arithmetic(operation: str, kind: str, ftz: bool, clamp: str, *operands)
 
 
 def half_fma(kind: str, ftz: bool, clamp: str, a, b, c):
-    """a·b + c, rounded to nearest once."""
+    """Return a·b + c, rounded to nearest once."""
     a, b, c = (half_to_f32(x, kind, ftz) for x in (a, b, c))
     exact = odd_sum(np.multiply(a, b, dtype=np.float64), c.astype(np.float64))
     return half_clamped(half_from_f64(_flushed(exact, True) if ftz else exact, kind), kind, clamp)

@@ -26,7 +26,8 @@ _32 = np.uint64(32)
 
 
 def divide(a, b):
-    """Truncating division. Division by zero gives all ones, as on an H100 (recorded; PTX leaves it undefined)."""
+    """Return truncating division. Division by zero gives all ones, as on an H100 (recorded; PTX leaves it
+    undefined)."""
     if b.all():
         return _quotient(a, b)
     zero = b == 0
@@ -34,7 +35,7 @@ def divide(a, b):
 
 
 def remainder(a, b):
-    """Remainder with the sign of the dividend. Division by zero gives all ones, as on an H100 (recorded)."""
+    """Return the remainder with the sign of the dividend. Division by zero gives all ones, as on an H100 (recorded)."""
     if b.all():
         return a - _quotient(a, b) * b
     zero = b == 0
@@ -58,7 +59,7 @@ def _quotient(a, b):
 
 
 def mul_hi(a, b):
-    """The upper half of the double-width product."""
+    """Return the upper half of the double-width product."""
     if a.dtype.itemsize < 8:
         wide = np.dtype(f"{a.dtype.kind}{2 * a.dtype.itemsize}")
         return (np.multiply(a, b, dtype=wide) >> (8 * a.dtype.itemsize)).astype(a.dtype)
@@ -73,7 +74,7 @@ def mul_hi(a, b):
 
 
 def mul24(a, b, high: bool):
-    """Product of the low 24 bits: its low 32 bits, or bits 16 to 47."""
+    """Return the product of the low 24 bits: its low 32 bits, or bits 16 to 47."""
     if a.dtype.kind == "i":
         a, b = ((x << 8 >> 8).astype(np.int64) for x in (a, b))
     else:
@@ -83,7 +84,7 @@ def mul24(a, b, high: bool):
 
 
 def add_saturated(a, b, sign: int = 1):
-    """a + b or a - b of int32, clamped to int32."""
+    """Return a + b or a - b of int32, clamped to int32."""
     wide = a.astype(np.int64) + sign * b.astype(np.int64)
     return np.clip(wide, -(2**31), 2**31 - 1).astype(np.int32)
 
@@ -95,7 +96,7 @@ def saturate_integer(a, dtype):
 
 
 def carry(a, b, flag=None):
-    """Sum of unsigned a and b and the carry flag, and the carry out of it."""
+    """Return the sum of unsigned a and b and the carry flag, and the carry out of it."""
     total = a + b
     out = total < a
     if flag is not None:
@@ -105,7 +106,8 @@ def carry(a, b, flag=None):
 
 
 def borrow(a, b, flag=None):
-    """Difference of unsigned a and b, less one where the flag is not set, and the flag: set where nothing was borrowed.
+    """Return the difference of unsigned a and b, less one where the flag is not set, and the flag: set where nothing
+    was borrowed.
 
     So the flag is the carry of a + ~b + 1. PTX calls it a borrow; an H100 keeps the carry, as an addition that reads
     the flag of a subtraction shows (recorded).
@@ -126,7 +128,7 @@ def in_parts(function, dtype, *operands):
 
 
 def absolute_difference(a, b):
-    """|a - b|, modulo the width."""
+    """Return |a - b|, modulo the width."""
     return np.where(a < b, b - a, a - b)
 
 

@@ -64,12 +64,13 @@ def flush_f32(a):
 
 
 def _only_zeros(a) -> bool:
-    """Whether no float32 is subnormal: 0, the least pattern without its sign, becomes the largest."""
+    """Return whether no float32 is subnormal: 0, the least pattern without its sign, becomes the largest."""
     return bool((((a.view(np.uint32) << np.uint32(1)) - np.uint32(1)) >= np.uint32(0xFFFFFF)).all())
 
 
 def flush_tiny(a, scaled):
-    """A float32 result with .ftz: zero where it would be subnormal if it were rounded to 24 bits with any exponent.
+    """Return a float32 result with .ftz: zero where it would be subnormal if it were rounded to 24 bits with any
+    exponent.
 
     That is so for some values that a subnormal's fewer bits round up to 2**-126 (recorded). `scaled()` gives the
     result times 2**24, whose rounding has all the bits.
@@ -124,13 +125,13 @@ def has_property(a, what: str):
 
 
 def minimum(a, b):
-    """The smaller number. Of a number and NaN, the number; -0 is smaller than +0."""
+    """Return the smaller number. Of a number and NaN, the number; -0 is smaller than +0."""
     # NumPy may return either of two zeros. Both orders together yield both signs, of which `|` keeps the minus.
     return _both(np.fmin, np.bitwise_or, a, b)
 
 
 def maximum(a, b):
-    """The greater number. Of a number and NaN, the number; +0 is greater than -0."""
+    """Return the greater number. Of a number and NaN, the number; +0 is greater than -0."""
     return _both(np.fmax, np.bitwise_and, a, b)
 
 
@@ -191,12 +192,12 @@ def narrow(exact, nearest, rounding: str):
 
 
 def narrow_f32(exact, rounding: str):
-    """float64 (exact, or rounded to odd) to float32."""
+    """Convert float64 (exact, or rounded to odd) to float32."""
     return narrow(exact, exact.astype(np.float32), rounding)
 
 
 def two_sum_error(a, b, total):
-    """The exact error of the float64 sum `total` of a and b (Knuth)."""
+    """Return the exact error of the float64 sum `total` of a and b (Knuth)."""
     virtual = total - a
     return (a - (total - virtual)) + (b - virtual)
 
@@ -212,7 +213,7 @@ def to_odd(total, error):
 
 
 def odd_sum(a, b):
-    """a + b of float64, rounded to odd."""
+    """Return a + b of float64, rounded to odd."""
     total = a + b
     return to_odd(total, two_sum_error(a, b, total))
 
@@ -226,7 +227,7 @@ def add_f32(a, b, rounding: str):
 
 
 def zero_sum(a, b, total, rounding: str):
-    """An exact sum of zero is -0 when rounding down, unless both are +0."""
+    """Make an exact sum of zero -0 when rounding down, unless both are +0."""
     if rounding != "rm":
         return total
     minus = (total == 0) & ((a != 0) | (np.signbit(a) | np.signbit(b))) & (a == -b)
@@ -262,7 +263,7 @@ def step(result, error, rounding: str):
 
 
 def two_product_error(a, b, product):
-    """The exact error of the float64 `product` of a and b (Dekker). Wrong where a part over- or underflows."""
+    """Return the exact error of the float64 `product` of a and b (Dekker). Wrong where a part over- or underflows."""
     a1 = a * _SPLIT
     a1 = a1 - (a1 - a)
     b1 = b * _SPLIT
@@ -272,7 +273,8 @@ def two_product_error(a, b, product):
 
 
 def exact_error(sign, lanes, result, *operands):
-    """Signs of (exact - result) for some lanes, in exact arithmetic; 0 where an operand or the result is not a number.
+    """Return signs of (exact - result) for some lanes, in exact arithmetic; 0 where an operand or the result is not a
+    number.
 
     `sign(result, *operands)` gets fractions and returns a number of the right sign.
     """
@@ -308,7 +310,7 @@ def add_f64(a, b, rounding: str):
 
 
 def _extreme(*values):
-    """Where products of parts may over- or underflow."""
+    """Return where products of parts may over- or underflow."""
     extreme = False
     for value in values:
         size = np.abs(value)

@@ -43,7 +43,8 @@ def lg2_approx(a):
 
 
 def _turns(a):
-    """The angle in turns, less whole ones, float64. The hardware multiplies by 1 / 2π in float32, rounding to zero."""
+    """Return the angle in turns, less whole ones, float64. The hardware multiplies by 1 / 2π in float32, rounding to
+    zero."""
     turns = flush_f32(narrow_f32(np.multiply(a, _TURN, dtype=np.float64), "rz")).astype(np.float64)
     return turns - np.rint(turns)
 
@@ -75,7 +76,7 @@ def rsqrt_approx(a):
 
 
 def div_approx(a, b):
-    """a / b by a reciprocal, which is zero for a divisor beyond 2**126 (PTX ISA, "div")."""
+    """Return a / b by a reciprocal, which is zero for a divisor beyond 2**126 (PTX ISA, "div")."""
     size = np.abs(b)
     huge = (size > np.float32(2.0**126)) & (size < np.float32(np.inf))
     quotient = a / b
@@ -98,7 +99,7 @@ def _high_word(a):
 
 
 def _top(a):
-    """What the function units see of a float64: its high 32 bits, with subnormals as zeros."""
+    """Return what the function units see of a float64: its high 32 bits, with subnormals as zeros."""
     a = (a.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
     return np.where(np.abs(a) < 2.0**-1022, np.copysign(0.0, a), a)
 

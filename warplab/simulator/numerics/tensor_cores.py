@@ -7,8 +7,8 @@ Cores and Matrix Cores" (arXiv 2511.10909), whose figures for other GPUs differ:
 A100, 23 bits and steps of 4 on a V100. So the last bits of a result differ between generations, and between a GPU and
 NumPy.
 
-Measured on an H100 (2026-11-21; tests/simulator/run/recorded/matrix_h100.npz holds a sample): 25 bits, one step for
-all of k. Where the H100 has no mma.sync, its compiler uses other instructions, and so do the rules here:
+Measured on an H100 (2026-11-21; tests/warplab/simulator/run/recorded/matrix_h100.npz holds a sample): 25 bits, one step
+for all of k. Where the H100 has no mma.sync, its compiler uses other instructions, and so do the rules here:
 
     e4m3, e5m2  converted to f16, multiplied in two steps (elements 0 and 1 of each four, then 2 and 3), C added last
     wmma tf32   two steps of k = 4
@@ -56,7 +56,7 @@ _E4M3 = _e4m3_values()
 
 
 def decode(bits: np.ndarray, kind: str) -> np.ndarray:
-    """Values, as float64, of elements of PTX type `kind` given as unsigned integers of its width."""
+    """Return values, as float64, of elements of PTX type `kind` given as unsigned integers of its width."""
     if kind == "f16":
         return bits.view(np.float16).astype(np.float64)
     if kind == "bf16":
@@ -79,7 +79,7 @@ def decode(bits: np.ndarray, kind: str) -> np.ndarray:
 
 
 def encode(values: np.ndarray, kind: str) -> np.ndarray:
-    """Bits of float64 values rounded to nearest in `kind`; NaN as tensor cores write it."""
+    """Return bits of float64 values rounded to nearest in `kind`; NaN as tensor cores write it."""
     if kind == "f64":
         return values.view(np.uint64)
     values = values.astype({"f16": np.float16, "f32": np.float32}[kind])
@@ -88,7 +88,7 @@ def encode(values: np.ndarray, kind: str) -> np.ndarray:
 
 
 def cut_to_f32(values: np.ndarray) -> np.ndarray:
-    """float64 values rounded toward zero to f32, as float64; what is 2**128 and more becomes infinite."""
+    """Return float64 values rounded toward zero to f32, as float64; what is 2**128 and more becomes infinite."""
     size = np.abs(values)
     nearest = size.astype(np.float32)
     down = np.nextafter(nearest, np.float32(0))
@@ -104,7 +104,7 @@ def _powers(values: np.ndarray, least: float) -> np.ndarray:
 
 
 def aligned_sum(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, str, str]) -> np.ndarray:
-    """One step of the H100: A·B + C with every addend cut off FRACTION_BITS below the largest exponent.
+    """Return one step of the H100: A·B + C with every addend cut off FRACTION_BITS below the largest exponent.
 
     `a` (k, m, 1, warps), `b` (k, 1, n, warps) or (k, m, n, warps), `c` (m, n, warps): float64, exact values of the
     types `kinds`. The sum is exact, not yet rounded to the type of D; zeros are +0.
@@ -223,7 +223,7 @@ def warpgroup_small_floats(a, b, c, kinds):
 
 
 def _by_depth(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A and B as arrays (k, warpgroups, 64, 1) and (k, warpgroups, 1, n)."""
+    """Return A and B as arrays (k, warpgroups, 64, 1) and (k, warpgroups, 1, n)."""
     a, b = (np.ascontiguousarray(x.transpose(2, 0, 1)) for x in (a, b))
     return a[..., None], b[:, :, None]
 
@@ -239,7 +239,8 @@ def warpgroup_integers(saturate: bool) -> Callable:
 
 
 def warpgroup_product(a, b, c, kinds: tuple[str, str, str], negated, arithmetic: Callable) -> np.ndarray:
-    """Bits of D = A·B + C from those of A, B and C, shapes as above. `kinds`: PTX types of A, B and D, which is also C.
+    """Return bits of D = A·B + C from those of A, B and C, shapes as above. `kinds`: PTX types of A, B and D, which is
+    also C.
 
     `negated`: whether A and B are multiplied by -1. `arithmetic`: one of the functions above.
     """
@@ -260,7 +261,7 @@ def warpgroup_product(a, b, c, kinds: tuple[str, str, str], negated, arithmetic:
 def multiply_add(
     a, b, c, kinds: tuple[str, str, str, str], arithmetic: Callable, places: np.ndarray | None = None
 ) -> np.ndarray:
-    """Bits of D, shape (m, n, warps), from the bits of A (m, k, warps), B (k, n, warps) and C (m, n, warps).
+    """Return bits of D, shape (m, n, warps), from the bits of A (m, k, warps), B (k, n, warps) and C (m, n, warps).
 
     `kinds`: PTX types of A, B, C and D; elements of less than a byte take one each. `arithmetic`: one of the functions
     above. `places`, of the shape of A: the rows of B with which a sparse A's elements are multiplied.

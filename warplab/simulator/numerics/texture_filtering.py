@@ -37,8 +37,8 @@ def neighbours(
 
 
 def corner_weights(parts: list[np.ndarray]) -> dict[tuple[int, ...], np.ndarray]:
-    """Weights of the corners between texels, by side along each axis. `parts`: weights of the second side, one per
-    axis. They are multiples of 1/256 and add up to 1."""
+    """Return weights of the corners between texels, by side along each axis. `parts`: weights of the second side, one
+    per axis. They are multiples of 1/256 and add up to 1."""
     if len(parts) == 1:
         return {(0,): 1 - parts[0], (1,): parts[0]}
     if len(parts) == 3:  # depth comes before height
@@ -61,7 +61,8 @@ def _rounded(weight: np.ndarray) -> np.ndarray:
 
 
 def unrounded(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """What `as_float` gives for texels of this type, before it is rounded to float32; other values as they are."""
+    """Return what `as_float` gives for texels of this type, before it is rounded to float32; other values as they
+    are."""
     exact = value.astype(np.float64)
     if dtype.kind == "f" or dtype.itemsize == 4:
         return exact
@@ -71,7 +72,7 @@ def unrounded(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def filtered(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A sum of weighted texels of this type, with the precision of the filter."""
+    """Return a sum of weighted texels of this type, with the precision of the filter."""
     if dtype.kind == "f":
         return value.astype(np.float16).astype(np.float32) if dtype.itemsize == 2 else value.astype(np.float32)
     steps = 65535.0 if dtype.kind == "u" else 32767.0
@@ -79,12 +80,12 @@ def filtered(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def whole(coordinate: np.ndarray, size: int, mode: str) -> Place:
-    """As `nearest`, for integer coordinates, which count texels."""
+    """Read as `nearest` does, for integer coordinates, which count texels."""
     return _texel(coordinate, size, mode if mode == "border" else "clamp")
 
 
 def as_float(values: np.ndarray) -> np.ndarray:
-    """Channels as float32: integers of 8 and 16 bits as parts of the largest, from 0 or -1 to 1."""
+    """Return channels as float32: integers of 8 and 16 bits as parts of the largest, from 0 or -1 to 1."""
     if values.dtype.kind == "f" or values.dtype.itemsize == 4:
         return values.astype(np.float32)
     largest = np.iinfo(values.dtype).max

@@ -46,7 +46,7 @@ def resolve_params(entry: Entry) -> None:
 
 
 def _accesses(instruction: Instruction) -> list[_Access] | None:
-    """The parts of a parameter that a load or store by name accesses; None for anything else."""
+    """Return the parts of a parameter that a load or store by name accesses; None for anything else."""
     if instruction.opcode not in ("ld", "st") or not any(m.startswith("param") for m in instruction.modifiers):
         return None
     is_store = instruction.opcode == "st"

@@ -59,7 +59,7 @@ class Shape(NamedTuple):
 
 
 def parse_shape(text: str) -> Shape:
-    """`"m16n8k16"` → Shape(16, 8, 16). Raises KeyError for text of another form."""
+    """Parse a shape: `"m16n8k16"` → Shape(16, 8, 16). Raises KeyError for text of another form."""
     match = re.fullmatch(r"m(\d+)n(\d+)k(\d+)", text)
     if match is None:
         raise KeyError(text)
@@ -67,7 +67,8 @@ def parse_shape(text: str) -> Shape:
 
 
 def flops(name: str) -> int:
-    """Operations of one product, 2·m·n·k, as an FMA counts two. `name`: as in `LaunchProfile.tensor_operations`."""
+    """Return operations of one product, 2·m·n·k, as an FMA counts two. `name`: as in
+    `LaunchProfile.tensor_operations`."""
     shape, _, factor = name.split(".")[:3]
     m, n, k = parse_shape(shape)
     if name.endswith(".sp"):
@@ -77,7 +78,7 @@ def flops(name: str) -> int:
 
 @functools.cache
 def mma_fragment(shape: str, operand: str, kind: str, layout: str = "row") -> Fragment:
-    """Fragment of `mma.sync`. `operand`: "a", "b", "c" or "d"; `kind`: the PTX type of its elements.
+    """Return the fragment of `mma.sync`. `operand`: "a", "b", "c" or "d"; `kind`: the PTX type of its elements.
 
     `layout` ("row" or "col") matters only for f16 m8n8k4, where each of the four groups of eight lanes holds a matrix
     of its own; all four are returned. Raises KeyError for a shape or type that the rule does not cover.
@@ -121,7 +122,7 @@ class Metadata(NamedTuple):
 
 @functools.cache
 def metadata_fragment(shape: str, kind: str, selector: int) -> Metadata:
-    """Metadata of `mma.sp`. `kind`: PTX type of A; `selector`: which threads of each four hold it.
+    """Return metadata of `mma.sp`. `kind`: PTX type of A; `selector`: which threads of each four hold it.
 
     PTX ISA, "Sparse matrix storage". In words of 16 bits for 16- and 32-bit types, of which a register holds row g
     below row g + 8; in words of 32 bits for the others, row g in a lane and row g + 8 in the next. Raises KeyError for
@@ -149,7 +150,7 @@ def metadata_fragment(shape: str, kind: str, selector: int) -> Metadata:
 
 @functools.cache
 def wmma_fragment(shape: str, operand: str, kind: str) -> Fragment:
-    """Fragment of `wmma`, as nvcuda::wmma shows it in `fragment.x`. `operand`: "a", "b", "c" or "d".
+    """Return the fragment of `wmma`, as nvcuda::wmma shows it in `fragment.x`. `operand`: "a", "b", "c" or "d".
 
     Raises KeyError for a shape that wmma does not have.
     """
@@ -173,7 +174,7 @@ def wmma_fragment(shape: str, operand: str, kind: str) -> Fragment:
 
 @functools.cache
 def ldmatrix_fragment(transposed: bool = False) -> Fragment:
-    """One 8 × 8 matrix of 16-bit elements, two per lane, as `ldmatrix` delivers it to a warp.
+    """Return one 8 × 8 matrix of 16-bit elements, two per lane, as `ldmatrix` delivers it to a warp.
 
     PTX ISA, "Warp-level matrix load instruction: ldmatrix". Row i is what lane i (for the second matrix lane 8 + i,
     and so on) points to.

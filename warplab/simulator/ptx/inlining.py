@@ -470,7 +470,7 @@ class _Inliner:
 
 
 def readable(name: str) -> str:
-    """The C++ name of a function, without its argument types: `_ZN2ns3fibEi` → `ns::fib`."""
+    """Return the C++ name of a function, without its argument types: `_ZN2ns3fibEi` → `ns::fib`."""
     match = re.match(r"_ZN?K?(?=\d)", name)
     parts, at = [], match.end() if match else len(name)
     while length := re.match(r"\d+", name[at:]):

@@ -57,7 +57,7 @@ Operand = Register | Negated | Immediate | Symbol | Address | Vector | Indexed
 
 
 def items_of(operand: Operand) -> tuple[Operand, ...]:
-    """The parts of a vector; any other operand alone."""
+    """Return the parts of a vector; any other operand alone."""
     return operand.items if isinstance(operand, Vector) else (operand,)
 
 
@@ -68,14 +68,14 @@ def as_address(operand: Operand) -> Address:
 
 
 def name_of(operand: Operand | None) -> str:
-    """The name of a register or symbol."""
+    """Return the name of a register or symbol."""
     if not isinstance(operand, Register | Symbol):
         raise ValueError(f"{operand} has no name")
     return operand.name
 
 
 def integer(operand: Operand) -> int:
-    """The value of an integer literal."""
+    """Return the value of an integer literal."""
     if not isinstance(operand, Immediate) or isinstance(operand.value, float):
         raise ValueError(f"{operand} is no integer")
     return operand.value
@@ -162,16 +162,16 @@ class Entry:
 
     @functools.cached_property
     def inlined(self) -> Entry:
-        """The kernel with its calls replaced by the bodies of the functions."""
+        """Return the kernel with its calls replaced by the bodies of the functions."""
         return self.program.inline(self)
 
     @functools.cached_property
     def shared_bytes(self) -> int:
-        """Static shared memory per thread block, bytes."""
+        """Return static shared memory per thread block, bytes."""
         return layout(self.shared_variables())[1]
 
     def shared_variables(self, dynamic: bool = False) -> list[Variable]:
-        """The static (or dynamic) shared variables that the kernel uses, its own and the module's."""
+        """Return the static (or dynamic) shared variables that the kernel uses, its own and the module's."""
         every = {**self.program.variables, **self.inlined.variables}
         used = {
             name for instruction in self.inlined.instructions for name in symbols(instruction.operands) if name in every
@@ -195,7 +195,7 @@ class Program:
     text: str = field(default="", repr=False)
 
     def function_address(self, name: str) -> int:
-        """The value of a pointer to a device function, below any address of data."""
+        """Return the value of a pointer to a device function, below any address of data."""
         return _FIRST_CODE + 16 * list(self.functions).index(name)
 
     def source_line(self, where: Where) -> str | None:

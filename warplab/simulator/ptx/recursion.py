@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from warplab.simulator.ptx.graphs import components, reached
 from warplab.simulator.ptx.program import (
     Address,
     Entry,
@@ -59,7 +60,8 @@ class StackFrame:
 
 
 def outgoing(shape: Shape) -> list[int]:
-    """Where a callee of this shape finds its results and arguments in its frame. The end of the last comes last."""
+    """Return where a callee of this shape finds its results and arguments in its frame. The end of the last comes
+    last."""
     places, frame = [], StackFrame()
     for nbytes in (*shape[0], *shape[1]):
         places.append(frame.add(nbytes))
@@ -67,12 +69,12 @@ def outgoing(shape: Shape) -> list[int]:
 
 
 def shape_of(function: Entry) -> Shape:
-    """Bytes of a function's results and arguments."""
+    """Return bytes of a function's results and arguments."""
     return [p.size for p in function.returns], [p.size for p in function.params]
 
 
 def call_of(caller: Entry, instruction: Instruction) -> tuple[Register | Symbol, list[str], list[str], Shape] | None:
-    """The target of a call, the variables for its results and arguments, and their shape; None for a call that
+    """Return the target of a call, the variables for its results and arguments, and their shape; None for a call that
     `inlining` refuses."""
     operands = list(instruction.operands)
     results = items_of(operands.pop(0)) if operands and isinstance(operands[0], Vector) else ()
@@ -89,8 +91,8 @@ def call_of(caller: Entry, instruction: Instruction) -> tuple[Register | Symbol,
 
 
 def out_of_line(entry: Entry, taken: set[str]) -> set[str]:
-    """The functions that cannot be inlined into a kernel which calls them: recursive ones, and whatever a pointer may
-    call in their place. `taken`: functions whose address is taken."""
+    """Return the functions that cannot be inlined into a kernel which calls them: recursive ones, and whatever a
+    pointer may call in their place. `taken`: functions whose address is taken."""
     functions = entry.program.functions
     shapes: dict[str, list[str]] = {}  # functions that a pointer can call, by shape
     for name in functions:
@@ -111,7 +113,7 @@ def out_of_line(entry: Entry, taken: set[str]) -> set[str]:
                 candidates = shapes.get(str(shape), [])
                 called.update(candidates)
                 by_pointer.append(candidates)
-    result = _in_cycles(graph)
+    result = {name for names in components(graph, graph) for name in names if len(names) > 1 or name in graph[name]}
     grown = True
     while grown and result:
         grown = False
@@ -119,54 +121,12 @@ def out_of_line(entry: Entry, taken: set[str]) -> set[str]:
             if result.intersection(candidates) and not result.issuperset(candidates):
                 result.update(candidates)
                 grown = True
-    return result & _reachable(entry.name, graph)
-
-
-def _reachable(start: str, graph: dict[str, set[str]]) -> set[str]:
-    found, left = {start}, [start]
-    while left:
-        for name in graph[left.pop()] - found:
-            found.add(name)
-            left.append(name)
-    return found
-
-
-def _in_cycles(graph: dict[str, set[str]]) -> set[str]:
-    """Names that can reach themselves. [R. Tarjan, 1972, without recursion.]"""
-    found: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    open_: dict[str, None] = {}
-    result: set[str] = set()
-    for start in graph:
-        if start in found:
-            continue
-        found[start] = lowest[start] = len(found)
-        open_[start] = None
-        way: list[tuple[str, Iterator[str]]] = [(start, iter(graph[start]))]
-        while way:
-            name, rest = way[-1]
-            following = next(rest, None)
-            if following is None:
-                way.pop()
-                if way:
-                    lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[name])
-                if lowest[name] == found[name]:
-                    component: list[str] = []
-                    while not component or component[-1] != name:
-                        component.append(open_.popitem()[0])
-                    if len(component) > 1 or name in graph[name]:
-                        result.update(component)
-            elif following not in found:
-                found[following] = lowest[following] = len(found)
-                open_[following] = None
-                way.append((following, iter(graph[following])))
-            elif following in open_:
-                lowest[name] = min(lowest[name], found[following])
-    return result
+    return result & ({entry.name} | reached(graph, entry.name))
 
 
 def kept_registers(function: Entry, calls: list[int]) -> dict[int, list[str]]:
-    """For each of these calls, by number of the instruction: the registers that are used both before and after it."""
+    """Return, for each of these calls, by number of the instruction: the registers that are used both before and after
+    it."""
     instructions = function.instructions
     used = [set(_registers(i)) for i in instructions]
     if len(calls) * len(instructions) > _MOST_STEPS:
@@ -185,22 +145,10 @@ def kept_registers(function: Entry, calls: list[int]) -> dict[int, list[str]]:
                 backwards[other].append(number)
     result = {}
     for call in calls:
-        after = set().union(*(used[n] for n in _reached(call, forwards)))
-        before = set().union(*(used[n] for n in _reached(call, backwards)))
+        after = set().union(*(used[n] for n in reached(forwards, call)))
+        before = set().union(*(used[n] for n in reached(backwards, call)))
         result[call] = [name for name in function.registers if name in after and name in before]
     return result
-
-
-def _reached(start: int, edges: list[list[int]]) -> set[int]:
-    """What can be reached from `start` in at least one step."""
-    found: set[int] = set()
-    left = [start]
-    while left:
-        for other in edges[left.pop()]:
-            if other not in found:
-                found.add(other)
-                left.append(other)
-    return found
 
 
 def _registers(instruction: Instruction) -> Iterator[str]:

@@ -55,11 +55,12 @@ class _Copy:
 
     @functools.cached_property
     def apart(self) -> bool:
-        """Does each entry have its own address? Several threads that copy the same piece do not race by that alone."""
+        """Return whether each entry has its own address. Several threads that copy the same piece do not race by that
+        alone."""
         steps = self.address[1:] > self.address[:-1]
         return bool(steps.all()) or np.unique(self.address).shape[0] == self.address.shape[0]
 
-    def some(self, chosen: np.ndarray) -> Self:
+    def select(self, chosen: np.ndarray) -> Self:
         values = [value[chosen] for value in self.values]
         origin = None if self.origin is None else self.origin[chosen]
         return replace(
@@ -72,7 +73,7 @@ class _Copy:
         )
 
     def written(self) -> tuple[Site, np.ndarray, np.ndarray, list[np.ndarray]]:
-        """The accesses that write the target: site, addresses, lanes, values."""
+        """Return the accesses that write the target: site, addresses, lanes, values."""
         return self.site, self.address, self.lanes, self.values
 
 
@@ -97,12 +98,12 @@ class AsynchronousCopies:
 
     @functools.cached_property
     def committed(self) -> np.ndarray:
-        """How many groups of cp.async each lane has closed."""
+        """Return how many groups of cp.async each lane has closed."""
         return np.zeros(self.chunk.lanes, np.int64)
 
     @functools.cached_property
     def committed_bulk(self) -> np.ndarray:
-        """How many groups of bulk copies out of shared memory each lane has closed."""
+        """Return how many groups of bulk copies out of shared memory each lane has closed."""
         return np.zeros(self.chunk.lanes, np.int64)
 
     # -- cp.async --------------------------------------------------------------------------------------------------
@@ -231,8 +232,8 @@ class AsynchronousCopies:
     def receivers(
         self, site, start: np.ndarray, mask: np.ndarray | None, lanes: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """For each block of the cluster that receives copies: which of the lanes send to it, and how far it lies from
-        each one's own target, which begins at `start`."""
+        """Yield, for each block of the cluster that receives copies: which of the lanes send to it, and how far it lies
+        from each one's own target, which begins at `start`."""
         if mask is None:
             yield np.arange(lanes.shape[0]), np.zeros(lanes.shape[0], np.uint64)
             return
@@ -253,7 +254,7 @@ class AsynchronousCopies:
                 yield receiving, distance.astype(np.int64).view(np.uint64)
 
     def check_room(self, site, start: np.ndarray, size: np.ndarray, lanes: np.ndarray) -> None:
-        """A copy must not reach beyond the shared memory of its block, not even into that of the next."""
+        """Refuse a copy that reaches beyond the shared memory of its block, even into that of the next."""
         chunk = self.chunk
         offset = start.view(np.int64) % max(1, chunk.shared_stride)
         bad = offset + size > chunk.own_shared_bytes
@@ -289,14 +290,14 @@ class AsynchronousCopies:
         for copy in self.outgoing:
             done = copy.group < limit[copy.lanes]
             if done.any():
-                part = copy if done.all() else copy.some(done)
+                part = copy if done.all() else copy.select(done)
                 self._read_source(part)
                 if only_read:
                     left.append(part)
                 else:
                     self._deliver(part)
             if not done.all():
-                left.append(copy.some(~done))
+                left.append(copy.select(~done))
         self.outgoing = left
 
     def _read_source(self, copy: _Copy) -> None:
@@ -315,7 +316,7 @@ class AsynchronousCopies:
             )
 
     def finish(self) -> None:
-        """The chunk has ended: deliver what is still in flight to global memory."""
+        """Deliver what is still in flight to global memory: the chunk has ended."""
         coming = next((copy for copy in self.copies if (copy.group < 0).any()), None)
         if self.chunk.checked and coming is not None:
             raise SimulatorError(
@@ -363,8 +364,8 @@ class AsynchronousCopies:
                 self._deliver(copy)
                 continue
             if done.any():
-                self._deliver(copy.some(done))
-                copy = copy.some(~done)
+                self._deliver(copy.select(done))
+                copy = copy.select(~done)
             left.append(copy)
         self.copies = left
 
@@ -401,7 +402,8 @@ class AsynchronousCopies:
             view[index] = combined(name, kind, view.take(index), data[chosen].reshape(-1))
 
     def under_way(self, address: int, nbytes: int):
-        """Site of a copy that still has to write some of these bytes of the chunk's shared memory, if there is one."""
+        """Return the site of a copy that still has to write some of these bytes of the chunk's shared memory, if there
+        is one."""
         for copy in self.copies:
             start = copy.address.astype(np.int64) + copy.site.offset
             if ((start < address + nbytes) & (address < start + copy.site.width)).any():
@@ -410,13 +412,13 @@ class AsynchronousCopies:
 
 
 def _last_of_each(address: np.ndarray) -> np.ndarray:
-    """The last entry of each address, in ascending order."""
+    """Return the last entry of each address, in ascending order."""
     _, first = np.unique(address[::-1], return_index=True)
     return np.sort(address.shape[0] - 1 - first)
 
 
 def _pieces(size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The pieces of copies of these sizes: number of the copy, and offset in it, uint64."""
+    """Return the pieces of copies of these sizes: number of the copy, and offset in it, uint64."""
     pieces = size // _BULK_BYTES
     owner = np.repeat(np.arange(size.shape[0]), pieces)
     first = np.repeat(np.cumsum(pieces) - pieces, pieces)

@@ -17,7 +17,7 @@ _MANY_SEGMENTS, _ROUNDS = 256, 128  # rounds pay off for many segments; what is 
 _CAS_ROUNDS = 8
 
 
-class Operation(NamedTuple):
+class AtomicOperation(NamedTuple):
     """`step(old, b)` is what one lane leaves in memory. `ufunc`, if any, does the same and can be scanned.
     `accumulate`, if any, returns what each lane leaves, given what was there and then each lane's b."""
 
@@ -68,22 +68,22 @@ def _extremes_of_bf16(ufunc: np.ufunc) -> Callable:
 
 
 OPERATIONS = {
-    "add": Operation(np.add, np.add),
-    "min": Operation(np.minimum, np.minimum),
-    "max": Operation(np.maximum, np.maximum),
-    "and": Operation(np.bitwise_and, np.bitwise_and),
-    "or": Operation(np.bitwise_or, np.bitwise_or),
-    "xor": Operation(np.bitwise_xor, np.bitwise_xor),
-    "inc": Operation(_increment),
-    "dec": Operation(_decrement),
-    "exch": Operation(lambda old, b: np.broadcast_to(b, old.shape)),
-    "fadd": Operation(np.add, np.add),
-    "fadd.ftz": Operation(_add_flushed),
-    "fmin": Operation(np.fmin, np.fmin),
-    "fmax": Operation(np.fmax, np.fmax),
-    "fadd.bf16": Operation(_on_bf16(np.add), accumulate=_accumulate_bf16),
-    "fmin.bf16": Operation(_on_bf16(np.fmin), accumulate=_extremes_of_bf16(np.fmin)),
-    "fmax.bf16": Operation(_on_bf16(np.fmax), accumulate=_extremes_of_bf16(np.fmax)),
+    "add": AtomicOperation(np.add, np.add),
+    "min": AtomicOperation(np.minimum, np.minimum),
+    "max": AtomicOperation(np.maximum, np.maximum),
+    "and": AtomicOperation(np.bitwise_and, np.bitwise_and),
+    "or": AtomicOperation(np.bitwise_or, np.bitwise_or),
+    "xor": AtomicOperation(np.bitwise_xor, np.bitwise_xor),
+    "inc": AtomicOperation(_increment),
+    "dec": AtomicOperation(_decrement),
+    "exch": AtomicOperation(lambda old, b: np.broadcast_to(b, old.shape)),
+    "fadd": AtomicOperation(np.add, np.add),
+    "fadd.ftz": AtomicOperation(_add_flushed),
+    "fmin": AtomicOperation(np.fmin, np.fmin),
+    "fmax": AtomicOperation(np.fmax, np.fmax),
+    "fadd.bf16": AtomicOperation(_on_bf16(np.add), accumulate=_accumulate_bf16),
+    "fmin.bf16": AtomicOperation(_on_bf16(np.fmin), accumulate=_extremes_of_bf16(np.fmin)),
+    "fmax.bf16": AtomicOperation(_on_bf16(np.fmax), accumulate=_extremes_of_bf16(np.fmax)),
 }
 _CANONICAL_NAN = {"f2": np.array(0x7FFF, "u2").view("f2"), "f4": np.array(0x7FFFFFFF, "u4").view("f4")}
 
@@ -116,7 +116,7 @@ class Atomics:
 
     @staticmethod
     def halves(packed: np.ndarray, dtype) -> tuple[np.ndarray, np.ndarray]:
-        """The low and high halves of 32-bit values."""
+        """Return the low and high halves of 32-bit values."""
         pair = np.ascontiguousarray(packed).view(dtype).reshape(-1, 2)
         return pair[:, 0].copy(), pair[:, 1].copy()
 
@@ -207,19 +207,19 @@ class _Segments:
 
     @property
     def number(self) -> np.ndarray:
-        """The segment of each lane."""
+        """Return the segment of each lane."""
         return np.repeat(np.arange(self.starts.shape[0]), self.lengths)
 
     @property
     def place(self) -> np.ndarray:
-        """The position of each lane in its segment."""
+        """Return the position of each lane in its segment."""
         return np.arange(self.count) - np.repeat(self.starts, self.lengths)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         return np.repeat(values, self.lengths)
 
     def shifted(self, left: np.ndarray) -> np.ndarray:
-        """What each lane finds, given what each leaves."""
+        """Return what each lane finds, given what each leaves."""
         found = np.empty_like(left)
         found[1:] = left[:-1]
         found[self.starts] = self.old
@@ -227,7 +227,7 @@ class _Segments:
 
 
 def _contended(segments: _Segments, operation: str, b, wanted: bool) -> tuple[np.ndarray | None, np.ndarray]:
-    """What each lane finds (None where not wanted), and what is left of each segment."""
+    """Return what each lane finds (None where not wanted), and what is left of each segment."""
     if operation == "cas":
         return _compare_and_swap(segments, *b)
     if operation == "exch":
@@ -249,7 +249,7 @@ def _contended(segments: _Segments, operation: str, b, wanted: bool) -> tuple[np
 
 
 def _scan(segments: _Segments, ufunc: np.ufunc, b: np.ndarray) -> np.ndarray:
-    """What each lane leaves, by doubling steps."""
+    """Return what each lane leaves, by doubling steps."""
     left = b.copy()
     left[segments.starts] = ufunc(segments.old, left[segments.starts])
     if segments.starts.shape[0] == 1:
@@ -272,7 +272,7 @@ def _count_around(segments: _Segments, operation: str, bound: int) -> tuple[np.n
     return segments.shifted(left), left[segments.ends]
 
 
-def _one_by_one(segments: _Segments, operation: Operation, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _one_by_one(segments: _Segments, operation: AtomicOperation, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """In rounds for many short segments; what is longer, or few, a segment at a time."""
     left = np.empty_like(b)
     current = segments.old

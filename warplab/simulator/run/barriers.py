@@ -94,7 +94,7 @@ class Barriers:
 
     @property
     def waiting(self) -> list[np.ndarray]:
-        """Lanes held back, as sorted arrays."""
+        """Return lanes held back, as sorted arrays."""
         return [lanes for state in self._all_states() for _, lanes in state.waiting]
 
     def _all_states(self) -> list:
@@ -149,7 +149,8 @@ class Barriers:
             self._release(number, state, complete)
 
     def _places(self, number: int, owner: np.ndarray) -> np.ndarray:
-        """A barrier of thread blocks `owner` as a place of `Observer.arrive`: negative numbers, unlike addresses."""
+        """Return a barrier of thread blocks `owner` as a place of `Observer.arrive`: negative numbers, unlike
+        addresses."""
         return -1 - (number * self.chunk.blocks + owner)
 
     def _release(self, number: int, state: _State, complete: np.ndarray) -> None:
@@ -287,7 +288,7 @@ class Barriers:
         return bool(waiting)
 
     def wake(self) -> bool:
-        """Nothing else can run: release clusters that waited for threads that have ended. True if there were any."""
+        """Release clusters that waited for threads that have ended, as nothing else can run. True if there were any."""
         return self.cluster is not None and bool(self.cluster.waiting) and self._release_clusters(self.cluster)
 
     # -- errors ----------------------------------------------------------------------------------------------------

@@ -194,11 +194,11 @@ class Chunk:
         return (start if lanes is None else self.at(start, lanes)), size
 
     def thread_index(self, thread: int) -> tuple[Index3, Index3]:
-        """Block index and thread index of a thread that is numbered through the whole grid."""
+        """Return the block index and thread index of a thread that is numbered through the whole grid."""
         return self.indices(thread - self.first_block * self.threads)
 
     def indices(self, lane: int) -> tuple[Index3, Index3]:
-        """Block index and thread index of a lane."""
+        """Return the block index and thread index of a lane."""
         block, thread = divmod(lane, self.threads)
         x, y, _ = self.geometry.block
         return self.geometry.block_index(self.first_block + block), (thread % x, thread // x % y, thread // (x * y))

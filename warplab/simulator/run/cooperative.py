@@ -21,7 +21,8 @@ HINT = (
 
 
 def is_wanted(translation, asked: bool, blocks: int, threads: int) -> bool:
-    """Must the blocks of a launch run together? `asked`: the launch says so. InvalidLaunch if they are too many."""
+    """Return whether the blocks of a launch must run together. `asked`: the launch says so. InvalidLaunch if they are
+    too many."""
     if not asked and not any(
         block.last is not None and "grid" in block.last.modifiers and block.last.opcode == "barrier"
         for block in translation.blocks
@@ -37,7 +38,7 @@ def is_wanted(translation, asked: bool, blocks: int, threads: int) -> bool:
 
 
 def uses_registers(translation) -> bool:
-    """Does the kernel look for the grid's barrier?"""
+    """Return whether the kernel looks for the grid's barrier."""
     return any(not _REGISTERS.isdisjoint(sources(i)) for block in translation.blocks for i in block.body)
 
 

@@ -27,12 +27,13 @@ _PLAIN = {
 
 
 def element_dtype(kind: str) -> str:
-    """NumPy's dtype for elements of a PTX type, or of a tensor map's."""
+    """Return NumPy's dtype for elements of a PTX type, or of a tensor map's."""
     return DTYPES.get(kind, kind)
 
 
 def combined(operation: str, kind: str, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """The results of an operation on elements, arrays of `element_dtype(kind)`; halves are rounded to nearest."""
+    """Return the results of an operation on elements, arrays of `element_dtype(kind)`; halves are rounded to
+    nearest."""
     if operation == "inc":
         return np.where(old >= new, 0, old + 1).astype(old.dtype)
     if operation == "dec":

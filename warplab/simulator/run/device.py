@@ -203,7 +203,7 @@ class Device:
 
     @staticmethod
     def _room_for(translation: Translation, threads: int, shared_bytes: int) -> int:
-        """How many blocks' shared memory, local memory and registers fit into CHUNK_BYTES."""
+        """Return how many blocks' shared memory, local memory and registers fit into CHUNK_BYTES."""
         if translation.local_bytes > MAX_LOCAL_BYTES:
             raise InvalidLaunch(
                 f"{translation.local_bytes:,} bytes of local memory per thread; at most {MAX_LOCAL_BYTES:,}",
@@ -224,7 +224,8 @@ class Device:
         return output
 
     def variable_address(self, program: Program, name: str) -> int:
-        """Address of a module's `.global` or `.const` variable, which is placed in memory at its first use."""
+        """Return the address of a module's `.global` or `.const` variable, which is placed in memory at its first
+        use."""
         _, addresses = self._variables.setdefault(id(program), (program, {}))
         if name not in addresses:
             variable = program.variables.get(name) or next(

@@ -105,12 +105,12 @@ class _Member:
 
     @property
     def sets_flag(self) -> bool:
-        """Is it about to set a flag?"""
+        """Return whether it is about to set a flag."""
         return self.state is not None and self.state[1] in self.waits.setting
 
     @property
     def places(self) -> list[tuple[int, np.ndarray]]:
-        """Blocks of code at which lanes stand, with the lanes."""
+        """Return blocks of code at which lanes stand, with the lanes."""
         assert self.state is not None
         scheduler, number, group = self.state
         waiting = [(other, np.concatenate(parts)) for other, parts in scheduler.pending.items()]
@@ -219,7 +219,7 @@ class _Run:
             raise self.failed[0]
 
     def _next(self) -> _Member | None:
-        """The next device in turn of those that may get on; those that are about to set a flag come last."""
+        """Return the next device in turn of those that may get on; those that are about to set a flag come last."""
         first = None
         for _ in range(len(self.members)):
             member = self.members[0]

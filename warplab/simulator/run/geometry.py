@@ -32,18 +32,18 @@ class Geometry:
     warp_sizes: np.ndarray
 
     def block_index(self, number: int) -> Index3:
-        """Index in the grid of a block, by its number."""
+        """Return the index in the grid of a block, by its number."""
         x, y, z = (int(axis) for axis in _places(np.array(number), self.grid, self.cluster))
         return x, y, z
 
     def of_clusters(self, register: str) -> np.ndarray:
-        """For each lane, the value of a register that tells of clusters, uint32."""
+        """Return, for each lane, the value of a register that tells of clusters, uint32."""
         return np.repeat(_cluster_registers(self.grid, self.cluster, self.first, self.blocks)[register], self.threads)
 
 
 @functools.lru_cache(maxsize=16)
 def chunk_geometry(grid: Index3, block: Index3, first: int, blocks: int, cluster: Index3 = (1, 1, 1)) -> Geometry:
-    """Geometry of the chunk of `blocks` thread blocks from block number `first` of a grid on."""
+    """Return the geometry of the chunk of `blocks` thread blocks from block number `first` of a grid on."""
     lanes = _lanes(block, blocks)
     special = dict(lanes.special)
     places = _places(np.arange(first, first + blocks), grid, cluster)
@@ -79,7 +79,7 @@ def _cluster_registers(grid: Index3, cluster: Index3, first: int, blocks: int) -
 
 @functools.lru_cache(maxsize=16)
 def _lanes(block: Index3, blocks: int) -> Geometry:
-    """What all chunks with this many blocks have in common."""
+    """Return what all chunks with this many blocks have in common."""
     threads = block[0] * block[1] * block[2]
     lane = np.arange(blocks * threads)
     block_of, thread = lane // threads, lane % threads

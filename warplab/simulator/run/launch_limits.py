@@ -17,7 +17,7 @@ MAX_CLUSTER = 8  # blocks, on every GPU that has clusters
 
 
 def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_bytes: int) -> tuple[Index3, Index3]:
-    """Grid and block with three dimensions each. Raises InvalidLaunch for a launch that no GPU would accept."""
+    """Return grid and block with three dimensions each. Raises InvalidLaunch for a launch that no GPU would accept."""
     shapes = []
     for what, shape, limits in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
         try:
@@ -63,7 +63,7 @@ def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_byte
 
 
 def check_cluster(entry: Entry, grid: Index3, asked: Sequence[int] | None) -> Index3:
-    """The size of a cluster: what the kernel says, or else what the launch asks for. Raises InvalidLaunch."""
+    """Return the size of a cluster: what the kernel says, or else what the launch asks for. Raises InvalidLaunch."""
     given = entry.cluster
     if asked is not None:
         x, y, z = (*(int(n) for n in asked), 1, 1)[:3]

@@ -196,7 +196,7 @@ class MatrixOperations:
         return base, stride
 
     def _place(self, transfer: Transfer, address: int) -> tuple[str, str | None, int | None]:
-        """Where a matrix in global memory begins: in words for messages, and as array and element."""
+        """Return where a matrix in global memory begins: in words for messages, and as array and element."""
         allocation = self.chunk.device.memory.find(address) if transfer.site.space == "global" else None
         if allocation is None:
             return "", None, None

@@ -197,7 +197,7 @@ class MBarriers:
         return over
 
     def _again(self, site, addresses: Addresses, lanes) -> np.ndarray | None:
-        """The words of the latest test, if this one repeats it, as in a loop that waits."""
+        """Return the words of the latest test, if this one repeats it, as in a loop that waits."""
         if not self.in_vain or self.tested is None:
             return None
         before, base, same, index = self.tested
@@ -297,7 +297,7 @@ class MBarriers:
             self._phase_over(places[over])
 
     def _arrived(self, index: np.ndarray, lanes: np.ndarray, relaxed: bool = False) -> None:
-        """What these lanes have done comes before what the waiters for this phase will do."""
+        """Order what these lanes have done before what the waiters for this phase will do."""
         for notify in self.chunk.observers.arrive:
             notify(8 * index, lanes, relaxed)
 

@@ -2,8 +2,7 @@
 
 The function counts and tests accesses that it knows to be good, as the observers of the launch would; `NarrowRuns` adds
 its sums to theirs afterwards. Every other access it leaves to the code for arrays, observers included, by a call back.
-So it does with steps and accesses as long as they are traced. A launch with observers that are not known here runs
-block by block.
+Observers that are not known here, and traces as long as they have room, are told of each event by a call back, too.
 """
 
 from __future__ import annotations
@@ -24,22 +23,24 @@ from warplab.simulator.count.launch_counting import Counting
 from warplab.simulator.count.reuse import ReuseWatch
 from warplab.simulator.count.warp_steps import StepTrace
 from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
+from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import Group, bits_of, lanes_of
 from warplab.simulator.translate import narrow_access
 from warplab.simulator.translate.narrow_access import FIELDS, PLACE, PLACE_BYTES
 from warplab.simulator.translate.narrow_loops import LIMIT, PARTED, NarrowLoop
-from warplab.simulator.translate.narrow_writer import ACCESS, INSTRUCTION, STEP, TRACED
+from warplab.simulator.translate.narrow_writer import ACCESS, BRANCHED, INSTRUCTION, SEEN, STEP
 
-MOST_LANES = 1024  # of a chunk
+MOST_LANES = 1024  # that run together or wait for one another in a loop, of a chunk of any size
 # A loop is compiled once a block of it has run so often, and the kernel's blocks have taken about as long as compiling
-# takes: microseconds, for the first loop of a process and for others.
-_WARM, _FIRST, _NEXT = 64, 150_000, 50_000
+# takes: microseconds, for the first loop of a process and for others, at least so many for each block of the kernel.
+_WARM, _FIRST, _NEXT, _EACH = 64, 150_000, 50_000, 2_000
 _PROBES, _WORTH = 16, 150  # a loop whose first runs save fewer microseconds each than one costs is left to the arrays
 _EVENTS = ("block", "jump", "diverge", "load", "loaded", "store", "stored")
 _KNOWN = (Checks, Races, UnwrittenReads, AccessTrace, Counting, ReuseWatch, StepTrace)
 _F = {name: k for k, name in enumerate(FIELDS)}
 _P = {name: k for k, name in enumerate(PLACE)}
-_BUFFER = 1 << 14
+_PADDING = 8  # entries between registers, as multiples of 4096 bytes compete for one place in a cache
+_BUFFER = 20 * MOST_LANES
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 
 
@@ -55,18 +56,18 @@ class NarrowRuns:
         chunk = self.chunk
         self.loops = chunk.translation.narrow_loops
         seen: dict[type, list[Any]] = {kind: [] for kind in _KNOWN}
-        self.possible = (
-            chunk.options.narrow_loops and scheduler.alone and chunk.cluster_blocks == 1 and chunk.lanes <= MOST_LANES
-        )
+        self.possible = chunk.options.narrow_loops and scheduler.alone and chunk.cluster_blocks == 1
         if not self.possible:
             return
+        self.others: dict[str, list[Any]] = {event: [] for event in _EVENTS}  # methods of observers not known here
         for event in _EVENTS:
-            for notify in getattr(chunk.observers, event, ()):
+            for notify in getattr(chunk.observers, event):
                 observer = getattr(notify, "__self__", None)
-                if type(observer) not in seen:
-                    self.possible = False
-                elif observer not in seen[type(observer)]:
-                    seen[type(observer)].append(observer)
+                known = seen.get(type(observer))
+                if known is None:
+                    self.others[event].append(notify)
+                elif observer not in known:
+                    known.append(observer)
         if len(seen[Counting]) > 1 or len(seen[ReuseWatch]) > 1:
             self.possible = False
         self.counting: Counting | None = next(iter(seen[Counting]), None)
@@ -78,7 +79,7 @@ class NarrowRuns:
         self.runs: dict[NarrowLoop, int] = {}
         self.saved: dict[NarrowLoop, float] = {}
         self.costs = self.loops.costs(self.checked or self.counting is not None)
-        self.state: np.ndarray | None = None
+        self.state = np.zeros(0, np.int64)  # no entries before the first run
         self.error: BaseException | None = None
 
     # -- one run -----------------------------------------------------------------------------------------------------
@@ -86,20 +87,23 @@ class NarrowRuns:
     def run(self, number: int, group: Group, executed: int, path: int, path_ends: int):
         """Run the loop that `group` is in at block `number`, as far as limits allow. Returns the next block and group,
         and the numbers of instructions of its threads and of its path; None if the block is to run as usual."""
+        if group.count > MOST_LANES:
+            return None
         loops = self.loops
         visits = loops.visits
         visits[number] += 1
         loops.spent += self.costs[number]
-        if visits[number] < _WARM or loops.spent < (_NEXT if narrow_access.ready() else _FIRST):
+        worth = max(_NEXT if narrow_access.ready() else _FIRST, _EACH * len(visits))
+        if visits[number] < _WARM or loops.spent < worth:
             return None
         loop = loops.at(number)
         if loop is None or not self._fits(loop):
             return None
-        if self.state is None:
+        if not self.state.size:
             try:
                 self._begin()
             except (OSError, MemoryError):  # no memory that may hold code for the call back
-                self.possible, self.state = False, None
+                self.possible = False
                 return None
         return self._run(loop, number, group, executed, path, path_ends)
 
@@ -114,7 +118,6 @@ class NarrowRuns:
     def _begin(self) -> None:
         """Make the arrays that all runs of the chunk share."""
         chunk, lanes = self.chunk, self.chunk.lanes
-        self.state = np.zeros(len(FIELDS), np.int64)
         self.list = np.zeros(lanes, np.int32)
         self.address = np.zeros(lanes, np.uint64)
         self.kept: dict[str, np.ndarray] = {
@@ -129,8 +132,8 @@ class NarrowRuns:
             "OTHER": np.zeros(lanes, np.int32),
             "KEYS": np.zeros(256, np.int64),
             "OLD": np.zeros(lanes, np.int32),
-            "READS": np.zeros(_BUFFER + 4 * lanes, np.int64),
-            "ENDED": np.zeros(3 * (_BUFFER + 4 * lanes), np.int64),
+            "READS": np.zeros(_BUFFER, np.int64),
+            "ENDED": np.zeros(3 * _BUFFER, np.int64),
             "PARAMETERS": np.frombuffer(chunk.params or b"\0", np.uint8),
         }
         self.words = -(-lanes // 64)
@@ -146,18 +149,20 @@ class NarrowRuns:
         self.callback = _CALLBACK(lambda *arguments: (called() or (lambda *_: 1))(*arguments))
         numbers: dict[str, int] = {
             "LANES": lanes,
+            "STRIDE": 8 * (lanes + _PADDING),
             "WORDS": self.words,
             "COUNTED": self.counting is not None,
             "ONE_BLOCK": chunk.blocks == 1,
             "DYNAMIC": chunk.static_shared_bytes,
-            "READS_MOST": _BUFFER + 4 * lanes,
-            "ENDED_MOST": _BUFFER + 4 * lanes,
+            "READS_MOST": _BUFFER,
+            "ENDED_MOST": _BUFFER,
             "CALLBACK": ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
         }
         if self.races is not None:
             numbers["FIRST_THREAD"] = self.races.numbers.first_thread
             numbers["FIRST_BLOCK"] = chunk.first_block + 1
             numbers["FIRST_WARP"] = chunk.first_block * self.races.warps_per_block + 1
+        self.state = np.zeros(len(FIELDS), np.int64)
         for name, array in self.kept.items():
             self.state[_F[name]] = array.ctypes.data
         for name, value in numbers.items():
@@ -167,40 +172,47 @@ class NarrowRuns:
         if loop not in self.made:
             lanes = self.chunk.lanes
             self.made[loop] = {
-                "REGISTERS": np.zeros((max(1, len(loop.registers)), lanes), np.uint64),
-                "SINGLE": np.zeros(max(1, len(loop.registers)), np.uint8),
+                "REGISTERS": np.zeros((max(1, len(loop.code.numbers)), lanes + _PADDING), np.uint64),
+                "SINGLE": np.zeros(max(1, len(loop.code.numbers)), np.uint8),
                 "PENDING": np.zeros((len(loop.nodes), self.words), np.uint64),
+                "WAITING": np.zeros(len(loop.nodes), np.uint8),
+                "INSIDE": np.array([node in loop.inside for node in loop.nodes], np.uint8),
                 "BLOCKS": np.zeros((len(loop.nodes), 5), np.int64),
-                "VARIABLES": np.zeros(max(1, len(loop.variables)), np.int64),
+                "VARIABLES": np.zeros(max(1, len(loop.code.variables)), np.int64),
                 "TRIPS": np.zeros(max(1, len(loop.heads)), np.int64),
             }
         return self.made[loop]
 
     def _run(self, loop: NarrowLoop, number: int, group: Group, executed: int, path: int, path_ends: int):
         scheduler, chunk = self.scheduler, self.chunk
+        pending, nodes = scheduler.pending, loop.nodes
+        parts = [group.all_lanes, *(lanes for node in nodes for lanes in pending.get(node, ()))]
+        count = sum(lanes.size for lanes in parts)
+        if count > MOST_LANES:
+            return None
+        members = slice(chunk.lanes) if count == chunk.lanes else np.concatenate(parts)
         state = self.state
-        assert state is not None
         self.loop, self.error = loop, None
         tables = self.tables = self._tables(loop)
         for name, array in tables.items():
             state[_F[name]] = array.ctypes.data
         registers = tables["REGISTERS"]
         slots = chunk.translation.slots
-        for name, k in loop.registers.items():
+        for name, k in loop.code.numbers.items():
             if name in slots:
                 values = chunk.registers[slots[name]]
-                tables["SINGLE"][k] = values.shape[0] == 1
-                registers[k] = values if values.dtype == bool else values.view(f"u{values.dtype.itemsize}")
-        for k, name in enumerate(loop.variables):
+                tables["SINGLE"][k] = single = values.shape[0] == 1
+                values = values if values.dtype == bool else values.view(f"u{values.dtype.itemsize}")
+                registers[k, members] = values if single else values[members]
+        for k, name in enumerate(loop.code.variables):
             tables["VARIABLES"][k] = int(chunk.variable_address(name)[0])
         # Groups of lanes that wait at blocks of the loop, or just behind it.
-        pending, nodes = scheduler.pending, loop.nodes
         foreign = [n for n in pending if n not in nodes]
-        waiting = 0
-        for k, node in enumerate(nodes):
-            if node in pending:
-                tables["PENDING"][k] = bits_of(pending[node], self.words)
-                waiting |= 1 << k
+        waiting = [k for k, node in enumerate(nodes) if node in pending]
+        for k in waiting:
+            tables["PENDING"][k] = bits_of(pending[nodes[k]], self.words)
+        tables["WAITING"][:] = 0
+        tables["WAITING"][waiting] = 1
         lanes = group.all_lanes
         self.list[: group.count] = lanes
         ceiling = sum(node < min(foreign) for node in nodes) if foreign else len(nodes)
@@ -208,7 +220,8 @@ class NarrowRuns:
             "COUNT": group.count,
             "WARPS": group.warps,
             "CURRENT": nodes.index(number),
-            "WAITING": waiting,
+            "LOWEST": min(waiting, default=len(nodes)),
+            "NODES": len(nodes),
             "CEILING": ceiling,
             "FOREIGN": bool(foreign),
             "EXECUTED": executed,
@@ -219,11 +232,13 @@ class NarrowRuns:
             "PATIENCE": scheduler.patience,
             "ADVANCED": 0,
             "STEPS": 0,
-            "STEPS_TRACED": any(trace.room or trace.complete for trace in self.steps),
-            "ACCESSES_TRACED": any(trace.room for trace in self.accesses),
+            "STEPS_SEEN": self._steps_seen(),
+            "ACCESSES_SEEN": self._accesses_seen(),
+            "DONE_SEEN": bool(self.others["loaded"] or self.others["stored"]),
+            "BRANCHES_SEEN": bool(self.others["jump"] or self.others["diverge"]),
         }
         if self.reuse is not None:
-            fields["READS_ROOM"], fields["WATCHED"] = self.reuse.room, narrow_counting.watched_threads(self.reuse)
+            fields["READS_ROOM"], fields["WATCHED"] = self.reuse.room, self.reuse.threads
         races = self.races
         if races is not None:
             self.epochs, self.times = (np.ascontiguousarray(a, np.int32) for a in (races.epochs, races.times))
@@ -232,7 +247,9 @@ class NarrowRuns:
             fields["SITE_BYTES"] = np.min_scalar_type(races.sites).itemsize
         for name, value in fields.items():
             state[_F[name]] = int(value)
-        self.trips = [] if self.counting is None else narrow_counting.trips_of(self.counting, loop.heads, chunk.lanes)
+        self.trips = (
+            [] if self.counting is None else [self.counting.trips.own(head, chunk.lanes) for head in loop.heads]
+        )
         for k, own in enumerate(self.trips):
             tables["TRIPS"][k] = own.ctypes.data
         self._check_places()
@@ -248,25 +265,27 @@ class NarrowRuns:
             each = sum(self.costs[n] for n in loop.inside) / len(loop.inside)
             self.saved[loop] = self.saved.get(loop, 0.0) + steps * each
         if not steps:
-            for k, node in enumerate(nodes):
-                if waiting >> k & 1 and node in pending:
-                    tables["PENDING"][k] = 0
+            tables["PENDING"][waiting] = 0
             return None
         # Give everything back.
-        follows_single = loop.follows_single
-        for name in loop.written & slots.keys():
-            slot, number = slots[name], loop.registers[name]
-            row = registers[number]
-            if follows_single and tables["SINGLE"][number] and (row == row[0]).all():
+        follows_single = loop.code.follows_single
+        for name in loop.code.written & slots.keys():
+            slot, number = slots[name], loop.code.numbers[name]
+            row = registers[number, members]
+            single = follows_single and bool(tables["SINGLE"][number])
+            if single and (row == row[0]).all():
                 row = row[:1]
             dtype = chunk.registers[slot].dtype
-            chunk.registers[slot] = row != 0 if dtype.kind == "b" else row.astype(f"u{dtype.itemsize}").view(dtype)
-        waiting = int(state[_F["WAITING"]])
-        for k, node in enumerate(nodes):
+            row = row != 0 if dtype.kind == "b" else row.astype(f"u{dtype.itemsize}").view(dtype)
+            if isinstance(members, slice):
+                chunk.registers[slot] = row
+            elif not single:  # else nothing has written it
+                chunk.scatter(slot, members, row)
+        for node in nodes:
             pending.pop(node, None)
-            if waiting >> k & 1:
-                pending[node] = [lanes_of(tables["PENDING"][k])]
-        tables["PENDING"][:] = 0
+        for k in np.flatnonzero(tables["WAITING"]).tolist():
+            pending[nodes[k]] = [lanes_of(tables["PENDING"][k])]
+            tables["PENDING"][k] = 0
         count = int(state[_F["COUNT"]])
         current = nodes[int(state[_F["CURRENT"]])]
         group = self._group(count)
@@ -282,20 +301,18 @@ class NarrowRuns:
         if status == PARTED:
             block = chunk.translation.blocks[current]
             assert block.condition is not None
-            taken = registers[loop.registers[block.condition.name]][group.all_lanes] != block.negated
+            taken = registers[loop.code.numbers[block.condition.name]][group.all_lanes] != block.negated
             current, group = scheduler._branch(block, group, taken)
         return current, group, executed, path
 
     def _group(self, count: int) -> Group:
-        if count == self.chunk.lanes:
-            return self.chunk.everyone
-        return Group(self.chunk, self.list[:count].astype(np.int64))
+        everyone = self.chunk.everyone
+        return everyone if count == self.chunk.lanes else Group(self.chunk, self.list[:count].astype(np.int64))
 
     # -- what observers are told -------------------------------------------------------------------------------------
 
     def _tell_reads(self) -> None:
         state = self.state
-        assert state is not None
         done = int(state[_F["READS_DONE"]])
         if done and self.reuse is not None:
             sums = [int(state[_F[name]]) for name in ("READ_REQUESTS", "READ_LINES", "READ_PASSES")]
@@ -306,7 +323,6 @@ class NarrowRuns:
     def _tell(self) -> None:
         """Add the sums of a run to the observers' own."""
         state, tables, places = self.state, self.tables, self.places
-        assert state is not None
         self._tell_reads()
         blocks = tables["BLOCKS"]
         used = np.flatnonzero(places[:, _P["FAST"]])
@@ -325,6 +341,8 @@ class NarrowRuns:
     # -- called by the code of a loop ----------------------------------------------------------------------------------
 
     def _called(self, why: int, number: int, a: int, b: int, c: int) -> int:
+        if self.error is not None:
+            return 1
         try:
             if why == ACCESS:
                 self._access(number)
@@ -332,8 +350,10 @@ class NarrowRuns:
                 self._instruction(number)
             elif why == STEP:
                 self._step(number, a)
-            elif why == TRACED:
-                self._traced(number)
+            elif why == SEEN:
+                self._seen(number, bool(a))
+            elif why == BRANCHED:
+                self._branched(number, a)
             else:
                 return self._result(number, a, b, c)
         except BaseException as error:  # which must not pass through the code of the loop
@@ -343,32 +363,66 @@ class NarrowRuns:
 
     def _present(self) -> tuple[np.ndarray, np.ndarray | None]:
         """The lanes of the group, also as the arrays' code takes them."""
-        assert self.state is not None
         group = self._group(int(self.state[_F["COUNT"]]))
         self.chunk.group = group
         return group.all_lanes, group.lanes
 
+    def _steps_seen(self) -> bool:
+        return bool(self.others["block"]) or any(trace.room or trace.complete for trace in self.steps)
+
+    def _accesses_seen(self) -> bool:
+        return bool(self.others["load"] or self.others["store"]) or any(trace.room for trace in self.accesses)
+
     def _step(self, node: int, time: int) -> None:
         self._present()
-        for trace in self.steps:
-            trace.block(self.loop.nodes[node], self.chunk.group, time)
-        assert self.state is not None
-        self.state[_F["STEPS_TRACED"]] = any(trace.room or trace.complete for trace in self.steps)
+        for notify in (*(trace.block for trace in self.steps), *self.others["block"]):
+            notify(self.loop.nodes[node], self.chunk.group, time)
+        self.state[_F["STEPS_SEEN"]] = self._steps_seen()
 
-    def _traced(self, number: int) -> None:
+    def _seen(self, number: int, done: bool) -> None:
+        """An access that is known to be good is about to be made, or `done`."""
         chunk, site = self.chunk, self.chunk.translation.sites[number]
         lanes, some = self._present()
-        base = self.address[: lanes.size] - np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF)
-        space, addresses = chunk.access.resolve(site, chunk.addresses(base, some))
-        for trace in self.accesses:
+        space, addresses = chunk.access.resolve(site, self._addresses(site, lanes, some))
+        event = {"load": "loaded", "store": "stored"}[site.op] if done else site.op
+        for trace in () if done else self.accesses:
             trace.load(site, space, addresses, some)
-        assert self.state is not None
-        self.state[_F["ACCESSES_TRACED"]] = any(trace.room for trace in self.accesses)
+        values = [self._values(site, lanes)] if event in ("loaded", "store") else []
+        for notify in self.others[event]:
+            notify(site, space, addresses, some, *values)
+        self.state[_F["ACCESSES_SEEN"]] = self._accesses_seen()
+
+    def _branched(self, node: int, taken: int) -> None:
+        """The group jumps, or parts if `taken` of its lanes do."""
+        self._present()
+        chunk, block = self.chunk, self.chunk.translation.blocks[self.loop.nodes[node]]
+        if not taken:
+            for notify in self.others["jump"]:
+                notify(block, chunk.group)
+            return
+        counts = {"TAKEN": taken, "OTHER": chunk.group.count - taken}
+        sides = [Group(chunk, self.kept[name][:count].astype(np.int64)) for name, count in counts.items()]
+        for notify in self.others["diverge"]:
+            notify(block, chunk.group, *sides)
+
+    def _addresses(self, site, lanes: np.ndarray, some: np.ndarray | None) -> Addresses:
+        return self.chunk.addresses(self.address[: lanes.size] - np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF), some)
+
+    def _values(self, site, lanes: np.ndarray) -> list[np.ndarray]:
+        """What the lanes have loaded or are about to store."""
+        values = []
+        for name, value in self.loop.code.sites[site.index].items:
+            if name is None:
+                bits = np.array([value], np.uint64)
+            else:
+                bits = self.tables["REGISTERS"][self.loop.code.numbers[name]][lanes]
+            values.append(bits.astype(f"u{site.item}").view(site.dtype))
+        return values
 
     def _instruction(self, number: int) -> None:
         function, reads, writes = self.loop.steps[number]
         lanes, _ = self._present()
-        registers, numbers = self.tables["REGISTERS"], self.loop.registers
+        registers, numbers = self.tables["REGISTERS"], self.loop.code.numbers
         values = []
         for name, dtype in reads:
             row = registers[numbers[name]][lanes]
@@ -386,12 +440,10 @@ class NarrowRuns:
         """Make an access as the arrays' code does, and see whether later ones are known to be good."""
         self._tell_reads()
         chunk, state = self.chunk, self.state
-        assert state is not None
-        site, form = chunk.translation.sites[number], self.loop.sites[number]
+        site, form = chunk.translation.sites[number], self.loop.code.sites[number]
         lanes, some = self._present()
-        registers, numbers = self.tables["REGISTERS"], self.loop.registers
-        base = self.address[: lanes.size] - np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF)
-        addresses = chunk.addresses(base, some)
+        registers, numbers = self.tables["REGISTERS"], self.loop.code.numbers
+        addresses = self._addresses(site, lanes, some)
         if site.op == "load":
             for (name, dtype), value in zip(form.items, chunk.access.load_vector(site, addresses, some), strict=True):
                 if name is not None:
@@ -400,15 +452,10 @@ class NarrowRuns:
                         value = value.astype(value.dtype.kind.replace("f", "u") + str(size))
                     registers[numbers[name], lanes] = value.view(f"u{value.dtype.itemsize}")
         else:
-            item = f"u{site.item}"
-            values = []
-            for name, value in form.items:
-                bits = np.array([value], np.uint64) if name is None else registers[numbers[name]][lanes]
-                values.append(bits.astype(item).view(site.dtype))
-            chunk.access.store_vector(site, addresses, tuple(values), some)
+            chunk.access.store_vector(site, addresses, tuple(self._values(site, lanes)), some)
         if self.reuse is not None:
             state[_F["READS_ROOM"]] = self.reuse.room
-        state[_F["ACCESSES_TRACED"]] = any(trace.room for trace in self.accesses)
+        state[_F["ACCESSES_SEEN"]] = self._accesses_seen()
         self._settle_races()
         self._place(number, site, addresses)
 
@@ -434,6 +481,8 @@ class NarrowRuns:
         """Find out where the accesses of a site are known to be good."""
         chunk, access, row = self.chunk, self.chunk.access, self.places[number]
         row[_P["LIMIT"]] = -1
+        if self.others["loaded"] and any(name is None for name, _ in self.loop.code.sites[number].items):
+            return  # of what goes nowhere the arrays' code knows what it was
         space, there = access.resolve(site, addresses)
         if self.spaces.setdefault(number, space) != space:
             return

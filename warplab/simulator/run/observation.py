@@ -12,7 +12,7 @@ from warplab.simulator.check.stale_texels import StaleTexels, may_be_stale
 from warplab.simulator.check.unwritten_reads import Noted, UnwrittenReads, reads_local_arrays
 from warplab.simulator.count.access_trace import AccessTrace
 from warplab.simulator.count.reuse import ReuseWatch
-from warplab.simulator.count.sampling import Run, Tally
+from warplab.simulator.count.sampling import BlockRange, Tally
 from warplab.simulator.count.warp_steps import StepTrace
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.observer import Observer
@@ -21,7 +21,12 @@ from warplab.simulator.translate.translation import Translation
 
 
 def observers_of(
-    options: Options, translation: Translation, memory: DeviceMemory, runs: Sequence[Run], threads: int, blocks: int
+    options: Options,
+    translation: Translation,
+    memory: DeviceMemory,
+    runs: Sequence[BlockRange],
+    threads: int,
+    blocks: int,
 ) -> list[Observer]:
     """Return the observers of a launch of `blocks` blocks of `threads` threads, of which those in `runs` run.
 

@@ -28,8 +28,7 @@ class Options:
     `cluster`: blocks of a cluster along x, y and z, for a kernel that does not say so itself (__cluster_dims__).
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
     then holds the results of those blocks alone, and checks see nothing of the others. Not for kernels whose blocks
-    wait for one another. `serial_loops`: run a loop in which one lane goes round alone as one Python function, which
-    is faster (see `translate.serial_loops`). `narrow_loops`: run a loop of a chunk with few lanes as machine code (see
+    wait for one another. `narrow_loops`: run a loop of a few lanes as machine code, which is faster (see
     `translate.narrow_loops`). `observers`: further observers of the launch (see `observer`).
     """
 
@@ -48,7 +47,6 @@ class Options:
     cooperative: bool = False
     cluster: tuple[int, ...] | None = None
     sample_blocks: int | None = None
-    serial_loops: bool = True
     narrow_loops: bool = True
     observers: tuple[Observer, ...] = ()
 

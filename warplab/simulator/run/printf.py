@@ -80,7 +80,7 @@ class Call(NamedTuple):
     threads: int
 
     def lines(self) -> Iterator[bytes]:
-        """The text of each thread."""
+        """Yield the text of each thread."""
         if not self.columns:
             yield from itertools.repeat(b"".join(p for p in self.parts if isinstance(p, bytes)), self.threads)
         for values in zip(*self.columns, strict=True):

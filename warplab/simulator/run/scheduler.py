@@ -23,11 +23,10 @@ from warplab.simulator.run import instruction_limits
 from warplab.simulator.run.barriers import Barriers
 from warplab.simulator.run.cooperative import HINT, uses_registers
 from warplab.simulator.run.narrow_runs import NarrowRuns
-from warplab.simulator.run.serial_runs import SerialRuns
 from warplab.simulator.run.standstill import Standstill
 from warplab.simulator.run.warp_convergence import WarpConvergence
 from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC
-from warplab.simulator.translate.waiting_loops import reached
+from warplab.simulator.translate.control_flow import leads_on
 
 # Steps (blocks run) for which waiting lanes are left waiting; fewer once the kernel is seen to spin.
 _PATIENCE, _PATIENCE_SPINNING = 4096, 64
@@ -81,7 +80,7 @@ class Scheduler:
         executed = path = 0
         turn_ends = min(self.turn, self.path_budget) if self.turn else self.path_budget
         current, group = 0, chunk.everyone
-        moving, serial, narrow = self.standstill.moving, SerialRuns(self), NarrowRuns(self)
+        moving, narrow = self.standstill.moving, NarrowRuns(self)
         while True:
             if pending:
                 current, group = self._next(current, group)
@@ -96,12 +95,6 @@ class Scheduler:
             if block.warp_wide is not None:
                 group = self.convergence.converge(block, group)
                 if group is None:
-                    continue
-            if group.count == 1 and serial.possible:
-                ran = serial.run(current, group, executed, path, turn_ends)
-                if ran is not None:
-                    current, instructions = ran
-                    executed, path = executed + instructions, path + instructions
                     continue
             if narrow.possible:
                 these = narrow.run(current, group, executed, path, turn_ends)
@@ -147,7 +140,7 @@ class Scheduler:
                 current += 1
 
     def waiting(self) -> list[np.ndarray]:
-        """Lanes held back at barriers and warp-wide instructions, as sorted arrays."""
+        """Return lanes held back at barriers and warp-wide instructions, as sorted arrays."""
         warp_wide = (
             *self.convergence.held.values(),
             *self.convergence.syncing.values(),
@@ -254,14 +247,9 @@ class Scheduler:
         return following, here
 
     def _leads_on(self, block) -> bool:
-        """Is there a side of a branch from which lanes cannot come back to it, as where they leave a loop?"""
-        found = self._one_way.get(block.index)
-        if found is None:
-            following = [one.successors() for one in self.chunk.translation.blocks]
-            sides = (block.target, block.index + 1)
-            found = any(side != block.index and block.index not in reached(following, side) for side in sides)
-            self._one_way[block.index] = found
-        return found
+        if block.index not in self._one_way:
+            self._one_way[block.index] = leads_on(self.chunk.translation.blocks, block)
+        return self._one_way[block.index]
 
     def _gathered(self, block, group: Group) -> Group | None:
         """Return the lanes at a barrier, except where others of their warp may still arrive; None if no lane is left.

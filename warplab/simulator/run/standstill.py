@@ -37,13 +37,14 @@ class Standstill:
         self._seen: dict[int, int] = {}
 
     def reached_by_all(self, number: int, group) -> bool:
-        """The same where all lanes that are not held back stand at one block. Asked before it runs."""
+        """Return the same where all lanes that are not held back stand at one block. Asked before it runs."""
         self._rounds += 1
         return self._rounds % _EVERY == 0 and self.reached({number: [group.all_lanes]}, 2)
 
     def reached(self, standing: dict[int, list[np.ndarray]], times: int = 0) -> bool:
-        """Is it certain that no lane ever goes on? `standing`: where all lanes stand, by block. Asked when lanes that
-        spin give others a turn. `times`: how often a state must come, by default until each loop has had a turn."""
+        """Return whether it is certain that no lane ever goes on. `standing`: where all lanes stand, by block. Asked
+        when lanes that spin give others a turn. `times`: how often a state must come, by default until each loop has
+        had a turn."""
         if not self.possible:
             return False
         if self.moved or not self.moving.isdisjoint(standing):
@@ -58,7 +59,7 @@ class Standstill:
         return self._seen[state] >= (times or 8 + 3 * len(standing))
 
     def _state(self, number: int, parts: list[np.ndarray]) -> tuple[int | bytes, ...]:
-        """Which lanes stand at a block, and what the code from there on may read of them."""
+        """Return which lanes stand at a block, and what the code from there on may read of them."""
         chunk, translation = self.chunk, self.chunk.translation
         lanes = np.sort(np.concatenate(parts))
         slots = translation.slots

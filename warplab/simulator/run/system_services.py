@@ -34,7 +34,7 @@ class SystemServices:
 
     @property
     def cycles(self) -> int:
-        """Instructions so far, of this launch and those before it."""
+        """Return instructions so far, of this launch and those before it."""
         return self.chunk.device.ticks + self.clock
 
     @property
@@ -42,7 +42,8 @@ class SystemServices:
         return self.cycles + self.slept
 
     def register(self, name: str, ahead: int, lanes) -> np.ndarray:
-        """The value of a special register. `ahead`: later instructions of the block, which its clock leaves out."""
+        """Return the value of a special register. `ahead`: later instructions of the block, which its clock leaves
+        out."""
         self.clock = self.chunk.clock - ahead
         dtype, value = REGISTERS[name]
         values = np.atleast_1d(np.asarray(value(self.chunk), "?" if dtype == "b1" else dtype))
@@ -62,7 +63,7 @@ class SystemServices:
         )
 
     def invalid(self, kind: str, lanes, at: Where) -> None:
-        """A call or a jump to nowhere."""
+        """Fail for a call or a jump to nowhere."""
         what, reason = _NOWHERE[kind]
         raise SimulatorError(what, reason=reason, **self._where(lanes, at))
 
@@ -85,11 +86,11 @@ class SystemServices:
         return offset // max(1, self.chunk.shared_stride) % self.chunk.cluster_blocks
 
     def _where(self, lanes, at: Where, place: int = 0) -> dict:
-        """Where an error happened: line `at`, and the lane at `place` in the group."""
+        """Return where an error happened: line `at`, and the lane at `place` in the group."""
         return self.chunk.where_line(Where(*at), place if lanes is None else int(lanes[place]))
 
     def enter(self, frame: np.ndarray, size: int, room: int, lanes, at: Where) -> np.ndarray:
-        """A recursive function begins: return where the next frame on the call stack would. `room`: bytes that a call
+        """Begin a recursive function: return where the next frame on the call stack would. `room`: bytes that a call
         stores there."""
         start, nbytes = self.chunk.own_memory("local", lanes)
         following = frame + np.uint64(size)
@@ -111,7 +112,8 @@ class SystemServices:
         return following
 
     def malloc(self, size: np.ndarray, alignment: np.ndarray | None, lanes, line: int) -> np.ndarray:
-        """Each lane's new memory, 0 where the heap is full. It begins at a multiple of 512, so `alignment` holds."""
+        """Return each lane's new memory, 0 where the heap is full. It begins at a multiple of 512, so `alignment`
+        holds."""
         heap, name = self.chunk.device.heap, f"malloc, line {line}"
         sizes = np.broadcast_to(size, self.chunk.group.count)
         return np.array([heap.allocate(nbytes, name) for nbytes in sizes.tolist()], np.uint64)

@@ -29,7 +29,7 @@ from warplab.simulator.translate.block_writer import Site
 
 SHARED_ALIGNMENT = 128  # of a box in shared memory
 _ENCODE = (
-    "The host encodes it (cuTensorMapEncodeTiled, or tensor_map() and encoded() of warplab.bench.hopper), and the "
+    "The host encodes it (cuTensorMapEncodeTiled, or tensor_map() and encoded() of warpcourse.bench.hopper), and the "
     "kernel takes it by value: `const __grid_constant__ CUtensorMap map`."
 )
 
@@ -40,8 +40,8 @@ class TensorStore(OutCopy):
 
     box: Box = None  # type: ignore[assignment]
 
-    def some(self, chosen: np.ndarray) -> TensorStore:
-        part = super().some(chosen)
+    def select(self, chosen: np.ndarray) -> TensorStore:
+        part = super().select(chosen)
         part.box = self.box._replace(address=self.box.address[chosen], inside=self.box.inside[chosen])
         return part
 
@@ -75,7 +75,8 @@ class TensorCopies:
         im2col: bool,
         lanes,
     ) -> None:
-        """A box to shared memory, for the blocks of the cluster in `mask` or, if that is None, the one at `target`."""
+        """Copy a box to shared memory, for the blocks of the cluster in `mask` or, if that is None, the one at
+        `target`."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
         start = np.broadcast_to(target.at(writer.offset), every.shape)
@@ -119,7 +120,7 @@ class TensorCopies:
         im2col: bool,
         lanes,
     ) -> None:
-        """A box from shared memory; `operation`: that of cp.reduce, whose elements have the map's type."""
+        """Copy a box from shared memory; `operation`: that of cp.reduce, whose elements have the map's type."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
         start = np.broadcast_to(source.at(reader.offset), every.shape)
@@ -155,7 +156,7 @@ class TensorCopies:
             chunk.copies.outgoing.append(TensorStore(*arguments, operation=given, box=box))
 
     def _gather(self, reader: Site, tensor: TensorMap, box: Box, copiers: np.ndarray) -> list[np.ndarray]:
-        """What the boxes hold: the first and second 8 bytes of each piece."""
+        """Return what the boxes hold: the first and second 8 bytes of each piece."""
         site, (unit, count) = unit_site(reader, box.unit), _items(box.unit)
         data = np.empty((*box.inside.shape, count), f"u{unit}")
         if not box.inside.all():
@@ -247,18 +248,18 @@ class TensorCopies:
             )
 
     def _fits(self, site: Site, tensor: TensorMap, start: np.ndarray, copiers: np.ndarray) -> None:
-        """A box must not reach beyond the shared memory of its block, not even into that of the next."""
+        """Refuse a box that reaches beyond the shared memory of its block, even into that of the next."""
         self.chunk.copies.check_room(site, start, np.full(start.shape, tensor.room), copiers)
 
 
 def unit_site(site: Site, unit: int) -> Site:
-    """The site of accesses to `unit` bytes each, by an instruction that moves pieces."""
+    """Return the site of accesses to `unit` bytes each, by an instruction that moves pieces."""
     nbytes, count = _items(unit)
     return replace(site, dtype=f"u{nbytes}", count=count, offset=0)
 
 
 def _items(unit: int) -> tuple[int, int]:
-    """A unit as elements of up to 8 bytes: their size and number."""
+    """Return a unit as elements of up to 8 bytes: their size and number."""
     return min(unit, 8), max(1, unit // 8)
 
 

@@ -40,7 +40,7 @@ class TexelAccess(Generic[Kind]):
         return self.chunk.all_lanes if lanes is None else lanes
 
     def spread(self, values: Sequence[np.ndarray]) -> Values:
-        """One entry per lane of the group."""
+        """Return one entry per lane of the group."""
         return [np.broadcast_to(value, self.chunk.group.count) for value in values]
 
     def objects(self, site: TexelSite, handle: np.ndarray, lanes: np.ndarray) -> Iterator[tuple[Kind, np.ndarray]]:

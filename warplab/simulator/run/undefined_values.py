@@ -29,7 +29,7 @@ _REASON = (
 
 
 def examined(translation, memory: DeviceMemory, used_reads_only: bool) -> bool:
-    """Can a kernel meet undefined values, on memory that is not too large to be copied?"""
+    """Return whether a kernel can meet undefined values, on memory that is not too large to be copied."""
     shuffles = any(i.opcode == "shfl" for block in translation.blocks for i in block.counted)
     return (shuffles or used_reads_only or reads_local_arrays(translation)) and memory.used_bytes <= MOST_BYTES
 

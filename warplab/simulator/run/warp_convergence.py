@@ -15,11 +15,11 @@ import numpy as np
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import DivergentWarp
 from warplab.simulator.memory.lane_groups import Group
+from warplab.simulator.ptx.graphs import reached
 from warplab.simulator.ptx.program import Immediate, integer
 from warplab.simulator.run.matrix_operations import NEEDS_WHOLE_WARP
 from warplab.simulator.run.warpgroup_convergence import WarpgroupConvergence
 from warplab.simulator.translate.basic_blocks import WARP_SYNC
-from warplab.simulator.translate.waiting_loops import reached
 
 FULL_MASK = 0xFFFFFFFF
 _WITHOUT_MASK = ("mma", "wmma", "ldmatrix", "stmatrix")  # .aligned: the whole warp
@@ -121,7 +121,7 @@ class WarpConvergence:
         return values if group.lanes is None else self.chunk.at(values, group.lanes)
 
     def wake(self) -> bool:
-        """Nothing else can run: release lanes that waited for lanes that have ended. True if there were any."""
+        """Release lanes that waited for lanes that have ended, as nothing else can run. True if there were any."""
         for number in sorted(self.held):
             block = self.chunk.translation.blocks[number]
             group = self.scheduler.merged([self.held.pop(number)])
@@ -241,7 +241,7 @@ def _called(instruction) -> str:
 
 
 def _ranges(lanes: int) -> str:
-    """The lanes of a mask in words: "0 to 3, 7"."""
+    """Return the lanes of a mask in words: "0 to 3, 7"."""
     numbers = [k for k in range(WARP_SIZE) if lanes >> k & 1]
     starts = [k for k in numbers if k - 1 not in numbers]
     ends = [k for k in numbers if k + 1 not in numbers]

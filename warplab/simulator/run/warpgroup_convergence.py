@@ -33,7 +33,7 @@ class WarpgroupConvergence:
         return Group(self.chunk, lanes[complete]) if complete.any() else None
 
     def _complete(self, lanes: np.ndarray) -> np.ndarray:
-        """Which of these lanes have the rest of their warpgroup with them, as far as it has not ended."""
+        """Return which of these lanes have the rest of their warpgroup with them, as far as it has not ended."""
         chunk, of_lane = self.chunk, self.chunk.warpgroups.of_lane
         alive = (self.scheduler.alive[chunk.warp_of] >> chunk.lane_of & 1).astype(bool)
         wanted = np.bincount(of_lane[alive], minlength=int(of_lane[-1]) + 1)

@@ -54,7 +54,7 @@ class _Reading:
     group: np.ndarray
     data: np.ndarray
 
-    def some(self, chosen: np.ndarray) -> _Reading:
+    def select(self, chosen: np.ndarray) -> _Reading:
         arrays = self.address, self.lanes, self.warpgroup, self.group, self.data
         return _Reading(self.site, *(array[chosen] for array in arrays))
 
@@ -68,28 +68,28 @@ class Warpgroups:
 
     @functools.cached_property
     def of_lane(self) -> np.ndarray:
-        """Number of each lane's warpgroup."""
+        """Return the number of each lane's warpgroup."""
         per_block = -(-self.chunk.threads // THREADS)
         own = np.arange(self.chunk.lanes) - self.chunk.block_of * self.chunk.threads
         return self.chunk.block_of * per_block + own // THREADS
 
     @functools.cached_property
     def committed(self) -> np.ndarray:
-        """How many groups of products each warpgroup has closed."""
+        """Return how many groups of products each warpgroup has closed."""
         return np.zeros(int(self.of_lane[-1]) + 1, np.int64)
 
     @functools.cached_property
     def issued(self) -> np.ndarray:
-        """The number of the group of each warpgroup's latest product, -1 before the first."""
+        """Return the number of the group of each warpgroup's latest product, -1 before the first."""
         return np.full(self.committed.shape, -1)
 
     @functools.cached_property
     def done(self) -> np.ndarray:
-        """How many groups each warpgroup has waited for."""
+        """Return how many groups each warpgroup has waited for."""
         return np.zeros_like(self.committed)
 
     def _first_lanes(self, instruction: Any, lanes: np.ndarray | None) -> np.ndarray:
-        """The first lane of each warpgroup. Raises DivergentWarp if lanes of one are missing."""
+        """Return the first lane of each warpgroup. Raises DivergentWarp if lanes of one are missing."""
         every = self.chunk.all_lanes if lanes is None else lanes
         first = every[::THREADS]
         warpgroup = self.of_lane[every]
@@ -125,9 +125,9 @@ class Warpgroups:
             ready = reading.group < limit[reading.warpgroup]
             if ready.any():
                 over = True
-                self._end(reading if ready.all() else reading.some(ready))
+                self._end(reading if ready.all() else reading.select(ready))
             if not ready.all():
-                left.append(reading.some(~ready))
+                left.append(reading.select(~ready))
         self.reading = left
         if over:
             self._tell(warpgroup, first, lanes)
@@ -143,7 +143,7 @@ class Warpgroups:
             notify(_PLACES - self.of_lane[every], every)
 
     def _end(self, reading: _Reading) -> None:
-        """A thread knows that these operands have been read."""
+        """Let a thread know that these operands have been read."""
         addresses = Addresses(reading.address)
         changed = (self._bytes(reading.site, addresses) != reading.data).any(axis=1)
         if self.chunk.checked and changed.any():
@@ -160,7 +160,7 @@ class Warpgroups:
             notify(site, "shared", addresses, lanes)
 
     def _bytes(self, site: Site, addresses: Addresses) -> np.ndarray:
-        """The 16 bytes at each address, as two uint64."""
+        """Return the 16 bytes at each address, as two uint64."""
         view, index = self.chunk.access.elements(site, "shared", addresses)
         return np.stack([view[k:].take(index) for k in range(site.count)], axis=-1)
 
@@ -226,7 +226,7 @@ class Warpgroups:
 
     @staticmethod
     def _from_registers(registers, kind: str, warpgroups: int) -> np.ndarray:
-        """A, of shape (warpgroups, 64, k), from the registers that hold it."""
+        """Return A, of shape (warpgroups, 64, k), from the registers that hold it."""
         fragment, item = register_fragment(kind), BITS[kind] // 8
         together = np.empty((THREADS * warpgroups, len(registers)), np.uint32)
         for k, register in enumerate(registers):
@@ -256,7 +256,7 @@ class Warpgroups:
 
     @staticmethod
     def _to_sums(d: np.ndarray, warpgroups: int) -> list[np.ndarray]:
-        """The registers, uint32, from D of shape (warpgroups, 64, n)."""
+        """Return the registers, uint32, from D of shape (warpgroups, 64, n)."""
         columns = d.shape[2]
         parts = d.reshape(warpgroups, WARPS, 2, 8, columns // 8, 4, 2)
         order = (4, 2, 0, 1, 3, 5, 6) if d.itemsize == 2 else (4, 2, 6, 0, 1, 3, 5)

@@ -1,10 +1,10 @@
 """Shared-memory accesses that `ptxas` fuses into one vector access, so that they are counted as one.
 
-Within a basic block `ptxas` (CUDA 13.0 for sm_90, as read in the machine code of the kernels in kernels/counters) fuses
-loads of neighbouring words into one of 8 or 16 bytes if it can prove that the address is a multiple of that and no
-store lies between them. The same goes for stores. If three of four words are loaded, the fourth is loaded too. `ptxas`
-lays out the variables in shared memory one after another at their `.align`, starting at a multiple of 1024, and fuses
-accesses at known addresses across variables as well.
+Within a basic block `ptxas` (CUDA 13.0 for sm_90, as read in the machine code of the kernels in evidence/counters)
+fuses loads of neighbouring words into one of 8 or 16 bytes if it can prove that the address is a multiple of that and
+no store lies between them. The same goes for stores. If three of four words are loaded, the fourth is loaded too.
+`ptxas` lays out the variables in shared memory one after another at their `.align`, starting at a multiple of 1024, and
+fuses accesses at known addresses across variables as well.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _FLUSH = frozenset(("atom", "red", "membar", "fence", "ldmatrix", "stmatrix", "w
 def fused_accesses(
     entry: Entry, blocks: list[Block], variables: dict[str, Variable], offsets: dict[str, int]
 ) -> dict[int, int]:
-    """By `id(instruction)`: bytes per lane of the fused access for the first of its instructions, 0 for the others.
+    """Return, by `id(instruction)`, bytes per lane of the fused access for the first of its instructions, 0 for the
+    others.
 
     `offsets`: those of the static variables in shared memory.
     """
@@ -107,7 +108,7 @@ class _Known:
                         self.bits[name], changed = known, True
 
     def place(self, address: Address) -> tuple[Operand | None, int]:
-        """Base and distance from it. Base None: the distance is from the start of static shared memory."""
+        """Return the base and distance from it. Base None: the distance is from the start of static shared memory."""
         if isinstance(address.base, Symbol) and address.base.name in self.offsets:
             return None, self.offsets[address.base.name] + address.offset
         return address.base, address.offset

@@ -69,18 +69,18 @@ class Block:
 
     @property
     def terminator(self) -> Instruction:
-        """The instruction that ends the block, where it does not fall through."""
+        """Return the instruction that ends the block, where it does not fall through."""
         assert self.last is not None
         return self.last
 
     @property
     def counted(self) -> list[Instruction]:
-        """The instructions that the hardware would issue for this block."""
+        """Return the instructions that the hardware would issue for this block."""
         return self.body if self.end in (FALL, GUARD) or self.last is None else [*self.body, self.last]
 
     @property
     def only_ends(self) -> bool:
-        """Does a branch to it merely end the threads?"""
+        """Return whether a branch to it merely ends the threads."""
         return self.end == EXIT and not self.body
 
     def successors(self) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ class Block:
 
 
 def destinations(instruction: Instruction) -> list[str]:
-    """Names of the registers that an instruction writes."""
+    """Return names of the registers that an instruction writes."""
     written = [CARRY] if "cc" in instruction.modifiers else []
     for operand in instruction.operands[: _destinations(instruction)]:
         written += [r.name for r in items_of(operand) if isinstance(r, Register)]
@@ -101,7 +101,7 @@ def destinations(instruction: Instruction) -> list[str]:
 
 
 def sources(instruction: Instruction) -> list[str]:
-    """Names of the registers that an instruction reads, except its guard."""
+    """Return names of the registers that an instruction reads, except its guard."""
     read = [CARRY] if instruction.opcode in _WITH_CARRY else []
     # The sums of a wgmma are read and written.
     first = 0 if instruction.opcode == "wgmma" else _destinations(instruction)
@@ -109,7 +109,8 @@ def sources(instruction: Instruction) -> list[str]:
 
 
 def _destinations(instruction: Instruction) -> int:
-    """How many operands are written. Memory operands in a destination's position (`wmma.store.d [p], …`) are read."""
+    """Return how many operands are written. Memory operands in a destination's position (`wmma.store.d [p], …`) are
+    read."""
     operands = instruction.operands
     if instruction.opcode in _NO_DESTINATION or not operands or isinstance(operands[0], Address | Indexed):
         return 0

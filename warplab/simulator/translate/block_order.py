@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import heapq
 
+from warplab.simulator.ptx import graphs
+
 
 def convergent_order(successors: list[tuple[int, ...]]) -> list[int]:
-    """Numbers of the blocks in their new order, which is the old one if lanes reconverge in it. Block 0 is first."""
+    """Return numbers of the blocks in their new order, which is the old one if lanes reconverge in it. Block 0 is
+    first."""
     if all(other > number for number, following in enumerate(successors) for other in following):
         return list(range(len(successors)))
     predecessors: list[list[int]] = [[] for _ in successors]
@@ -37,7 +40,7 @@ def convergent_order(successors: list[tuple[int, ...]]) -> list[int]:
 
 def _components_in_order(blocks: list[int], successors: list[tuple[int, ...]]) -> list[list[int]]:
     """Strongly connected components of the graph among `blocks`, each after those that lead to it."""
-    components = _components(blocks, successors)
+    components = graphs.components(blocks, successors)
     of = {block: number for number, component in enumerate(components) for block in component}
     missing = [0] * len(components)
     following: list[set[int]] = [set() for _ in components]
@@ -58,40 +61,3 @@ def _components_in_order(blocks: list[int], successors: list[tuple[int, ...]]) -
             if not missing[other]:
                 heapq.heappush(ready, (min(components[other]), other))
     return result
-
-
-def _components(blocks: list[int], successors: list[tuple[int, ...]]) -> list[list[int]]:
-    """Strongly connected components of the graph among `blocks`. [R. Tarjan, 1972, without recursion.]"""
-    inside = set(blocks)
-    found: dict[int, int] = {}  # block → when it was first seen
-    lowest: dict[int, int] = {}
-    open_: dict[int, None] = {}  # seen and not yet in a component, in the order of being seen
-    components = []
-    for start in blocks:
-        if start in found:
-            continue
-        found[start] = lowest[start] = len(found)
-        open_[start] = None
-        way = [(start, iter(successors[start]))]
-        while way:
-            block, rest = way[-1]
-            for other in rest:
-                if other not in inside:
-                    continue
-                if other not in found:
-                    found[other] = lowest[other] = len(found)
-                    open_[other] = None
-                    way.append((other, iter(successors[other])))
-                    break
-                if other in open_:
-                    lowest[block] = min(lowest[block], found[other])
-            else:
-                way.pop()
-                if way:
-                    lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[block])
-                if lowest[block] == found[block]:
-                    component: list[int] = []
-                    while not component or component[-1] != block:
-                        component.append(open_.popitem()[0])
-                    components.append(sorted(component))
-    return components

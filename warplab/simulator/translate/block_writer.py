@@ -155,7 +155,7 @@ class BlockWriter:
         return self.current[register]
 
     def value(self, operand: Operand, dtype: str) -> str:
-        """A Python expression for an operand, as an array (or a Python literal) of `dtype`."""
+        """Return a Python expression for an operand, as an array (or a Python literal) of `dtype`."""
         if isinstance(operand, Register):
             local = self.local(operand.name)
             return self.viewed(local, dtype)
@@ -168,13 +168,13 @@ class BlockWriter:
         raise self.unsupported()
 
     def array(self, operand: Operand, dtype: str) -> str:
-        """Like `value`, but always an array: a literal becomes a constant with a single entry."""
+        """Return what `value` does, but always an array: a literal becomes a constant with a single entry."""
         if isinstance(operand, Immediate):
             return self.constant(operand.value, dtype)
         return self.value(operand, dtype)
 
     def arrays(self, operands, dtype: str) -> list[str]:
-        """Expressions for several operands, of which at least the first is an array."""
+        """Return expressions for several operands, of which at least the first is an array."""
         return [self.array(operands[0], dtype), *(self.value(o, dtype) for o in operands[1:])]
 
     def constant(self, value: int | float, dtype: str) -> str:
@@ -186,7 +186,7 @@ class BlockWriter:
         return name
 
     def object(self, value) -> str:
-        """The name under which the function finds `value`, such as the tables of an instruction."""
+        """Return the name under which the function finds `value`, such as the tables of an instruction."""
         name = f"O{len(self.translator.constants)}"
         self.translator.constants[name] = value
         return name
@@ -231,7 +231,7 @@ class BlockWriter:
         self.current[operand.name] = Local(name, dtype, root)
 
     def address_of(self, symbol: str, dtype: str) -> str:
-        """The address of a variable. Shared and local ones lie in the chunk's arrays, one per block or lane."""
+        """Return the address of a variable. Shared and local ones lie in the chunk's arrays, one per block or lane."""
         translator = self.translator
         variable = translator.variables.get(symbol)
         if symbol in translator.params:
@@ -271,7 +271,8 @@ class BlockWriter:
         return f"S{site.index}"
 
     def addresses(self, operand: Operand) -> tuple[str, int]:
-        """The Python variable that holds the `Addresses` of a base, one per base value, and the offset from it."""
+        """Return the Python variable that holds the `Addresses` of a base, one per base value, and the offset from
+        it."""
         address = as_address(operand)
         base = address.base
         if isinstance(base, Register):

@@ -17,8 +17,8 @@ _MOVES = frozenset(
 
 
 def guarded_data(blocks: list[Block]) -> frozenset[int]:
-    """The `id` of each volatile load or store of global memory that goes to another array than any flag for which the
-    kernel waits; none where that is not known."""
+    """Return the `id` of each volatile load or store of global memory that goes to another array than any flag for
+    which the kernel waits; none where that is not known."""
     instructions = [i for block in blocks for i in block.counted]
     waiting = deciding_looks(blocks)
     looks = [i for i in instructions if id(i) in waiting and not _in_shared(i)]
@@ -51,7 +51,7 @@ class _Arrays:
                 self._writers.setdefault(name, []).append(i)
 
     def of(self, access: Instruction) -> frozenset[str]:
-        """Names of the arrays to which a memory instruction may go, with "?" where that is not known."""
+        """Return names of the arrays to which a memory instruction may go, with "?" where that is not known."""
         operand = access.operands[0 if access.opcode == "st" else 1]
         base = as_address(operand).base
         if isinstance(base, Symbol):

@@ -87,7 +87,7 @@ def sparse_mma(shape: str, kinds, saturate: bool, selector: int, where: Where, t
 
 
 def wmma(shape: str, kinds, saturate: bool, where: Where, text: str) -> Product:
-    """Like `mma`. The layouts in memory no longer matter."""
+    """Return what `mma` does. The layouts in memory no longer matter."""
     fragments = tuple(wmma_fragment(shape, operand, kind) for operand, kind in zip("abcd", kinds, strict=True))
     arithmetic = _ARITHMETIC[kinds[0]](saturate)
     if kinds[0] == "tf32":
@@ -152,13 +152,13 @@ class Transfer:
         self.elements = [(row * fragment.columns + column)[:, None] + step for _, row, column in self.accesses]
 
     def offsets(self, row: np.ndarray, column: np.ndarray, stride: np.ndarray) -> np.ndarray:
-        """Bytes from the matrix's first element, (warps, lanes); `stride` (warps, 1) in elements."""
+        """Return bytes from the matrix's first element, (warps, lanes); `stride` (warps, 1) in elements."""
         outer, inner = (column, row) if self.by_column else (row, column)
         return (outer.astype(np.uint64) * stride + inner.astype(np.uint64)) * np.uint64(self.item)
 
 
 def wmma_accesses(fragment: Fragment, operand: str, kind: str, by_column: bool, space: str):
-    """How an H100 moves a wmma fragment: (bytes of an access, `by_tiles` and accesses as in `Transfer`).
+    """Return how an H100 moves a wmma fragment: (bytes of an access, `by_tiles` and accesses as in `Transfer`).
 
     Read in the machine code that ptxas 13.0 generates from wmma.load and wmma.store for sm_90. A register's elements
     that are consecutive in memory take one access. 16-bit elements that are not are fetched in the other direction,

@@ -33,11 +33,13 @@ FIELDS = (
         "OLD",
     ),
     *("PLACES", "PENDING", "PARAMETERS", "VARIABLES", "TRIPS", "BLOCKS", "SINGLE"),
+    # By block of the loop and those behind it, a byte: do lanes wait there, is it inside?
+    *("WAITING", "INSIDE"),
     # The group: its lanes, and their warps.
     *("COUNT", "WARPS"),
-    # The launch: lanes of the chunk, words of 64 lanes, whether it is counted, where dynamic shared memory begins,
-    # whether the chunk is a single block.
-    *("LANES", "WORDS", "COUNTED", "DYNAMIC", "ONE_BLOCK"),
+    # The launch: lanes of the chunk, bytes from one register to the next, words of 64 lanes, whether it is counted,
+    # where dynamic shared memory begins, whether the chunk is a single block.
+    *("LANES", "STRIDE", "WORDS", "COUNTED", "DYNAMIC", "ONE_BLOCK"),
     # Race detection: has anything been ordered, barriers by block, warp syncs by warp, numbers in the grid.
     *("ORDERED", "EPOCHS", "TIMES", "FIRST_THREAD", "FIRST_BLOCK", "FIRST_WARP", "SITE_BYTES"),
     # Sectors read by the watched block, in order: where, how many, how many may come, its threads; requests, lines and
@@ -45,11 +47,23 @@ FIELDS = (
     *("READS", "READS_DONE", "READS_ROOM", "WATCHED", "READ_REQUESTS", "READ_LINES", "READ_PASSES"),
     # Trips of loops that ended: triples of loop, trips, threads.
     *("ENDED", "ENDED_DONE"),
-    # The scheduler: block, those with waiting lanes, limits and what they limit.
-    *("CURRENT", "WAITING", "CEILING", "FOREIGN", "EXECUTED", "PATH", "BUDGET", "PATH_ENDS", "WAITED", "PATIENCE"),
+    # The scheduler: block, the lowest with waiting lanes, how many there are, limits and what they limit.
+    *(
+        "CURRENT",
+        "LOWEST",
+        "NODES",
+        "CEILING",
+        "FOREIGN",
+        "EXECUTED",
+        "PATH",
+        "BUDGET",
+        "PATH_ENDS",
+        "WAITED",
+        "PATIENCE",
+    ),
     *("ADVANCED", "STEPS", "READS_MOST", "ENDED_MOST", "CALLBACK"),
-    # Are steps traced, and accesses?
-    *("STEPS_TRACED", "ACCESSES_TRACED"),
+    # Is an observer told of each step, of each access before and after it is made, of each branch?
+    *("STEPS_SEEN", "ACCESSES_SEEN", "DONE_SEEN", "BRANCHES_SEEN"),
 )
 PLACE = (
     # Where the array begins, how far behind it (or behind each lane's own memory) an access may begin, the bytes
@@ -61,12 +75,10 @@ PLACE = (
     # Counters.
     *("REQUESTS", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED", "FAST"),
 )
-GLOBAL, SHARED, OTHER = range(3)  # SPACE
 CONSTANTS = {name: 8 * k for names in (FIELDS, PLACE) for k, name in enumerate(names) if names is FIELDS} | {
     f"P_{name}": 8 * k for k, name in enumerate(PLACE)
 }
 PLACE_BYTES = 8 * len(PLACE)
-NONE, SEVERAL = 0, -1
 
 SOURCE = """
 def ordered(keys, n):
@@ -457,8 +469,8 @@ def access(S, P):
     if ld8(S + COUNTED):
         count(S, P)
     st8(P + P_FAST, ld8(P + P_FAST) + 1)
-    if ld8(S + ACCESSES_TRACED):
-        call(ld8(S + CALLBACK), 4, ld8(P + P_SITE), 0, 0, 0)
+    if ld8(S + ACCESSES_SEEN):
+        return call(ld8(S + CALLBACK), 4, ld8(P + P_SITE), 0, 0, 0)
     return 0
 """
 

@@ -1,6 +1,6 @@
 """Compiles functions on 64-bit integers to machine code of this processor, with the LLVM that Numba brings (llvmlite).
 
-Source is a small part of Python: `def`, assignments, `if`, `while`, `for … in range(n)`, `break`, `return`, integers.
+Source is a small part of Python: `def`, assignments, `if`, `while`, `for … in range(n)`, `return`, integers.
 All values are 64 bits wide and wrap; `>>` shifts zeros in, `<` compares as signed. `ld1` … `ld8` and `st1` … `st8` read
 and write memory at an address, `call(address, …)` calls another function, `f32add(a, b)` takes the bits of floats,
 `f32flush(a)` makes a subnormal number a zero.
@@ -101,7 +101,6 @@ class _Function:
         self.lines: list[str] = []
         self.variables: dict[str, None] = {}
         self.number = 0
-        self.ends: list[str] = []  # of the loops around
         self.closed = False  # has the present LLVM block its last instruction?
 
     def text(self) -> str:
@@ -133,6 +132,9 @@ class _Function:
 
     def label(self, name: str) -> None:
         self.line(f"br label %{name}")
+        self.start(name)
+
+    def start(self, name: str) -> None:
         self.lines.append(f"{name}:")
         self.closed = False
 
@@ -153,47 +155,32 @@ class _Function:
                 raise Untranslatable(ast.unparse(statement))
             method(statement)
 
-    def _pass(self, node: Any) -> None:
-        pass
-
     def _expr(self, node: Any) -> None:
         self.value(node.value)
 
     def _assign(self, node: Any) -> None:
         self.store(node.targets[0].id, self.value(node.value))
 
-    def _augassign(self, node: Any) -> None:
-        self.store(node.target.id, self.value(ast.BinOp(node.target, node.op, node.value)))
-
     def _return(self, node: Any) -> None:
         self.line(f"ret i64 {self.value(node.value)}")
-
-    def _break(self, node: Any) -> None:
-        self.line(f"br label %{self.ends[-1]}")
 
     def _if(self, node: Any) -> None:
         yes, no, end = self.labels("yes", "no", "end")
         self.condition(node.test, yes, no)
         for name, statements in ((yes, node.body), (no, node.orelse)):
-            self.lines.append(f"{name}:")
-            self.closed = False
+            self.start(name)
             self.body(statements)
             self.line(f"br label %{end}")
-        self.lines.append(f"{end}:")
-        self.closed = False
+        self.start(end)
 
     def _while(self, node: Any) -> None:
         again, inside, end = self.labels("again", "inside", "end")
         self.label(again)
         self.condition(node.test, inside, end)
-        self.lines.append(f"{inside}:")
-        self.closed = False
-        self.ends.append(end)
+        self.start(inside)
         self.body(node.body)
-        self.ends.pop()
         self.line(f"br label %{again}")
-        self.lines.append(f"{end}:")
-        self.closed = False
+        self.start(end)
 
     def _for(self, node: Any) -> None:
         """for i in range(n): the variable is counted before the body may change it."""
@@ -204,16 +191,12 @@ class _Function:
         self.label(again)
         now = self.set(f"load i64, ptr %v.{counter}")
         self.line(f"br i1 {self.set(f'icmp slt i64 {now}, {last}')}, label %{inside}, label %{end}")
-        self.lines.append(f"{inside}:")
-        self.closed = False
+        self.start(inside)
         self.store(node.target.id, now)
         self.store(counter, self.set(f"add nsw i64 {now}, 1"))
-        self.ends.append(end)
         self.body(node.body)
-        self.ends.pop()
         self.line(f"br label %{again}")
-        self.lines.append(f"{end}:")
-        self.closed = False
+        self.start(end)
 
     # -- conditions ----------------------------------------------------------------------------------------------------
 
@@ -224,11 +207,8 @@ class _Function:
                 (more,) = self.labels("more")
                 either = isinstance(node.op, ast.Or)
                 self.condition(part, yes if either else more, more if either else no)
-                self.lines.append(f"{more}:")
-                self.closed = False
+                self.start(more)
             return self.condition(node.values[-1], yes, no)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return self.condition(node.operand, no, yes)
         bit = self.test(node)
         if bit is None:
             bit = self.set(f"icmp ne i64 {self.value(node)}, 0")
@@ -273,7 +253,7 @@ class _Function:
         bit = self.test(node)
         if bit is not None:
             return self.set(f"zext i1 {bit} to i64")
-        if isinstance(node, ast.BoolOp | ast.UnaryOp):
+        if isinstance(node, ast.BoolOp):
             return self.choice(ast.IfExp(node, ast.Constant(1), ast.Constant(0)))
         if isinstance(node, ast.Call):
             return self.called(node)
@@ -284,12 +264,10 @@ class _Function:
         self.condition(node.test, yes, no)
         name = f"choice.{end}"
         for label, side in ((yes, node.body), (no, node.orelse)):
-            self.lines.append(f"{label}:")
-            self.closed = False
+            self.start(label)
             self.store(name, self.value(side))
             self.line(f"br label %{end}")
-        self.lines.append(f"{end}:")
-        self.closed = False
+        self.start(end)
         return self.set(f"load i64, ptr %v.{name}")
 
     def float(self, bits: str, size: str) -> str:

@@ -38,7 +38,7 @@ def round(S, own):
 
 
 def enter(S, node, length, sites, entries):
-    # The group is about to run a block. Returns 1, with nothing changed, if a limit is in the way.
+    # The group is about to run a block. Returns 1, with nothing changed, if a limit is in the way; or after an error.
     n = ld8(S + COUNT)
     executed = ld8(S + EXECUTED) + n * length
     path = ld8(S + PATH) + length
@@ -54,15 +54,18 @@ def enter(S, node, length, sites, entries):
     at = ld8(S + BLOCKS) + 40 * node
     st8(at, ld8(at) + n)
     st8(at + 8, ld8(at + 8) + ld8(S + WARPS))
-    if ld8(S + STEPS_TRACED):
-        call(ld8(S + CALLBACK), 3, node, path - length, 0, 0)
+    if ld8(S + STEPS_SEEN):
+        return call(ld8(S + CALLBACK), 3, node, path - length, 0, 0)
     return 0
 
 
 def all_taken(S, node):
+    # Returns 1 after an error, as `part` does.
     at = ld8(S + BLOCKS) + 40 * node
     st8(at + 16, ld8(at + 16) + ld8(S + COUNT))
     st8(at + 24, ld8(at + 24) + ld8(S + WARPS))
+    if ld8(S + BRANCHES_SEEN):
+        return call(ld8(S + CALLBACK), 5, node, 0, 0, 0)
     return 0
 
 
@@ -83,11 +86,14 @@ def put(S, node, list, n):
     for i in range(n):
         lane = ld4(list + 4 * i)
         st8(at + 8 * (lane >> 6), ld8(at + 8 * (lane >> 6)) | (1 << (lane & 63)))
-    st8(S + WAITING, ld8(S + WAITING) | (1 << node))
+    st1(ld8(S + WAITING) + node, 1)
+    if node < ld8(S + LOWEST):
+        st8(S + LOWEST, node)
     return 0
 
 
 def take(S, node):
+    # The lanes that wait at the lowest node.
     at = ld8(S + PENDING) + 8 * node * ld8(S + WORDS)
     list = ld8(S + LIST)
     n = 0
@@ -100,7 +106,12 @@ def take(S, node):
             bits = bits & (bits - 1)
     st8(S + COUNT, n)
     st8(S + WARPS, warps(S, list, n))
-    st8(S + WAITING, ld8(S + WAITING) & ~(1 << node))
+    waiting = ld8(S + WAITING)
+    st1(waiting + node, 0)
+    node = node + 1
+    while node < ld8(S + NODES) and ld1(waiting + node) == 0:
+        node = node + 1
+    st8(S + LOWEST, node)
     return 0
 
 
@@ -134,6 +145,9 @@ def part(S, node, a, block):
     st8(at + 16, ld8(at + 16) + a)
     st8(at + 24, ld8(at + 24) + ours)
     st8(at + 32, ld8(at + 32) + ours + rest - ld8(S + WARPS))
+    if ld8(S + BRANCHES_SEEN):
+        if call(ld8(S + CALLBACK), 5, block, a, 0, 0):
+            return 1
     put(S, node, ld8(S + TAKEN), a)
     for i in range(n):
         st4(list + 4 * i, ld4(other + 4 * i))

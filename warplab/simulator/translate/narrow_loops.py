@@ -10,7 +10,7 @@ calls it.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,11 @@ from warplab.simulator import numerics
 from warplab.simulator.translate import narrow_compiler
 from warplab.simulator.translate.basic_blocks import BRANCH, FALL, GUARD, JUMP, Block
 from warplab.simulator.translate.block_writer import DTYPES
+from warplab.simulator.translate.control_flow import around, entered, leads_on, loops
 from warplab.simulator.translate.narrow_access import CONSTANTS, addresses
-from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowSite, NarrowWriter
+from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter
 
-_MOST_NODES = 62  # blocks, and those behind them
+_MOST_NODES = 250  # blocks, and those behind them
 # Microseconds, measured on one core of an x86-64 server in November 2026: only their proportions matter.
 _BLOCK, _INSTRUCTION, _ACCESS, _OBSERVED_ACCESS = 1.0, 0.4, 4.0, 45.0
 # Why a function returned: another group's turn or the loop's end; a limit; lanes that end parted; an error.
@@ -33,23 +34,19 @@ OVER, LIMIT, PARTED, FAILED = range(4)
 class NarrowLoop:
     """`nodes`: its blocks and those that it leads to, in order; the first kind is in `inside`.
 
-    `registers`: numbers of the registers that the function uses, by name; `written`: those that it writes. `heads`:
-    heads of loops whose trips it counts, in the order of their numbers. `steps`, `results`: what Python computes.
+    `code`: what wrote it, with the registers that the function uses and writes, its variables and memory instructions.
+    `heads`: heads of loops whose trips it counts, in the order of their numbers. `steps`, `results`: what Python
+    computes.
     """
 
     nodes: list[int]
     inside: frozenset[int]
-    registers: dict[str, int]
-    written: set[str]
-    variables: list[str]
-    sites: dict[int, NarrowSite]
+    code: NarrowWriter
     heads: list[int]
     steps: list[tuple[Any, list[tuple[str, str]], list[str]]]
     results: list[tuple[Any, int, int]]
-    follows_single: bool  # does it say which registers are a single entry?
-    source: str
-    compiled: Any = None
-    call: Any = field(default=None)
+    compiled: narrow_compiler.Compiled
+    call: Any
 
 
 class NarrowLoops:
@@ -89,13 +86,7 @@ class NarrowLoops:
         if not self._good(number):
             return None
         blocks = self._blocks
-        preceding: dict[int, list[int]] = {}
-        for block in blocks:
-            for n in block.successors():
-                preceding.setdefault(n, []).append(block.index)
-        after = _reached(number, lambda n: blocks[n].successors())
-        before = _reached(number, lambda n: preceding.get(n, ()))
-        inside = {n for n in after & before if self._good(n)}
+        inside = {n for n in around(blocks, number) if self._good(n)}
         nodes = sorted(inside.union(*(blocks[n].successors() for n in inside)))
         if number not in inside or len(nodes) > _MOST_NODES:
             return None
@@ -109,39 +100,20 @@ class NarrowLoops:
         if number not in self._known:
             block = self._blocks[number]
             good = block.end in (FALL, JUMP, BRANCH, GUARD) and block.warp_wide is None and number not in self._waiting
-            self._known[number] = good and self._can_be_written(block)
+            try:
+                if good:
+                    NarrowWriter(self._translator).block(block)
+            except UNKNOWN:
+                good = False
+            self._known[number] = good
         return self._known[number]
-
-    def _can_be_written(self, block: Block) -> bool:
-        try:
-            NarrowWriter(self._translator).block(block)
-        except UNKNOWN:
-            return False
-        return True
-
-
-def _reached(start: int, following) -> set[int]:
-    found: set[int] = set()
-    work = list(following(start))
-    while work:
-        number = work.pop()
-        if number not in found:
-            found.add(number)
-            work += following(number)
-    return found
 
 
 def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int]) -> NarrowLoop:
     node = {number: k for k, number in enumerate(nodes)}
     call = addresses()
-    ends: dict[int, int] = {}  # the last block of each loop, by its head
-    for block in blocks:
-        for head in block.successors():
-            if head <= block.index:
-                ends[head] = max(ends.get(head, 0), block.index)
-    entries = {
-        n: [h for h in blocks[n].successors() if h in ends and not h <= n <= ends[h]] for n in inside
-    }  # `count.trip_counts` has the same
+    ends = loops(blocks)
+    entries = {n: entered(blocks[n], ends) for n in inside}
     heads = sorted((inside & ends.keys()).union(*entries.values()))
     w = NarrowWriter(translator)
     w.indent = "        "
@@ -167,23 +139,21 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
             target = block.target if block.end == JUMP else number + 1
             w.emit(f"st8(S + CURRENT, {node[target]})")
         w.indent = "        "
-    region = sum(1 << node[n] for n in inside)
     source = "\n".join(
         [
             "def loop(S):",
             "    list = ld8(S + LIST)",
             "    address = ld8(S + ADDRESS)",
             "    registers = ld8(S + REGISTERS)",
-            "    stride = 8 * ld8(S + LANES)",
+            "    stride = ld8(S + STRIDE)",
             "    first = 1",
             "    while 1:",
             "        cur = ld8(S + CURRENT)",
-            "        waiting = ld8(S + WAITING)",
-            "        low = ctz(waiting) if waiting != 0 else 64",
+            "        low = ld8(S + LOWEST)",
             "        next = low if low <= cur else cur",
-            f"        if next >= ld8(S + CEILING) or (({region} >> next) & 1) == 0:",
+            "        if next >= ld8(S + CEILING) or ld1(ld8(S + INSIDE) + next) == 0:",
             "            return 0",
-            "        if first == 0 and (waiting != 0 or ld8(S + FOREIGN) != 0):",
+            "        if first == 0 and (low < ld8(S + NODES) or ld8(S + FOREIGN) != 0):",
             "            if low <= cur:",
             f"                call({call['put']}, S, cur, list, ld8(S + COUNT))",
             f"                call({call['take']}, S, low)",
@@ -212,21 +182,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
         for template, bits, out in w.results
     ]
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(compiled.address("loop"))
-    return NarrowLoop(
-        nodes,
-        frozenset(inside),
-        w.numbers,
-        w.written,
-        list(w.variables),
-        w.sites,
-        heads,
-        steps,
-        results,
-        w.follows_single,
-        source,
-        compiled,
-        function,
-    )
+    return NarrowLoop(nodes, frozenset(inside), w, heads, steps, results, compiled, function)
 
 
 def _as_chain(lines: list[str]) -> list[str]:
@@ -249,7 +205,8 @@ def _branch(w: NarrowWriter, blocks: list[Block], block: Block, node: dict[int, 
     w.emit("if taken == 0:")
     w.emit(f"    st8(S + CURRENT, {following})")
     w.emit("elif taken == ld8(S + COUNT):")
-    w.emit(f"    call({call['all_taken']}, S, {here})")
+    w.emit(f"    if call({call['all_taken']}, S, {here}):")
+    w.emit("        return 3")
     w.emit(f"    st8(S + CURRENT, {target})")
     w.emit("else:")
     ends = blocks[block.target].only_ends or (blocks[block.index + 1].only_ends and block.target > block.index + 1)
@@ -258,13 +215,6 @@ def _branch(w: NarrowWriter, blocks: list[Block], block: Block, node: dict[int, 
         return
     if leads_on(blocks, block):
         w.emit("    st8(S + ADVANCED, 1)")
-    w.emit(f"    call({call['part']}, S, {target}, taken, {here})")
+    w.emit(f"    if call({call['part']}, S, {target}, taken, {here}):")
+    w.emit("        return 3")
     w.emit(f"    st8(S + CURRENT, {following})")
-
-
-def leads_on(blocks: list[Block], block: Block) -> bool:
-    """Is there a side of a branch from which lanes cannot come back to it, as where they leave a loop?"""
-    sides = (block.target, block.index + 1)
-    return any(
-        side != block.index and block.index not in _reached(side, lambda n: blocks[n].successors()) for side in sides
-    )

@@ -8,11 +8,13 @@ to the arrays' code, by a call back to Python (`run.narrow_runs`).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from warplab.simulator.errors import UnsupportedInstruction
 from warplab.simulator.memory.device_memory import WINDOW_LOCAL, WINDOW_SHARED
 from warplab.simulator.ptx.program import (
     Address,
@@ -27,18 +29,17 @@ from warplab.simulator.ptx.program import (
     name_of,
 )
 from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block, destinations, sources
-from warplab.simulator.translate.block_writer import DTYPES, _fit, item_bytes
+from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Local, _fit, item_bytes
 from warplab.simulator.translate.narrow_access import PLACE_BYTES, addresses
 from warplab.simulator.translate.narrow_operations import TABLE, NotNarrow
-from warplab.simulator.translate.serial_array_code import ArrayCode
-from warplab.simulator.translate.serial_operations import NotSerial
 from warplab.simulator.translate.special_registers import REGISTERS
 
 # What writing an instruction raises for a form that it does not know.
-UNKNOWN = (NotNarrow, NotSerial, KeyError, IndexError, AttributeError, ValueError, TypeError)
+UNKNOWN = (NotNarrow, KeyError, IndexError, AttributeError, ValueError, TypeError)
 # Why a function calls back: an access that is not known to be good, an instruction for the arrays, a result of one lane
-# that NumPy computes, a block or a good access that is traced.
-ACCESS, INSTRUCTION, RESULT, STEP, TRACED = range(5)
+# that NumPy computes; a block, a good access or a branch of which an observer is told.
+ACCESS, INSTRUCTION, RESULT, STEP, SEEN, BRANCHED = range(6)
+_OF_CHUNK = re.compile(r"\b(m|L)\b")
 
 
 @dataclass
@@ -48,6 +49,38 @@ class ArrayStep:
     source: str
     reads: list[tuple[str, str]]  # register and dtype
     writes: list[str]
+
+
+class ArrayCode(BlockWriter):
+    """The arrays' code for one instruction that only computes.
+
+    `read`: the registers that it reads; `current`: those that it writes.
+    """
+
+    def __init__(self, translator, i: Instruction) -> None:
+        super().__init__(translator, Block(0, [i]))
+        try:
+            self.instruction(i)
+        except UnsupportedInstruction:
+            raise NotNarrow from None
+        if any(_OF_CHUNK.search(line) for line in self.lines):
+            raise NotNarrow
+
+    def local(self, register: str) -> Local:
+        if register not in self.current:
+            dtype = self.translator.dtypes.get(register)
+            if dtype is None or register in REGISTERS:
+                raise NotNarrow
+            name = f"a{len(self.read)}"
+            self.read[register] = name
+            self.current[register] = Local(name, dtype, register)
+        return self.current[register]
+
+    def address_of(self, symbol: str, dtype: str) -> str:
+        raise NotNarrow
+
+    def site(self, op: str, space: str, dtype: str, count: int, offset: int) -> str:
+        raise NotNarrow
 
 
 @dataclass
@@ -365,6 +398,7 @@ class NarrowWriter:
             if have > size and dtype[0] == "i":
                 value = f"sx{8 * size}({value})" + ("" if have == 8 else f" & {hex((1 << 8 * have) - 1)}")
             self.emit(f"        st8({self.place(name)} + 8 * lane, {value})")
+        self._done(site)
 
     def store(self, i: Instruction, bits: int) -> None:
         dtype = DTYPES[i.modifiers[-1]]
@@ -390,3 +424,10 @@ class NarrowWriter:
         for k, (name, own) in enumerate(items):
             value = own if name is None else f"ld8({self.place(name)} + 8 * lane)"
             self.emit(f"        st{bits // 8}(at + {k * bits // 8}, {value})")
+        self._done(site)
+
+    def _done(self, site) -> None:
+        """Write the call that tells of an access when it has been made."""
+        self.emit("    if ld8(S + DONE_SEEN):")
+        self.emit(f"        if call(ld8(S + CALLBACK), {SEEN}, {site.index}, 1, 0, 0):")
+        self.emit("            return 3")

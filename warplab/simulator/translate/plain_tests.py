@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from warplab.simulator.ptx.graphs import reached
 from warplab.simulator.ptx.program import Instruction
 from warplab.simulator.translate.basic_blocks import Block, destinations, sources
-from warplab.simulator.translate.waiting_loops import reached
 
 _ATOMIC = frozenset(("atom", "red"))
 _COMPUTES = frozenset(
@@ -18,8 +18,9 @@ _COMPUTES = frozenset(
 
 
 def plain_tests(blocks: list[Block], location: Callable[[Instruction], object]) -> frozenset[int]:
-    """The `id` of each plain load whose value does nothing but decide on branches, and from which the program comes to
-    an atomic operation on the same location, while none stands before it. `location`: where an instruction goes."""
+    """Return the `id` of each plain load whose value does nothing but decide on branches, and from which the program
+    comes to an atomic operation on the same location, while none stands before it. `location`: where an instruction
+    goes."""
     atomics: dict[object, list[int]] = {}  # the numbers of their blocks
     for block in blocks:
         for i in block.counted:

@@ -1,7 +1,7 @@
 """What `ptxas` makes of PTX, as far as the counters need it: how many machine instructions stand for one PTX
 instruction, and which short conditions become predicates.
 
-Read in the machine code (sm_90, CUDA 13.0) of the kernels in kernels/counters and of single instructions. Whatever is
+Read in the machine code (sm_90, CUDA 13.0) of the kernels in evidence/counters and of single instructions. Whatever is
 not in the tables counts as one instruction, even a `wmma` load, store or product, which `ptxas` expands into several.
 This is an estimate: `ptxas` also unrolls loops and fuses multiplications with additions.
 """
@@ -41,7 +41,7 @@ _ONE_ADDRESS = {"u32": 9, "s32": 9, "u64": 14}
 
 
 def machine_instructions(blocks: list[Block]) -> dict[int, int]:
-    """By `id(instruction)`: how many machine instructions a thread executes for it.
+    """Return, by `id(instruction)`, how many machine instructions a thread executes for it.
 
     A parameter is loaded where it is first used. A kernel begins with one instruction for its stack, and its first
     access to global memory takes one more.
@@ -121,7 +121,8 @@ def _move_exits(blocks: list[Block], result: dict[int, int]) -> None:
 
 
 def exits(blocks: list[Block], block: Block) -> bool:
-    """Is the branch that ends `block` an exit under a predicate, as one of its sides merely ends the thread?
+    """Return whether the branch that ends `block` is an exit under a predicate, as one of its sides merely ends the
+    thread.
 
     A branch back to the head of a loop, followed by the end, remains a branch.
     """
@@ -149,13 +150,14 @@ def _alone(i: Instruction) -> int:
 
 
 def rare_ways(i: Instruction) -> int:
-    """Branches within an instruction, to the code for rare arguments (infinite, denormal) of a division or root."""
+    """Return branches within an instruction, to the code for rare arguments (infinite, denormal) of a division or
+    root."""
     kind = i.modifiers[-1] if i.modifiers else ""
     return int(kind in ("f32", "f64") and (i.opcode, kind) in _EXPANDED and not _QUICK.intersection(i.modifiers))
 
 
 def predicated(blocks: list[Block], amounts: dict[int, int]) -> dict[int, int]:
-    """Blocks that run under a predicate instead of behind a branch: their number → the block with the condition.
+    """Return blocks that run under a predicate instead of behind a branch: their number → the block with the condition.
 
     Each of their instructions is issued for all threads that come by, and does nothing for those whose predicate is
     false. `amounts`: from `machine_instructions`; the branches are removed from it.

@@ -24,7 +24,6 @@ from warplab.simulator.translate.guarded_data import guarded_data
 from warplab.simulator.translate.narrow_loops import NarrowLoops
 from warplab.simulator.translate.plain_tests import plain_tests
 from warplab.simulator.translate.ptxas_model import machine_instructions, predicated, rare_ways
-from warplab.simulator.translate.serial_loops import SerialLoops
 from warplab.simulator.translate.special_registers import SPECIAL
 from warplab.simulator.translate.value_numbering import ValueNumbering
 from warplab.simulator.translate.waiting_loops import waiting_loops
@@ -61,17 +60,16 @@ class Translation:
     amounts: dict[int, int]  # machine instructions per PTX instruction, by `id`
     waiting_loops: dict[int, frozenset[int]]  # see `waiting_loops`
     site_blocks: list[int]  # of each site
-    serial_loops: SerialLoops  # what a single lane runs in place of the functions
-    narrow_loops: NarrowLoops  # what a few lanes run
+    narrow_loops: NarrowLoops  # what a few lanes run in place of the functions
 
     @functools.cached_property
     def asynchronous(self) -> bool:
-        """Does the kernel have bulk copies or wgmma, which see shared memory at the addresses of a GPU?"""
+        """Return whether the kernel has bulk copies or wgmma, which see shared memory at the addresses of a GPU?"""
         return any(i.opcode == "wgmma" or (i.opcode == "cp" and "bulk" in i.modifiers) for i in self.entry.instructions)
 
     @functools.cached_property
     def dynamic_alignment(self) -> int:
-        """Dynamic shared memory begins at a multiple of so many bytes."""
+        """Return so many bytes that dynamic shared memory begins at a multiple of."""
         return max((16, *(variable.align for variable in self.entry.shared_variables(dynamic=True))))
 
 
@@ -117,6 +115,7 @@ class _Translator:
         self.fused = fused_accesses(self.entry, blocks, self.variables, self.shared_offsets)
         amounts = machine_instructions(blocks)
         without_branch = predicated(blocks, amounts)
+        waiting = waiting_loops(blocks)
         texts: list[str] = []
         site_blocks: list[int] = []
         for block in blocks:
@@ -149,9 +148,8 @@ class _Translator:
             without_branch,
             [next((i.where for i in block.counted), Where("", 0)) for block in blocks],
             amounts,
-            waiting := waiting_loops(blocks),
+            waiting,
             site_blocks,
-            SerialLoops(self, blocks, waiting),
             NarrowLoops(self, blocks, waiting),
         )
 

@@ -34,13 +34,13 @@ class RegisterRead:
 
 
 def flag(register: str) -> str:
-    """The name of the register that says whether `register` was written."""
+    """Return the name of the register that says whether `register` was written."""
     return f"{register} written"
 
 
 def maybe_unwritten(blocks: list[Block], registers) -> frozenset[str]:
-    """Those of `registers` that may be read before they are written, and those that such values are moved to; empty if
-    no checked instruction reads one. Marks their flags as live in the blocks where they are."""
+    """Return those of `registers` that may be read before they are written, and those that such values are moved to;
+    empty if no checked instruction reads one. Marks their flags as live in the blocks where they are."""
     instructions = [i for block in blocks for i in block.body]
     found = (blocks[0].live_in & frozenset(registers)) - _other_sums(instructions)
     if not found:
@@ -61,7 +61,7 @@ def maybe_unwritten(blocks: list[Block], registers) -> frozenset[str]:
 
 
 def tracked(emit: Callable[[BlockWriter, Instruction], None]) -> Callable[[BlockWriter, Instruction], None]:
-    """`emit`, with a test before the instruction that its operands were written, and its own results noted."""
+    """Return `emit` with a test before the instruction that its operands were written, and its own results noted."""
 
     def emit_tracked(w: BlockWriter, i: Instruction) -> None:
         _check(w, i)
@@ -112,7 +112,8 @@ def _checked(i: Instruction) -> list[tuple[Operand, str, str]]:
 
 
 def _other_sums(instructions: list[Instruction]) -> frozenset[str]:
-    """The sums of wgmma but the first of each, which speaks for them: there are up to 128, always written together."""
+    """Return the sums of wgmma but the first of each, which speaks for them: there are up to 128, always written
+    together."""
     products = [i for i in instructions if i.opcode == "wgmma" and i.modifiers[0] == "mma_async"]
     return frozenset(name for i in products for name in _names(i.operands[0])[1:])
 

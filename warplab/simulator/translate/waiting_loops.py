@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warplab.simulator.ptx.program import Immediate, Instruction
 from warplab.simulator.translate.basic_blocks import Block, destinations, sources
+from warplab.simulator.translate.control_flow import around
 
 _WAITING = frozenset(("volatile", "relaxed", "acquire", "mmio", "cas", "exch", "try_wait", "test_wait"))
 _SEES = frozenset(("ld", "ldu", "atom", "shfl", "vote", "match", "redux", "activemask", "mbarrier", "bar", "barrier"))
@@ -12,19 +13,13 @@ _NEUTRAL = frozenset(("add", "or", "xor"))  # with 0
 
 
 def waits_for_memory(blocks: list[Block], block: Block) -> bool:
-    """Is there an access in the loop around `block` that is meant to see what other threads write?"""
-    before: list[list[int]] = [[] for _ in blocks]
-    for one in blocks:
-        for number in one.successors():
-            before[number].append(one.index)
-    following = [one.successors() for one in blocks]
-    loop = reached(following, block.index) & reached(before, block.index)
+    """Return whether an access in the loop around `block` is meant to see what other threads write?"""
     read = _read(blocks)
-    return any(_looks(blocks[number], read) for number in loop)
+    return any(_looks(blocks[number], read) for number in around(blocks, block.index))
 
 
 def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
-    """The innermost loops that look at what other threads write: for each block of one, all its blocks."""
+    """Return the innermost loops that look at what other threads write: for each block of one, all its blocks."""
     loops = sorted(
         (one.index - head, head, one.index) for one in blocks for head in one.successors() if head <= one.index
     )
@@ -42,7 +37,8 @@ def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
 
 
 def turns_on_memory(blocks: list[Block]) -> bool:
-    """Is there a loop in which a branch depends on what it sees others write, as one that waits for a flag has it?
+    """Return whether there is a loop in which a branch depends on what it sees others write, as one that waits for a
+    flag has it?
 
     Other loops that look at memory, such as the steps of a scan in volatile memory, only compute with it.
     """
@@ -50,8 +46,8 @@ def turns_on_memory(blocks: list[Block]) -> bool:
 
 
 def deciding_looks(blocks: list[Block]) -> frozenset[int]:
-    """The `id` of each memory instruction of a loop that is meant to see what others write, and on which a branch of
-    that loop depends."""
+    """Return the `id` of each memory instruction of a loop that is meant to see what others write, and on which a
+    branch of that loop depends."""
     found: set[int] = set()
     for number, loop in waiting_loops(blocks).items():
         if number != min(loop):
@@ -74,7 +70,8 @@ def deciding_looks(blocks: list[Block]) -> frozenset[int]:
 
 
 def working_blocks(blocks: list[Block]) -> frozenset[int]:
-    """The blocks that do more than look and compute: they store, meet at a barrier, or change memory atomically."""
+    """Return the blocks that do more than look and compute: they store, meet at a barrier, or change memory
+    atomically."""
     read = _read(blocks)
     return frozenset(block.index for block in blocks if any(_works(i, read) for i in block.counted))
 
@@ -90,8 +87,8 @@ def _works(i: Instruction, read: set[str]) -> bool:
 
 
 def fixed_loops(blocks: list[Block]) -> frozenset[int]:
-    """The blocks of loops that look at no memory and whose condition they never change: what comes round once never
-    leaves them."""
+    """Return the blocks of loops that look at no memory and whose condition they never change: what comes round once
+    never leaves them."""
     result: set[int] = set()
     for one in blocks:
         for head in one.successors():
@@ -129,15 +126,3 @@ def _changes_nothing(i: Instruction) -> bool:
     """`atomicAdd(flag, 0)` and the like, which only look."""
     value = i.operands[-1] if i.opcode == "atom" and not _NEUTRAL.isdisjoint(i.modifiers) else None
     return isinstance(value, Immediate) and value.value == 0
-
-
-def reached(following: list, start: int) -> set[int]:
-    """Blocks that control comes to after `start`, itself only if it comes back."""
-    found: set[int] = set()
-    work = list(following[start])
-    while work:
-        number = work.pop()
-        if number not in found:
-            found.add(number)
-            work += following[number]
-    return found

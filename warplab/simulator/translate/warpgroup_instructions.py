@@ -64,12 +64,12 @@ class WarpgroupProduct:
 
     @property
     def sum_bytes(self) -> int:
-        """Bytes of an element of D."""
+        """Return bytes of an element of D."""
         return BITS[self.kinds[2]] // 8
 
     @property
     def registers(self) -> int:
-        """How many registers of 32 bits of a thread D takes."""
+        """Return how many registers of 32 bits of a thread D takes."""
         return self.shape.n * self.sum_bytes // 8
 
 
@@ -107,13 +107,13 @@ def warpgroup_product(
 
 
 def _columns(integers: bool) -> range | tuple[int, ...]:
-    """Which n wgmma has."""
+    """Return the n that wgmma has."""
     return (8, 16, 24, *range(32, 257, 16)) if integers else range(8, 257, 8)
 
 
 @functools.cache
 def register_fragment(kind: str) -> Fragment:
-    """A in registers, the 16 rows of one warp: held as by mma.sync."""
+    """Return A in registers, the 16 rows of one warp: held as by mma.sync."""
     return mma_fragment(f"m16n8k{8 * DEPTH_BYTES // BITS[kind]}", "a", kind)
 
 
@@ -134,14 +134,14 @@ ADDRESS_BYTES = 1 << 18  # shared memory that a descriptor's start address tells
 
 
 def unpack(bits: np.ndarray) -> Descriptor:
-    """The fields of descriptors given as uint64."""
+    """Return the fields of descriptors given as uint64."""
     word = bits.view(np.int64)
     start, leading, stride = ((word >> low & 0x3FFF) * CHUNK_BYTES for low in (0, 16, 32))
     return Descriptor(start, leading, stride, word >> 49 & 7, word >> 62 & 3)
 
 
 def chunk_addresses(fields: Descriptor, rows: int, item: int, transposed: bool) -> np.ndarray:
-    """Addresses of the chunks of an operand of `rows` rows (columns of B) of `item`-byte elements: int64.
+    """Return addresses of the chunks of an operand of `rows` rows (columns of B) of `item`-byte elements: int64.
 
     Shape (descriptors, rows, 2), the two along k; `transposed`: (descriptors, rows / T, k).
     """
@@ -160,8 +160,8 @@ def chunk_addresses(fields: Descriptor, rows: int, item: int, transposed: bool) 
 
 
 def elements(data: np.ndarray, item: int, transposed: bool) -> np.ndarray:
-    """The operand (descriptors, rows, k), unsigned integers of `item` bytes, from the bytes of its chunks, an array of
-    shape (*addresses, 16)."""
+    """Return the operand (descriptors, rows, k), unsigned integers of `item` bytes, from the bytes of its chunks, an
+    array of shape (*addresses, 16)."""
     values = np.ascontiguousarray(data).view(f"u{item}")
     groups = values.shape[0]
     if transposed:

@@ -70,7 +70,7 @@ class _State:
 
 
 def find_faults(blocks: list[Block]) -> dict[int, RegisterFault]:
-    """By `id` of the instruction: the first fault of each. Empty for kernels without wgmma."""
+    """Return, by `id` of the instruction, the first fault of each. Empty for kernels without wgmma."""
     instructions = [i for block in blocks for i in block.counted]
     products = [i for i in instructions if i.opcode == "wgmma" and i.modifiers[0] == "mma_async"]
     if not products:
@@ -100,7 +100,7 @@ def find_faults(blocks: list[Block]) -> dict[int, RegisterFault]:
 def examined(
     emit: Callable[[BlockWriter, Instruction], None], faults: dict[int, RegisterFault]
 ) -> Callable[[BlockWriter, Instruction], None]:
-    """`emit`, with the report before an instruction that has a fault."""
+    """Return `emit` with the report before an instruction that has a fault."""
 
     def emit_examined(w: BlockWriter, i: Instruction) -> None:
         if id(i) in faults:

@@ -1,6 +1,6 @@
 // What labs' kernels for Hopper share: barriers in shared memory, copies by TMA, wgmma. Compute capability 9.0, target
 // sm_90a. Addresses are those of shared memory, 32 bits. PTX ISA: "mbarrier", "cp.async.bulk.tensor", "Asynchronous
-// Warpgroup Level Matrix Instructions". The maps come from warplab/bench/hopper.py.
+// Warpgroup Level Matrix Instructions". The maps come from warpcourse/bench/hopper.py.
 #pragma once
 #include <warplab/shared_layout.cuh>
 

@@ -60,7 +60,7 @@ class RawKernel:
 
     @property
     def ptx(self) -> str:
-        """The PTX that the kernel is compiled to, which CuPy's own kernels do not show."""
+        """Return the PTX that the kernel is compiled to, which CuPy's own kernels do not show."""
         return self._warplab_source.ptx
 
     def compile(self, log_stream=None) -> None:
@@ -103,7 +103,7 @@ class RawKernel:
 
     @property
     def shared_size_bytes(self) -> int:
-        """Bytes of static shared memory per block."""
+        """Return bytes of static shared memory per block."""
         return self._warplab_source.load().shared_bytes
 
     @property

@@ -116,7 +116,7 @@ class Device:
 
     @property
     def mem_info(self) -> tuple[int, int]:
-        """Bytes of device memory: free, total."""
+        """Return bytes of device memory: free, total."""
         free, total = _device.memory_info()
         return free, total
 
@@ -140,7 +140,7 @@ def _get_device_properties(device: int = 0) -> dict:
 
 
 def _peers(device: int, peer: int) -> tuple[set[tuple[int, int]], tuple[int, int]]:
-    """The pairs of devices with peer access, and this pair."""
+    """Return the pairs of devices with peer access, and this pair."""
     here, there = Device(device), Device(peer)
     if here.id == there.id:
         raise ValueError(f"device {device} and its peer are the same; give two devices")

@@ -113,7 +113,7 @@ class CUDAarray:
             out_arr[...] = values
 
     def _view(self, other) -> np.ndarray:
-        """The texels as an array, for copies from or to `other`, which must fit."""
+        """Return the texels as an array, for copies from or to `other`, which must fit."""
         self._buffer.device.synchronize()
         form = self._texels.format
         shape = (*(n for n in (self.depth, self.height) if n), form.channels * self.width)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numba.cuda.cudadrv.devicearray import errmsg_contiguous_buffer
 
 from warplab import simulator
+from warplab.compile.numba_internals import errmsg_contiguous_buffer, from_dtype
 from warplab.dropin.numba_cuda.cudadrv.driver import Stream
 from warplab.dropin.simulated_device import in_use
 from warplab.launch.device_arrays import Buffer, DeviceArray, OnDevice, Order, extent
@@ -25,7 +25,7 @@ class DeviceMemory:
 
     @property
     def size(self) -> int:
-        """The bytes of the whole allocation."""
+        """Return the bytes of the whole allocation."""
         return self.buffer.nbytes
 
     @property
@@ -99,7 +99,7 @@ class _DeviceData(DeviceArray):
 
     @property
     def gpu_data(self) -> DeviceMemory:
-        """The memory that holds the values."""
+        """Return the memory that holds the values."""
         return DeviceMemory(self._buffer, self._address)
 
     @property
@@ -238,8 +238,6 @@ class DeviceRecord(_DeviceData):
 
     @property
     def _numba_type_(self):
-        from numba.cuda.np.numpy_support import from_dtype
-
         return from_dtype(self.dtype)
 
     def __repr__(self) -> str:
@@ -247,7 +245,7 @@ class DeviceRecord(_DeviceData):
 
 
 def is_cuda_ndarray(obj) -> bool:
-    """Whether `obj` is one of Numba's arrays or records in device memory."""
+    """Return whether `obj` is one of Numba's arrays or records in device memory."""
     return isinstance(obj, _DeviceData)
 
 

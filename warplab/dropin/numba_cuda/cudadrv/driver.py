@@ -77,7 +77,6 @@ class Event:
 
 
 _CARD = card("H100")  # has the compute capability of the simulator
-_LIMITS = occupancy.LIMITS[COMPUTE_CAPABILITY]
 
 
 class Device:
@@ -92,7 +91,7 @@ class Device:
 
     @property
     def uuid(self) -> str:
-        """An identifier in the form of a GPU's, which names no GPU."""
+        """Return an identifier in the form of a GPU's, which names no GPU."""
         return f"GPU-00000000-0000-0000-0000-{self.id:012x}"
 
     name = simulated_device.NAME
@@ -104,11 +103,11 @@ class Device:
     MAX_GRID_DIM_X, MAX_GRID_DIM_Y, MAX_GRID_DIM_Z = MAX_GRID
     MAX_SHARED_MEMORY_PER_BLOCK = simulated_device.SHARED_BYTES
     MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = MAX_SHARED_BYTES
-    RESERVED_SHARED_MEMORY_PER_BLOCK = _LIMITS.reserved_shared_bytes
+    RESERVED_SHARED_MEMORY_PER_BLOCK = _CARD.reserved_shared_bytes
     MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = _CARD.shared_bytes
     MAX_REGISTERS_PER_BLOCK = MAX_REGISTERS_PER_MULTIPROCESSOR = occupancy.REGISTERS
     MAX_THREADS_PER_MULTIPROCESSOR = _CARD.max_threads
-    MAX_BLOCKS_PER_MULTIPROCESSOR = _LIMITS.max_blocks
+    MAX_BLOCKS_PER_MULTIPROCESSOR = _CARD.max_blocks
     TOTAL_CONSTANT_MEMORY = 64 * 1024
     MULTIPROCESSOR_COUNT = simulated_device.MULTIPROCESSORS
     COOPERATIVE_LAUNCH = 0

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from warplab import simulator
+from warplab.compile.numba_internals import config
 from warplab.launch.device_arrays import DeviceArray
 
 _POINTER = "TheMSys"  # Numba's name of the variable
@@ -39,8 +40,6 @@ class Runtime:
 
     def initialize(self, stream=None) -> None:
         """Set all counters to 0; they count from now on if `config.CUDA_NRT_STATS` says so."""
-        from numba.cuda.core import config
-
         words = DeviceArray._allocate(1 + len(_COUNTERS), np.uint64)
         words._write(..., [bool(config.CUDA_NRT_STATS), *(0 for _ in _COUNTERS)])
         self._words = words
@@ -79,8 +78,6 @@ class Runtime:
 
     def count(self, entry: simulator.Entry) -> None:
         """Let the kernel `entry`, about to be launched, use the counters, if it allocates and they are wanted."""
-        from numba.cuda.core import config
-
         if _POINTER not in entry.program.variables or not config.CUDA_NRT_STATS:
             return
         device = simulator.default_device()

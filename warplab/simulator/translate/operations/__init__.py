@@ -56,7 +56,7 @@ FLOPS = {
 
 
 def flops(instruction: Instruction) -> tuple[str | None, int]:
-    """Floating-point operations per thread: precision ("f16", "f32", "f64") and number."""
+    """Return floating-point operations per thread: precision ("f16", "f32", "f64") and number."""
     kind = instruction.modifiers[-1] if instruction.modifiers else ""
     amount = FLOPS.get(instruction.opcode, 0)
     if kind in ("f16x2", "bf16x2"):
@@ -86,7 +86,7 @@ KINDS = {
 
 
 def kind(instruction: Instruction) -> str:
-    """The kind of an instruction: a value of KINDS, or "FP16", "FP32", "FP64", "integer" for arithmetic."""
+    """Return the kind of an instruction: a value of KINDS, or "FP16", "FP32", "FP64", "integer" for arithmetic."""
     if instruction.opcode == "wmma" and instruction.modifiers[0] in ("load", "store"):
         return instruction.modifiers[0]
     if instruction.opcode == "wgmma":

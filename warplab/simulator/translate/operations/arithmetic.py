@@ -94,7 +94,8 @@ def allow(w: BlockWriter, given: Iterable[str], allowed) -> None:
 
 
 def flushed(w: BlockWriter, operand: Operand, modifiers, dtype: str) -> str:
-    """An operand as an array, in which .ftz turns subnormal float32 into zeros, unless they are a result of .ftz."""
+    """Return an operand as an array, in which .ftz turns subnormal float32 into zeros, unless they are a result of
+    .ftz."""
     value = w.array(operand, dtype)
     if "ftz" not in modifiers or dtype != "f4":
         return value
@@ -120,7 +121,7 @@ def define_float(w: BlockWriter, destination: Operand, result: str, modifiers, d
 
 
 def integer_row(table: dict, opcode: str, kind: str) -> tuple[str, str]:
-    """Expression and operand dtype of an integer instruction. Raises KeyError if the table has none."""
+    """Return the expression and operand dtype of an integer instruction. Raises KeyError if the table has none."""
     if kind == "pred":
         return table[opcode, "pred"], "b1"
     dtype = DTYPES[kind]

@@ -152,7 +152,7 @@ def _store(w: BlockWriter, i: Instruction) -> None:
 
 
 def _reduction(w: BlockWriter, modifiers: tuple[str, ...]) -> tuple[str, str]:
-    """The operation of a cp.reduce, and the type of its elements, "" for that of the tensor map."""
+    """Return the operation of a cp.reduce, and the type of its elements, "" for that of the tensor map."""
     operation = next(m for m in modifiers if m in _REDUCTIONS)
     kind = "" if modifiers[0] == "tensor" else modifiers[-1]
     if kind and kind not in _REDUCTIONS[operation]:

@@ -49,12 +49,12 @@ def _is_space(w: BlockWriter, i: Instruction) -> None:
 
 
 def _invalid(w: BlockWriter, i: Instruction) -> None:
-    """Where control arrives after a call or jump to nowhere."""
+    """Emit where control arrives after a call or jump to nowhere."""
     w.line(f"m.system.invalid({i.modifiers[0]!r}, L, ({i.where.file!r}, {i.where.line}))")
 
 
 def _enter(w: BlockWriter, i: Instruction) -> None:
-    """Where a recursive function begins: make room for its frame on the call stack."""
+    """Make room for a frame on the call stack, where a recursive function begins."""
     following, frame, size, room = i.operands
     sizes = f"{integer(size)}, {integer(room)}"
     call = f"m.system.enter({w.array(frame, 'u8')}, {sizes}, L, ({i.where.file!r}, {i.where.line}))"

@@ -42,7 +42,7 @@ def _product(w: BlockWriter, i: Instruction, inputs, kind: str, dtype: str) -> s
 
 
 def _or_plain(opcode: str) -> Callable:
-    """The emitter of an opcode that is part of a chain only with .cc."""
+    """Return the emitter of an opcode that is part of a chain only with .cc."""
     plain = half.TABLE.get(opcode) or half.arithmetic.TABLE[opcode]
 
     def emit(w: BlockWriter, i: Instruction) -> None:

@@ -33,7 +33,7 @@ def _convert(w: BlockWriter, i: Instruction) -> None:
 
 
 def _as_float(w: BlockWriter, i: Instruction, kind: str, modifiers) -> str:
-    """The source as float32 or float64."""
+    """Return the source as float32 or float64."""
     source = i.operands[1]
     if kind in HALVES:
         return f"half_to_f32({w.array(source, 'u2')}, {kind!r})"

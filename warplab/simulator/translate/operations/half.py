@@ -61,7 +61,7 @@ _ROWS: dict[str, Callable] = {
 
 
 def _by_kind(opcode: str) -> Callable:
-    """The emitter of an opcode that other types have too."""
+    """Return the emitter of an opcode that other types have too."""
 
     def emit(w: BlockWriter, i: Instruction) -> None:
         rows = _ROWS if i.modifiers[-1] in KINDS else arithmetic.TABLE

@@ -92,7 +92,7 @@ def _wmma_mma(w: BlockWriter, i: Instruction) -> None:
 
 
 def _transfer(w: BlockWriter, i: Instruction, address: Operand, stride) -> tuple[str, str]:
-    """The `Transfer` of a wmma.load or wmma.store, and the arguments that both take."""
+    """Return the `Transfer` of a wmma.load or wmma.store, and the arguments that both take."""
     operation, operand, _, _, layout, shape, *_, kind = i.modifiers
     if layout not in _LAYOUTS:
         raise w.unsupported()

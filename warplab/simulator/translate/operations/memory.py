@@ -26,7 +26,7 @@ def _memory(w: BlockWriter, i: Instruction) -> tuple[str, str, int]:
 
 
 def space_of(i: Instruction) -> str | None:
-    """The memory space that an instruction names."""
+    """Return the memory space that an instruction names."""
     names = (m.partition("::")[0] for m in i.modifiers)
     return next((name for name in names if name in _SPACES), None)
 

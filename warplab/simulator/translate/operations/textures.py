@@ -27,7 +27,7 @@ def _site(w: BlockWriter, op: str, space: str, dtype: str, count: int, **more: A
 
 
 def _object(w: BlockWriter, operand: Operand) -> tuple[str, tuple[Operand, ...]]:
-    """The handle and the coordinates of `[a, {x, y}]`."""
+    """Return the handle and the coordinates of `[a, {x, y}]`."""
     if not isinstance(operand, Indexed) or not isinstance(operand.base.base, Register) or operand.base.offset:
         raise w.unsupported("a texture or surface that is not named by a handle (cudaTextureObject_t)")
     return w.array(operand.base.base, "u8"), operand.coordinates
@@ -38,7 +38,7 @@ def _bits(w: BlockWriter, operands: tuple[Operand, ...], dtype: str) -> str:
 
 
 def _coordinates(w: BlockWriter, operands: tuple[Operand, ...], geometry: str, dtype: str) -> str:
-    """The coordinates, of which PTX pads some. A layer comes first, as an integer whose bits are of `dtype`."""
+    """Return the coordinates, of which PTX pads some. A layer comes first, as an integer whose bits are of `dtype`."""
     operands = operands[: _GEOMETRIES[geometry]]
     if len(operands) != _GEOMETRIES[geometry]:
         raise w.unsupported()

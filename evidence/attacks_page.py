@@ -1,0 +1,257 @@
+"""Write docs/attacks.md: what hostile submissions try, the expected result, and the result when last tried.
+
+    python -m evidence.attacks_page          write the page with the last results
+    python -m evidence.attacks_page --try    grade the attacks first: in the sandbox, under limits, by stock nbgrader
+    python -m evidence.attacks_page --try tensorflow    only those of some groups; the other results stay
+
+tests/warpcourse/grading/attacks holds the attacks with what is expected of each; test_attacks.py beside it grades them,
+too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from warpcourse.paths import COURSE
+from warplab.text.tables import markdown
+
+sys.modules.setdefault("rfc3987_syntax", None)  # see warpcourse/grading/__init__.py
+
+from tests.support.attack_harness import (  # noqa: E402
+    POINTS,
+    TENSORFLOW,
+    Attack,
+    Expected,
+    Listener,
+    Target,
+    attacks,
+    autograde_by_stock_nbgrader,
+    grade,
+    left_behind,
+    seen,
+    stock_seen,
+    taken_over,
+    tensorflow_attacks,
+)
+from tests.support.chromium import missing  # noqa: E402
+from tests.support.waiting import until  # noqa: E402
+from warpcourse.grading.course.workers import LocalWorkers  # noqa: E402
+from warpcourse.grading.sandbox import isolation  # noqa: E402
+
+PAGE = COURSE / "docs" / "attacks.md"
+SEEN = COURSE / "docs" / "attacks.json"
+
+GROUPS = {
+    "tamper": "Tampering with what decides about points",
+    "read": "Reading hidden tests, the secret, other people's files",
+    "forge": "Forging answers",
+    "process": "Harming the machine, the grader, other submissions",
+    "kernel": "Kernels: on the host, endless, or as hostile PTX",
+    "notebook": "The notebook: its cells and the files beside it",
+    "page": "What instructors and students open in a browser",
+    TENSORFLOW: "With TensorFlow, in the processes that have it",
+}
+HEAD = """# Attacks on the grading
+
+<!-- Written by evidence/attacks_page.py; do not edit. -->
+
+Each row is a submission in `tests/warpcourse/grading/attacks/`, graded in one class with three honest ones, out of
+{possible} points. An attack "gets it" if it got hold of what it was after, other than points; "shown" means that hidden
+inputs appear on the student's page. What an attack on a page is after is a script that runs in the browser of whoever
+opens it: in nbgrader's formgrader, or on the feedback page (tried in Chromium). The column *expected* applies to the
+sandbox (bubblewrap). "limits" is the grader without bubblewrap, which warns. "stock" is nbgrader {nbgrader} with its
+own preprocessors, where it was tried (without the kernel: {stock} points). The attacks with TensorFlow are a class of
+their own, without the kernel, whose given cell imports it.
+
+Tried on {date} as {user}, with Python {python}, Linux {kernel} and two judges. Bold: more than the answers deserve.
+The honest submissions got their points in all three ways, except that a friend of `gradebook` got full marks from stock
+nbgrader. The first two ways left no process behind.
+"""
+TAIL = """
+## What is not defended
+
+- A function must be told what it is called with, so a student's process knows the inputs of hidden tests that call its
+  functions. It cannot show them: from the first such call on, its outputs and the messages of its failures are
+  withheld, and every later cell looks the same, whatever it does. What remains visible is whether a test passes, which
+  kind of failure it has, and how the notebook ended: a few bits per test, which the submission can choose. Inputs drawn
+  by `checks.function` differ between submissions; those written into a test do not.
+- A kernel is its PTX. Writing PTX by hand, or letting another language produce it, counts as writing a kernel. That it
+  came from Numba or CUDA C++ is the student's word.
+- Handing in someone else's answer gets the points. `python -m warplab similar` shows similar kernels.
+- A submission that notices that it is graded may behave differently. It gains nothing.
+- Attacks on Linux itself, on the processor (timing, caches) or on bubblewrap: all submissions share one Linux kernel.
+- A student can waste a judge's time, up to the limits, once per submission.
+- Memory that several processes take between two looks, a tenth of a second apart, and memory that belongs to no
+  process: pipes and objects of the kernel, and without bubblewrap shared memory and buffers of sockets. A control group
+  counts all of it ([instructors.md](instructors.md) tells how to give the grader one).
+- The formgrader shows notebooks in the instructor's browser. Text, outputs and files of the graded copies are inert;
+  what is in `grading/submitted/` is as the student handed it in.
+- Without bubblewrap: everything that the column "limits" shows in bold, and whatever else the user who grades may read.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--try",
+        dest="groups",
+        nargs="*",
+        choices=GROUPS,
+        metavar="GROUP",
+        help=f"grade the attacks first, or those of some groups: {', '.join(GROUPS)} (some minutes)",
+    )
+    groups = parser.parse_args().groups
+    if groups is not None:
+        found = attempt(groups or GROUPS)
+        if groups:
+            found = merged(json.loads(SEEN.read_text()), found, groups)
+        SEEN.write_text(json.dumps(found, indent=1) + "\n")
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+# -- trying ------------------------------------------------------------------------------------------------------
+
+
+def every_attack(groups: Iterable[str] = tuple(GROUPS)) -> list[Attack]:
+    """Return the attacks of these groups."""
+    found = [*attacks(), *tensorflow_attacks()]
+    return [attack for attack in found if attack.name.partition("/")[0] in groups]
+
+
+def attempt(groups: Iterable[str]) -> dict[str, Any]:
+    """Return what came of each attack in each of the three ways. Raises AssertionError if an honest student lost."""
+    every = every_attack(groups)
+    if isolation.find().kind != "bubblewrap":
+        raise SystemExit(
+            "error: the page shows what the sandbox prevents; install bubblewrap, which does not work here"
+        )
+    if "page" in groups and missing():
+        raise SystemExit(f"error: the page shows what runs in a browser, which {missing()}; install that")
+    harmless = [attack for attack in every if os.geteuid() == 0 or attack.name != "process/kills_others"]
+    found = {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "user": "root" if os.geteuid() == 0 else "an ordinary user",
+        "python": sys.version.split()[0],
+        "kernel": ".".join(os.uname().release.split(".")[:2]),
+        "nbgrader": version("nbgrader"),
+        "sandbox": _graded(every),
+    }
+    with _no_bubblewrap():
+        found["limits"] = _graded(harmless)
+    found["stock"] = {}
+    chosen = [attack for attack in every if attack.stock is not None]
+    if chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            target = Target(Path(folder), without_kernel=True)
+            target.hand_in_all(chosen)
+            autograde_by_stock_nbgrader(target)
+            found["stock"] = _with_pages(target, chosen, {attack.name: stock_seen(target, attack) for attack in chosen})
+    return found
+
+
+def merged(before: dict[str, Any], found: dict[str, Any], groups: Iterable[str]) -> dict[str, Any]:
+    """Put the results of some groups in the place of earlier ones; each such group has its date."""
+    for what in ("user", "python", "kernel", "nbgrader"):
+        if before[what] != found[what]:
+            raise SystemExit(
+                f"error: the other results are of {what} {before[what]}, and these of {found[what]}; try all groups"
+            )
+    for way in ("sandbox", "limits", "stock"):
+        kept = {name: result for name, result in before[way].items() if name.partition("/")[0] not in groups}
+        before[way] = dict(sorted((kept | found[way]).items()))
+    before["dates"] = before.get("dates", {}) | dict.fromkeys(groups, found["date"])
+    return before
+
+
+def _graded(chosen: list[Attack]) -> dict[str, Any]:
+    of_tensorflow = [attack for attack in chosen if attack.name.startswith(f"{TENSORFLOW}/")]
+    others = [attack for attack in chosen if attack not in of_tensorflow]
+    return (_class(others) if others else {}) | (_class(of_tensorflow, tensorflow=True) if of_tensorflow else {})
+
+
+def _class(chosen: list[Attack], tensorflow: bool = False) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder, Listener().open() as listener:
+        target = Target(Path(folder), without_kernel=tensorflow, port=listener.port, tensorflow=tensorflow)
+        target.hand_in_all(chosen)
+        records = grade(target, chosen, LocalWorkers(2))
+        until(lambda: not left_behind(), "the end of every process of an attack")
+        assert target.honest().items() <= target.scores().items(), target.scores()
+        came = {attack.name: seen(target, attack, records[attack.student]) for attack in chosen}
+        return _with_pages(target, chosen, came)
+
+
+def _with_pages(target: Target, chosen: list[Attack], found: dict[str, Expected]) -> dict[str, Any]:
+    """Return what came of each attack, with what came of opening its pages."""
+    pages = [attack for attack in chosen if attack.name.startswith("page/")]
+    taken = taken_over(target, pages) if pages else {}
+    for name, what in taken.items():
+        if what:
+            found[name] = replace(found[name], flags=found[name].flags | {"got"})
+    return {name: _plain(came) for name, came in found.items()}
+
+
+def _plain(expected: Expected) -> list:
+    return [expected.status, expected.scores and sum(expected.scores), sorted(expected.flags)]
+
+
+@contextlib.contextmanager
+def _no_bubblewrap() -> Iterator[None]:
+    """Switch bubblewrap off for judges that are started in this context."""
+    os.environ[isolation.SWITCH] = "limits"
+    try:
+        yield
+    finally:
+        del os.environ[isolation.SWITCH]
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def page() -> str:
+    """Return the page, from the attacks and the last results."""
+    found = json.loads(SEEN.read_text())
+    head = HEAD.format(**found | {"possible": f"{sum(POINTS):g}", "stock": f"{sum(POINTS[:3]):g}"})
+    parts = [head.rstrip()]
+    for group, title in GROUPS.items():
+        rows = [_row(attack, found) for attack in every_attack([group])]
+        parts.append(f"\n## {title}\n")
+        if found.get("dates", {}).get(group, found["date"]) != found["date"]:
+            parts.append(f"Tried on {found['dates'][group]}.\n")
+        parts += [markdown(("", "tries", "expected", "sandbox", "limits", "stock"), rows)]
+    return "\n".join(parts) + "\n" + TAIL
+
+
+def _row(attack: Attack, found: dict[str, Any]) -> list[str]:
+    expected = _plain(attack.expects)
+    deserved = expected[1]
+    cells = [_text(expected, deserved)]
+    for way in ("sandbox", "limits"):
+        result = found[way].get(attack.name)
+        cells.append("not tried" if result is None else _text(result, deserved))
+    stock = found["stock"].get(attack.name)
+    cells.append("" if stock is None else _text([None, *stock[1:]], deserved))
+    return [attack.name.partition("/")[2], attack.tries, *cells]
+
+
+def _text(result: list, deserved: float) -> str:
+    status, points, flags = result
+    parts = [] if status in (None, "graded") else [status.replace("student_crash", "crash")]
+    text = "no score" if points is None else f"{points:g}"
+    parts.append(f"**{text}**" if points is not None and points > deserved else text)
+    parts += [{"got": "**gets it**", "shown": "**shown**"}[flag] for flag in flags]
+    return ", ".join(parts)
+
+
+if __name__ == "__main__":
+    main()

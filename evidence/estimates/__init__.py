@@ -1,0 +1,1 @@
+"""Estimated times held to recorded ones."""

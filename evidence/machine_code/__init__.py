@@ -1,0 +1,1 @@
+"""Counts of machine instructions held to those that Nsight Compute read."""

@@ -1,0 +1,1 @@
+"""Programs that others published, run in the simulator."""

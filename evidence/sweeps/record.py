@@ -1,0 +1,81 @@
+"""Record the microbenchmarks from which estimates take their rates: `python -m evidence.sweeps.record` on a GPU.
+
+Writes warplab/estimating/sweeps.json, sweep by sweep, each with its GPU and date; `--only KEY` measures some and keeps
+the others, `--to FILE` writes elsewhere. Some 60 seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evidence.sweeps import atomics, blocks, caches, instructions
+from warpcourse.bench import timing
+from warpcourse.paths import COURSE
+
+RECORDED = COURSE / "warplab" / "estimating" / "sweeps.json"
+SWEEPS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
+    "global_atomics": atomics.global_atomics,
+    "atomic_places": atomics.places,
+    "shared_atomics": atomics.shared_atomics,
+    "l1_hits": caches.l1_hits,
+    "scattered": caches.scattered,
+    "chains": instructions.chains,
+    "latencies": instructions.latencies,
+    "loops": instructions.loops,
+    "tiles": instructions.tiles,
+    "barriers": blocks.barriers,
+    "uneven": blocks.uneven,
+    "starts": blocks.starts,
+    "local_memory": caches.local_memory,
+    "clocks": blocks.clocks,
+    "bulk_copies": caches.bulk_copies,
+}
+
+
+def write(path: Path, key: str, rows: list[dict[str, Any]], machine: Mapping[str, Any]) -> None:
+    """Put one sweep into the file, a row on each line; all others stay."""
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known[key] = {"machine": dict(machine), "rows": timing.rounded(rows)}
+    parts = []
+    for name, entry in known.items():
+        lines = ",\n".join(f"   {json.dumps(row)}" for row in entry["rows"])
+        parts.append(
+            f' {json.dumps(name)}: {{\n  "machine": {json.dumps(entry["machine"])},\n  "rows": [\n{lines}\n  ]\n }}'
+        )
+    unfinished = path.with_suffix(f".{os.getpid()}.tmp")
+    unfinished.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    os.replace(unfinished, path)
+
+
+def main() -> int:
+    """Measure, and say how long each sweep took."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--only", nargs="*", choices=SWEEPS, default=list(SWEEPS), metavar="KEY", help="of these sweeps"
+    )
+    parser.add_argument("--to", type=Path, default=RECORDED, help="the file to write")
+    arguments = parser.parse_args()
+    timing.require_gpu("This sweep")
+    machine, failed = timing.machine(), []
+    for key in arguments.only:
+        began, rows = time.perf_counter(), []
+        try:
+            for row in SWEEPS[key]():
+                rows.append(row)
+        except Exception as error:  # the sweeps after it are still worth having
+            failed.append(key)
+            print(f"{key} ended after {len(rows)} rows: {type(error).__name__}: {error}", flush=True)
+        if rows:
+            write(arguments.to, key, rows, machine)
+        print(f"{key}: {len(rows)} rows in {time.perf_counter() - began:.1f} s", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

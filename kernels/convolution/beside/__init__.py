@@ -1,0 +1,1 @@
+"""Beside the ladder: Winograd, FFT, depthwise convolutions, and LSTM layers."""

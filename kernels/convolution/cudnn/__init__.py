@@ -1,0 +1,1 @@
+"""NVIDIA's library: its calls, searches, graphs and execution plans."""

@@ -1,0 +1,195 @@
+"""Networks as lists of layers: what is measured, and what lesson 06 counts.
+
+ResNet-50: He et al., 2015 (arXiv 1512.03385), table 1, at 224 × 224, as frameworks train it: a block's stride is in its
+3 × 3 convolution, batch norm comes after every convolution, ReLU after that but for a block's last, where it follows
+the sum with the shortcut. MobileNet: Howard et al., 2017 (arXiv 1704.04861), table 1. VGG-16: Simonyan and Zisserman,
+2014 (arXiv 1409.1556), table 1, column D.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from kernels.convolution.definition.geometry import Convolution
+
+BATCH = 32
+STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))  # of ResNet-50: blocks, and channels of their 3 × 3 convolution
+CLASSES = 1000
+FEATURES = 4 * STAGES[-1][1]  # of an image, before the classes
+KINDS = ("convolution", "batch norm", "ReLU", "addition", "pooling", "fully connected", "softmax", "update")
+# Of MobileNet: channels, height and width of x, stride, and how often the layer comes.
+_DEPTHWISE = (
+    (32, 112, 1, 1),
+    (64, 112, 2, 1),
+    (128, 56, 1, 1),
+    (128, 56, 2, 1),
+    (256, 28, 1, 1),
+    (256, 28, 2, 1),
+    (512, 14, 1, 5),
+    (512, 14, 2, 1),
+    (1024, 7, 1, 1),
+)
+
+
+@dataclass(frozen=True)
+class LayerGroup:
+    """`count` layers of one kind in KINDS and one size.
+
+    `nchw`: sizes of the input. `convolution`: None for other kinds. `relu`: of a convolution, whether ReLU comes next
+    (after its batch norm), and not the sum with the shortcut.
+    """
+
+    name: str
+    kind: str
+    nchw: tuple[int, ...]
+    count: int
+    convolution: Convolution | None = None
+    relu: bool = False
+
+
+def convolution(name: str, conv: Convolution, count: int = 1) -> LayerGroup:
+    """Return a layer that is a convolution. `name`: such as "conv3_x 3×3/2"; a stride of 1 is left out."""
+    return LayerGroup(name, "convolution", conv.x_shape(), count, conv)
+
+
+def convolutions(batch: int = BATCH) -> list[LayerGroup]:
+    """Return ResNet-50's 53 convolutions, those of one stage and size together, from the image to the last block."""
+    found = {("conv1 7×7/2", Convolution(batch, 3, 224, 224, 64, 7, 7, (3, 3), (2, 2))): 1}
+
+    def add(name: str, c: int, size: int, k: int, window: int, stride: int) -> None:
+        padding = (window // 2, window // 2)
+        conv = Convolution(batch, c, size, size, k, window, window, padding, (stride, stride))
+        key = f"{name} {window}×{window}" + (f"/{stride}" if stride > 1 else ""), conv
+        found[key] = found.get(key, 0) + 1
+
+    channels, size = 64, 56
+    for stage, (blocks, inner) in enumerate(STAGES):
+        for block in range(blocks):
+            stride = 2 if stage > 0 and block == 0 else 1
+            name = f"conv{stage + 2}_x"
+            add(name, channels, size, inner, 1, 1)
+            add(name, inner, size, inner, 3, stride)
+            add(name, inner, size // stride, 4 * inner, 1, 1)
+            if block == 0:
+                add(f"{name} shortcut", channels, size, 4 * inner, 1, stride)
+            channels, size = 4 * inner, size // stride
+    return [convolution(name, conv, count) for (name, conv), count in found.items()]
+
+
+def compared(batch: int = BATCH) -> list[LayerGroup]:
+    """Return the layers that kernels are compared with cuDNN on: not conv1, whose three channels fill no 16 bytes."""
+    return convolutions(batch)[1:]
+
+
+def mobilenet(batch: int = BATCH) -> list[LayerGroup]:
+    """Return MobileNet's 13 depthwise layers, the five of one size together.
+
+    The last one, 1024 channels at 7 × 7, is in the table with stride 2, which no 7 × 7 output would fit; it has stride
+    1, as in the authors' code.
+    """
+    found = []
+    for c, size, stride, count in _DEPTHWISE:
+        conv = Convolution(batch, c, size, size, c, 3, 3, (1, 1), (stride, stride), groups=c)
+        found.append(convolution(f"depthwise {c} × {size}²" + (f"/{stride}" if stride > 1 else ""), conv, count))
+    return found
+
+
+def vgg16(batch: int) -> list[LayerGroup]:
+    """Return VGG-16's 13 convolutions, a ReLU after each, and a max pooling after each stage, and no dense layer."""
+    found, channels, size = [], 3, 224
+    for stage, (count, filters) in enumerate(((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)), 1):
+        for _ in range(count):
+            conv = Convolution(batch, channels, size, size, filters, 3, 3, (1, 1))
+            found.append(convolution(f"conv{stage} 3×3", conv))
+            found.append(LayerGroup(f"ReLU, {filters} × {size}²", "ReLU", conv.y_shape(), 1))
+            channels = filters
+        found.append(LayerGroup("max pooling 2×2", "pooling", (batch, channels, size, size), 1))
+        size //= 2
+    return found
+
+
+def resnet50(batch: int) -> list[LayerGroup]:
+    """Return all layers but the update, layers of one kind and size together."""
+    found = _labelled(batch)
+    norms: Counter[tuple[int, ...]] = Counter()
+    for layer in found:
+        if layer.convolution is not None:
+            norms[layer.convolution.y_shape()] += layer.count
+    found += [_of_size("batch norm", shape, count) for shape, count in norms.items()]
+    found += [_of_size("ReLU", shape, count) for shape, count in _activations(batch).items()]
+    found += [_of_size("addition", shape, count) for shape, count in _sums(batch).items()]
+    return [*found, *_last(batch)]
+
+
+def folded_resnet50(batch: int) -> list[LayerGroup]:
+    """Return what inference has with batch norm folded into the convolutions, and ReLU part of those it follows."""
+    sums = _sums(batch).items()
+    found = _labelled(batch)
+    found += [_of_size(kind, shape, count) for kind in ("ReLU", "addition") for shape, count in sums]
+    return [*found, *_last(batch)]
+
+
+def _labelled(batch: int) -> list[LayerGroup]:
+    return [
+        replace(layer, name=label(layer), relu=layer.convolution.k == _inner_channels(layer))
+        for layer in convolutions(batch)
+    ]
+
+
+def _inner_channels(layer: LayerGroup) -> int:
+    """Filters of the convolutions in a layer's stage that ReLU follows."""
+    stage = int(layer.name.removeprefix("conv")[0])
+    return 64 if stage == 1 else STAGES[stage - 2][1]
+
+
+def _last(batch: int) -> list[LayerGroup]:
+    return [
+        LayerGroup("max pooling 3×3/2", "pooling", (batch, 64, 112, 112), 1),
+        LayerGroup("average pooling 7×7", "pooling", (batch, FEATURES, 7, 7), 1),
+        LayerGroup(f"fully connected, {FEATURES} → {CLASSES}", "fully connected", (batch, FEATURES, 1, 1), 1),
+        LayerGroup("softmax and loss", "softmax", (batch, CLASSES, 1, 1), 1),
+    ]
+
+
+def parameters() -> int:
+    """Return how many numbers training updates: filters, two for each channel of a batch norm, the last layer's."""
+    total = FEATURES * CLASSES + CLASSES
+    for layer in convolutions(1):
+        total += layer.count * (math.prod(layer.convolution.w_shape()) + 2 * layer.convolution.k)
+    return total
+
+
+def label(layer: LayerGroup) -> str:
+    """Return a convolution's name with its channels and its image's size, which tells it apart from all others."""
+    conv = layer.convolution
+    return f"{layer.name}, {conv.c} → {conv.k}, {conv.h}²"
+
+
+def _of_size(kind: str, shape: tuple[int, ...], count: int) -> LayerGroup:
+    return LayerGroup(f"{kind}, {shape[1]} × {shape[2]}²", kind, shape, count)
+
+
+def _activations(batch: int) -> Counter[tuple[int, ...]]:
+    found = Counter({(batch, 64, 112, 112): 1})
+    for inner, before, after, blocks in _stages():
+        for block in range(blocks):
+            found[batch, inner, before if block == 0 else after, before if block == 0 else after] += 1
+            found[batch, inner, after, after] += 1
+            found[batch, 4 * inner, after, after] += 1
+    return found
+
+
+def _sums(batch: int) -> Counter[tuple[int, ...]]:
+    return Counter({(batch, 4 * inner, after, after): blocks for inner, _, after, blocks in _stages()})
+
+
+def _stages() -> list[tuple[int, int, int, int]]:
+    """Channels of a stage's inner layers, height of the images before and after it, and its blocks."""
+    found, size = [], 56
+    for stage, (blocks, inner) in enumerate(STAGES):
+        after = size // 2 if stage else size
+        found.append((inner, size, after, blocks))
+        size = after
+    return found

@@ -1,0 +1,47 @@
+"""The gradient of x by the kernel of step 5: dy takes the place of x, the filters are read as they lie, transposed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kernels.convolution.common.step import BackwardDataStep
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.hopper import tile_sizes, wgmma_im2col
+from kernels.convolution.hopper.forward import FORMATS
+from kernels.convolution.hopper.tile_sizes import Im2colTiles
+from warpcourse.bench import hopper
+
+INSTEAD = "mma_nhwc"
+
+
+@dataclass(frozen=True)
+class WgmmaBackwardDataStep(BackwardDataStep):
+    """5_wgmma_im2col.cu. C and K must be multiples of 8."""
+
+    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
+        """Return why it cannot compute this gradient."""
+        if refusal := super().refuses(conv, layout, dtype):
+            return refusal
+        reason = wgmma_im2col.refuses(conv, "backward_data")
+        return f"{self.name} {reason}: take {INSTEAD}" if reason else ""
+
+    def missing(self) -> str:
+        """Return what this machine lacks."""
+        return hopper.missing(self.name, INSTEAD)
+
+    def preferred(self, conv: Convolution, dtype: Any) -> bool:
+        """Return whether this is a GPU: the simulator runs it, but others are simulated sooner."""
+        return hopper.available()
+
+    def launch(
+        self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None, tiles: Im2colTiles | None = None
+    ) -> None:
+        """Queue the kernel, with the sizes that `tile_sizes` says unless others are given."""
+        tiles = tiles or tile_sizes.chosen(conv, "backward_data")
+        flat = wgmma_im2col.is_flat(conv)
+        for parts in wgmma_im2col.gradient_parts(dy, w, dx, conv, tiles):
+            wgmma_im2col.launch(parts, tiles, None, relu=False, flat=flat, gradient=True)
+
+
+BACKWARD_DATA = (WgmmaBackwardDataStep(None, "wgmma_backward_data", FORMATS, 16),)

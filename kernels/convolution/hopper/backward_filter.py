@@ -1,0 +1,225 @@
+"""The gradient of w on Hopper: how wgmma_backward_filter.cu is tiled, how the pixels are split, how it is launched."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernels.convolution.common.sources import FOLDER, INCLUDE, sizes
+from kernels.convolution.common.step import BackwardFilterStep
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.hopper import wgmma_im2col
+from kernels.convolution.hopper.forward import FORMATS
+from kernels.convolution.hopper.tile_sizes import BOX_BYTES, DEPTH, MAX_SHARED_BYTES, STATIC_BYTES
+from warpcourse.bench import hopper
+from warpcourse.bench.hopper import Boxes
+from warplab import cp
+
+FILE = FOLDER / "hopper/wgmma_backward_filter.cu"
+INSTEAD = "mma_nhwc"
+BOX = 64  # filters or channels of a box
+QUAD = 4  # elements of dw that a thread of conv_add_splits computes
+MOST_STAGES = 12
+
+# What `seconds` reckons with: two facts of an H100 SXM, then what fits 400 times of ResNet-50's layers at batch 32,
+# within 7 % on average (H100 80GB HBM3, 2026-11-22).
+MULTIPROCESSORS = 132
+PRODUCTS = 2048  # of float16, added up, in a clock of a multiprocessor
+CLOCK = 1.7e9  # of the tensor cores under load, per second
+SHARED_BYTES = 107  # of shared memory in a clock, of 128
+CACHE_BYTES = 10e12  # per second, from the L2 cache or through it
+MEMORY_BYTES = 2.5e12  # per second
+LAUNCH, ADDITION = 3.5e-6, 1.2e-6  # seconds of a launch, and of the second kernel with nothing to add
+SUMMED_BYTES = 1.6e12  # of partial sums per second, written and read
+WARP, ADDING_THREADS, MOST_TOGETHER = 32, 256, 32  # of conv_add_splits
+BUSY_THREADS = 132 * 2048  # that keep an H100 busy
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a block computes: `filters` × `taps` boxes of 64 × 64 elements of dw.
+
+    `groups`: warpgroups, which share the filters.
+    """
+
+    filters: int
+    taps: int
+    groups: int
+
+    @property
+    def stages(self) -> int:
+        """Return stages that fit into shared memory."""
+        return min(MOST_STAGES, (MAX_SHARED_BYTES - 2 * STATIC_BYTES) // self.stage_bytes)
+
+    @property
+    def stage_bytes(self) -> int:
+        """Return shared memory of 64 pixels' operands."""
+        return (self.filters + self.taps) * BOX_BYTES
+
+    @property
+    def shared_bytes(self) -> int:
+        """Return dynamic shared memory of a block."""
+        return self.stages * self.stage_bytes + STATIC_BYTES
+
+    @property
+    def threads(self) -> int:
+        """Return threads of a block: the warpgroups', and a warp's that loads."""
+        return 128 * self.groups + 32
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Return options for the compiler."""
+        given = {"FILTER_BOXES": self.filters, "TAP_BOXES": self.taps, "GROUPS": self.groups, "STAGES": self.stages}
+        return tuple(f"-D{name}={value}" for name, value in given.items())
+
+    @property
+    def clocks(self) -> float:
+        """Return the clocks of a multiprocessor for a stage: the tensor cores', or shared memory's where these are
+        more.
+
+        From there wgmma reads the filters' boxes, and the taps' for each of them; TMA writes all once.
+        """
+        products = self.filters * self.taps * BOX * BOX * DEPTH / PRODUCTS
+        boxes = self.filters * (1 + self.taps) + self.filters + self.taps
+        return max(products, boxes * BOX_BYTES / SHARED_BYTES)
+
+    def count(self, conv: Convolution) -> int:
+        """Return tiles of dw."""
+        boxes = math.ceil(conv.c / BOX) * conv.r * conv.s
+        return math.ceil(conv.k / BOX / self.filters) * math.ceil(boxes / self.taps)
+
+
+class Plan(NamedTuple):
+    """A tile, and how many blocks share the pixels of each."""
+
+    tile: Tile
+    splits: int
+
+
+TILES = tuple(
+    Tile(*sizes) for sizes in ((1, 1, 1), (1, 2, 1), (2, 1, 2), (1, 3, 1), (1, 4, 1), (2, 2, 2), (2, 3, 2), (2, 4, 2))
+)
+
+
+@functools.lru_cache(maxsize=1024)
+def plan(conv: Convolution) -> Plan:
+    """Return the tile and the splits that should take the least time on an H100."""
+    return min(_plans(conv), key=lambda plan: seconds(plan, conv))
+
+
+def _plans(conv: Convolution) -> Iterator[Plan]:
+    """Each tile, with enough splits for one block per multiprocessor, with half of them, and with one."""
+    steps = math.ceil(conv.gemm[0] / DEPTH)
+    for tile in TILES:
+        most = max(1, min(steps, MULTIPROCESSORS // tile.count(conv)))
+        yield from (Plan(tile, splits) for splits in sorted({1, max(1, most // 2), most}))
+
+
+def seconds(plan: Plan, conv: Convolution) -> float:
+    """Return about how long a plan takes on an H100: what bounds the product most, and the addition of the splits."""
+    tile, splits = plan
+    pixels, filters, _ = conv.gemm
+    steps, blocks = math.ceil(pixels / DEPTH), splits * tile.count(conv)
+    turns = math.ceil(blocks / MULTIPROCESSORS) * math.ceil(steps / splits)
+    read = conv.c * (conv.n * conv.h * conv.w if max(conv.r, conv.s) > 1 else pixels)  # of x, by taps of any stride
+    bounds = (
+        turns * tile.clocks / CLOCK,
+        turns * min(blocks, MULTIPROCESSORS) * tile.stage_bytes / CACHE_BYTES,
+        2 * (read + pixels * filters) / MEMORY_BYTES,
+    )
+    summed = 4 * splits * _stride(conv)
+    return LAUNCH + max(bounds) + (ADDITION + summed / SUMMED_BYTES if splits > 1 else 0)
+
+
+@dataclass(frozen=True)
+class WgmmaBackwardFilterStep(BackwardFilterStep):
+    """wgmma_backward_filter.cu, two kernels where the pixels are split. C and K must be multiples of 8."""
+
+    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
+        """Return why it cannot compute this gradient."""
+        if refusal := super().refuses(conv, layout, dtype):
+            return refusal
+        reason = wgmma_im2col.refuses(conv, "forward")  # TMA walks x as in a forward pass
+        return f"{self.name} {reason}: take {INSTEAD}" if reason else ""
+
+    def missing(self) -> str:
+        """Return what this machine lacks."""
+        return hopper.missing(self.name, INSTEAD)
+
+    def preferred(self, conv: Convolution, dtype: Any) -> bool:
+        """Return whether this is a GPU: the simulator runs it, but others are simulated sooner."""
+        return hopper.available()
+
+    def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
+        """Return bytes of the splits' sums."""
+        splits = plan(conv).splits
+        return 4 * splits * _stride(conv) if splits > 1 else 0
+
+    def launch(
+        self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None, chosen: Plan | None = None
+    ) -> None:
+        """Queue the kernels, by the plan that `plan` makes unless another is given."""
+        tile, splits = chosen or plan(conv)
+        flat = wgmma_im2col.is_flat(conv)
+        options = *INCLUDE, f"-DFLAT={int(flat)}", *tile.options
+        product = hopper.kernel(FILE, "conv_wgmma_backward_filter", options)
+        if splits > 1:
+            size = 4 * splits * _stride(conv)
+            partial = (cp.empty(size, np.uint8) if workspace is None else workspace[:size]).view(np.float32)
+            to_map = _map_of_filters(partial, conv, splits * _rounded(conv.k))
+        else:
+            to_map = _map_of_filters(dw, conv, conv.k)
+        maps = _map_of_pixels(dy, conv.k), _map_of_pixels(x, conv.c) if flat else _map_of_windows(x, conv), to_map
+        grid = (tile.count(conv) * splits,)
+        product(grid, (tile.threads,), (*maps, sizes(conv), np.int32(splits)), tile.shared_bytes)
+        if splits > 1:
+            _add(partial, dw, conv, splits, options)
+
+
+BACKWARD_FILTER = (WgmmaBackwardFilterStep(None, "wgmma_backward_filter", FORMATS, 16),)
+
+
+def _add(partial: Any, dw: Any, conv: Convolution, splits: int, options: tuple[str, ...]) -> None:
+    """Queue the kernel that adds the splits' sums. It may start while the last of them are written."""
+    quads = math.prod(conv.w_shape()) // QUAD
+    together = 1  # threads that share the splits of a quad: more where dw alone would not keep the GPU busy
+    while together < MOST_TOGETHER and 2 * together <= splits and quads * together < BUSY_THREADS:
+        together *= 2
+    wide = max(WARP, ADDING_THREADS // together)
+    function = hopper.kernel(FILE, "conv_add_splits", options)
+    numbers = map(np.int32, (quads, _stride(conv) // QUAD, splits))
+    function((math.ceil(quads / wide),), (wide, together), (partial, dw, *numbers), early=True)
+
+
+def _rounded(filters: int) -> int:
+    """Filters of a split's sums, in whole boxes."""
+    return math.ceil(filters / BOX) * BOX
+
+
+def _stride(conv: Convolution) -> int:
+    """Elements from a split's sums to the next split's."""
+    return _rounded(conv.k) * conv.r * conv.s * conv.c
+
+
+def _map_of_filters(array: Any, conv: Convolution, filters: int) -> np.ndarray:
+    """For boxes to be written: 64 filters of one tap, 128 bytes of channels."""
+    columns = hopper.LINE_BYTES // array.dtype.itemsize
+    boxes = Boxes(hopper.address_of(array), array.dtype.name, filters, conv.c, BOX, columns, conv.r * conv.s)
+    return hopper.encoded(boxes)
+
+
+def _map_of_pixels(array: Any, channels: int) -> np.ndarray:
+    """For boxes of 64 pixels of an NHWC tensor, one after the other, and 64 channels."""
+    pixels = array.size // channels
+    return hopper.encoded(Boxes(hopper.address_of(array), "float16", pixels, channels, DEPTH, BOX))
+
+
+def _map_of_windows(x: Any, conv: Convolution) -> np.ndarray:
+    """For boxes of 64 channels of the pixels that a tap meets in 64 windows, one after the other."""
+    phase = wgmma_im2col.forward_phase(conv)
+    return hopper.encoded(wgmma_im2col.pixels_of(hopper.address_of(x), conv.x_shape("NHWC"), phase, DEPTH))

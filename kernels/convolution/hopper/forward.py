@@ -1,0 +1,58 @@
+"""Step 5: the forward pass by wgmma, with tiles that TMA brings in im2col mode. Compute capability 9.0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kernels.convolution.common.step import ForwardStep
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.hopper import tile_sizes, wgmma_im2col
+from kernels.convolution.hopper.tile_sizes import Im2colTiles
+from warpcourse.bench import hopper
+
+FORMATS = (("NHWC", "float16"),)
+INSTEAD = "mma_nhwc"
+BIAS_ALIGNMENT = 8  # bytes; the kernel reads two of them at a time
+
+
+@dataclass(frozen=True)
+class WgmmaStep(ForwardStep):
+    """5_wgmma_im2col.cu. C and K must be multiples of 8."""
+
+    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
+        """Return why it cannot compute this convolution."""
+        if refusal := super().refuses(conv, layout, dtype):
+            return refusal
+        reason = wgmma_im2col.refuses(conv, "forward")
+        return f"{self.name} {reason}: take {INSTEAD}" if reason else ""
+
+    def missing(self) -> str:
+        """Return what this machine lacks."""
+        return hopper.missing(self.name, INSTEAD)
+
+    def preferred(self, conv: Convolution, dtype: Any) -> bool:
+        """Return whether this is a GPU: the simulator runs it, but others are simulated sooner."""
+        return hopper.available()
+
+    def launch(
+        self,
+        x: Any,
+        w: Any,
+        y: Any,
+        conv: Convolution,
+        bias: Any = None,
+        relu: bool = False,
+        workspace: Any = None,
+        tiles: Im2colTiles | None = None,
+    ) -> None:
+        """Queue the kernel, with the sizes that `tile_sizes` says unless others are given."""
+        if bias is not None and hopper.address_of(bias) % BIAS_ALIGNMENT:
+            bias = bias.copy()
+        tiles = tiles or tile_sizes.chosen(conv, "forward")
+        parts = wgmma_im2col.forward_parts(x, w, y, conv, tiles)
+        flat = wgmma_im2col.is_flat(conv)
+        wgmma_im2col.launch(parts, tiles, bias, relu=relu, flat=flat, gradient=False)
+
+
+FORWARD = (WgmmaStep(5, "wgmma_im2col", FORMATS, 16),)

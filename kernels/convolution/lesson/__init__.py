@@ -1,0 +1,1 @@
+"""Pictures, tables and bounds that lesson 06 shows."""

@@ -1,0 +1,1 @@
+"""What is timed on a GPU; `measurements` lists it by the keys of recordings.json."""

@@ -1,0 +1,1 @@
+"""Graphs from and to other formats: Keras models and ONNX files."""

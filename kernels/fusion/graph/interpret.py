@@ -1,0 +1,179 @@
+"""Runs any graph in NumPy, node by node: the reference of every pass and of the engine.
+
+Arithmetic is in float64 unless told otherwise. A tensor in float16 or INT8 holds what these types can hold: its values
+are rounded when they are written, and so are the filters of a cbr of that precision. All arrays here hold real values,
+those of INT8 tensors, too (step × scale), and lie as N × C × H × W whatever the layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernels.fusion.graph.graph import Graph
+from kernels.fusion.graph.int8 import rounded_filters, rounded_values
+from kernels.fusion.graph.nodes import GraphError, Node, Tensor
+from kernels.fusion.graph.operators import as_image
+
+
+def run(graph: Graph, *inputs: np.ndarray, dtype: Any = np.float64) -> dict[str, np.ndarray]:
+    """Return the graph's outputs by name, each (batch, *shape), in `dtype`.
+
+    `inputs`: one array (batch, *shape) for each of the graph's inputs, in their order; GraphError if one does not fit.
+    """
+    values = all_tensors(graph, *inputs, dtype=dtype)
+    return {name: values[name] for name in graph.outputs}
+
+
+def all_tensors(graph: Graph, *inputs: np.ndarray, dtype: Any = np.float64) -> dict[str, np.ndarray]:
+    """Return every tensor of the graph by name, as `run` computes it: what calibration looks at."""
+    values = _inputs(graph, inputs, dtype)
+    batch = len(inputs[0])
+    for node in graph.nodes:
+        result = evaluate(node, [values[name] for name in node.inputs], dtype)
+        if node.op == "constant":
+            result = np.repeat(result, batch, axis=0)
+        start = 0
+        for part in node.outputs:
+            tensor = graph.tensors[part.tensor]
+            if part.tensor not in values:
+                values[part.tensor] = np.full((batch, *tensor.shape), np.nan, dtype)
+            taken = result[:, start : start + part.channels]
+            values[part.tensor][:, part.start : part.start + part.channels] = _stored(taken, tensor)
+            start += part.channels
+    return values
+
+
+def evaluate(node: Node, inputs: list[np.ndarray], dtype: Any = np.float64) -> np.ndarray:
+    """Return a node's result before it is stored, (batch, channels, ...). `inputs`: real values, (batch, *shape)
+    each."""
+    weights = {name: values.astype(dtype) for name, values in node.weights.items()}
+    return _FUNCTIONS[node.op](inputs, node.attributes, weights)
+
+
+def _inputs(graph: Graph, arrays: tuple[np.ndarray, ...], dtype: Any) -> dict[str, np.ndarray]:
+    if len(arrays) != len(graph.inputs) or not arrays:
+        raise GraphError(f"graph {graph.name!r} takes {', '.join(graph.inputs)}; {len(arrays)} arrays were given")
+    values = {}
+    for name, array in zip(graph.inputs, arrays, strict=True):
+        shape = graph.tensors[name].shape
+        if np.shape(array)[1:] != shape or len(array) != len(arrays[0]):
+            sizes = ", ".join(map(str, shape))
+            raise GraphError(f"input {name!r} has the shape {np.shape(array)}; it must be (batch, {sizes})")
+        values[name] = np.asarray(array, dtype)
+    return values
+
+
+def _stored(values: np.ndarray, tensor: Tensor) -> np.ndarray:
+    """Return the values that are left when they are written to a tensor."""
+    if tensor.dtype == "float16":
+        with np.errstate(over="ignore"):  # infinity, as on a GPU
+            return values.astype(np.float16)
+    return values if tensor.scale is None else rounded_values(values, tensor.scale)
+
+
+def _constant(_inputs: list, _attributes: Any, weights: dict) -> np.ndarray:
+    return weights["value"][None]
+
+
+def _convolution(inputs: list, attributes: Any, weights: dict) -> np.ndarray:
+    x, filters = inputs[0], weights["filters"]
+    x = x.reshape(len(x), *as_image(x.shape[1:]))
+    patches, _ = _windows(x, filters.shape[2:], attributes, 0)
+    y = sum(np.einsum("nchw,kc->nkhw", patch, filters[:, :, r, s], optimize=True) for (r, s), patch in patches)
+    return y + weights["bias"][:, None, None] if "bias" in weights else y
+
+
+def _cbr(inputs: list, attributes: Any, weights: dict) -> np.ndarray:
+    filters = weights["filters"]
+    if attributes["precision"] == "float16":
+        filters = filters.astype(np.float16).astype(filters.dtype)
+    elif attributes["precision"] == "int8":
+        filters = rounded_filters(filters, weights["filter_scales"])
+    y = _convolution(inputs, attributes, {**weights, "filters": filters})
+    y = y.reshape(len(y), -1) if inputs[0].ndim == 2 else y
+    if len(inputs) == 2:
+        y = y + inputs[1]
+    return np.maximum(y, 0) if attributes["relu"] else y
+
+
+def _batch_norm(inputs: list, attributes: Any, weights: dict) -> np.ndarray:
+    (x,) = inputs
+    factor = weights["gamma"] / np.sqrt(weights["variance"] + attributes["epsilon"])
+    shape = (-1,) + (1,) * (x.ndim - 2)
+    return (x - weights["mean"].reshape(shape)) * factor.reshape(shape) + weights["beta"].reshape(shape)
+
+
+def _max_pool(inputs: list, attributes: Any, _weights: dict) -> np.ndarray:
+    patches, _ = _windows(inputs[0], attributes["window"], attributes, -np.inf)
+    return np.max([patch for _, patch in patches], axis=0)
+
+
+def _average_pool(inputs: list, attributes: Any, _weights: dict) -> np.ndarray:
+    patches, inside = _windows(inputs[0], attributes["window"], attributes, 0)
+    count = len(patches) if attributes["count_padding"] else inside
+    return np.sum([patch for _, patch in patches], axis=0) / count
+
+
+def _global_average_pool(inputs: list, attributes: Any, _weights: dict) -> np.ndarray:
+    return inputs[0].mean(axis=(2, 3), keepdims=attributes["keep_axes"])
+
+
+def _dense(inputs: list, _attributes: Any, weights: dict) -> np.ndarray:
+    return inputs[0] @ weights["matrix"].T + weights.get("bias", 0)
+
+
+def _softmax(inputs: list, _attributes: Any, _weights: dict) -> np.ndarray:
+    exponentials = np.exp(inputs[0] - inputs[0].max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
+def _same(inputs: list, _attributes: Any, _weights: dict) -> np.ndarray:
+    return inputs[0]
+
+
+_FUNCTIONS: dict[str, Callable[[list, Any, dict], np.ndarray]] = {
+    "constant": _constant,
+    "conv": _convolution,
+    "batch_norm": _batch_norm,
+    "relu": lambda inputs, *_: np.maximum(inputs[0], 0),
+    "add": lambda inputs, *_: inputs[0] + inputs[1],
+    "concat": lambda inputs, *_: np.concatenate(inputs, axis=1),
+    "max_pool": _max_pool,
+    "average_pool": _average_pool,
+    "global_average_pool": _global_average_pool,
+    "flatten": lambda inputs, *_: inputs[0].reshape(len(inputs[0]), -1),
+    "dense": _dense,
+    "softmax": _softmax,
+    "identity": _same,
+    "dropout": _same,
+    "cbr": _cbr,
+    "convert": _same,
+}
+
+
+def _windows(x: np.ndarray, window: tuple[int, int], attributes: Any, outside: float) -> tuple[list, np.ndarray]:
+    """For each place (r, s) of a window what all windows hold there, N × C × P × Q; and how many pixels are inside.
+
+    `outside`: what the padding holds.
+    """
+    top, left, bottom, right = attributes["padding"]
+    (down, across), (dilated_r, dilated_s) = attributes["stride"], attributes.get("dilation", (1, 1))
+    around = ((0, 0), (0, 0), (top, bottom), (left, right))
+    padded = np.pad(x, around, constant_values=outside)
+    ones = np.pad(np.ones((1, 1, *x.shape[2:]), x.dtype), around)
+    rows = (padded.shape[2] - dilated_r * (window[0] - 1) - 1) // down + 1
+    columns = (padded.shape[3] - dilated_s * (window[1] - 1) - 1) // across + 1
+    patches, inside = [], np.zeros((1, 1, rows, columns), x.dtype)
+    for r in range(window[0]):
+        for s in range(window[1]):
+            place = (
+                ...,
+                slice(r * dilated_r, r * dilated_r + down * (rows - 1) + 1, down),
+                slice(s * dilated_s, s * dilated_s + across * (columns - 1) + 1, across),
+            )
+            patches.append(((r, s), padded[place]))
+            inside += ones[place]
+    return patches, inside

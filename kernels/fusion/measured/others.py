@@ -1,0 +1,221 @@
+"""Other engines on the same network and GPU: PyTorch, cuDNN's fused graphs, TensorRT; and "20 ×" taken apart."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from kernels.fusion import tactics
+from kernels.fusion.exchange.onnx_export import export_onnx
+from kernels.fusion.graph import Graph
+from kernels.fusion.measured import clocks
+from kernels.fusion.measured.engine import CAPTURED, ENDS, row
+from kernels.fusion.passes.choose_layout import choose_layout
+from kernels.fusion.peers import on_cudnn, on_pytorch, on_tensorrt
+from kernels.fusion.plan import build, tuning
+from kernels.fusion.plan.engine import Engine
+from kernels.fusion.tactics.timing_cache import TimingCache
+from kernels.fusion.trained import digits
+from kernels.fusion.trained.variants import KINDS, UNFUSED, variant
+from warpcourse.bench import timing
+
+ANY = "any precision"
+GROUPS = ("float32", "float16", ANY)  # within which engines are compared
+CLOCKS = ("gpu_seconds", "latency_seconds", "steady_seconds")
+TOLERANCE = {"float32": 1e-3, "tf32": 1e-2, "float16": 1e-2}
+
+
+def peers(batch: int = ENDS[0], autotuned: bool = False) -> dict[str, Any]:
+    """Measure our engine beside the others at one batch. `ratios`: the fastest other's time over ours, at equal
+    precision.
+
+    `autotuned`: beside torch.compile's max-autotune instead, which compiles for minutes. `missing`: what could not be
+    measured, and why.
+    """
+    timing.cupy_on_gpu()
+    images = digits.split()[2].images[:batch]
+    expected = _expected(images)
+    rows, missing = [_our_row(kind, batch, way) for kind in KINDS[1:] for way in CAPTURED], {}
+    for name, precision, prepare in _autotuned(images) if autotuned else _others(batch, images):
+        started = time.perf_counter()
+        try:
+            queue, result = prepare()
+            error = float(np.abs(result() - expected).max())
+            rows.append(
+                {"name": name, "precision": precision, "batch": batch, "ours": False}
+                | clocks.times(queue)
+                | {"error": error, "correct": error <= TOLERANCE[precision]}
+            )
+            del queue, result
+            print(f"  {rows[-1]}", flush=True)
+        except Exception as lack:  # not installed, or it cannot run this network: of as many types as there are peers
+            missing[f"{name}, {precision}"] = f"{type(lack).__name__}: {lack}"[:200]
+            print(f"  {name}, {precision}: {lack!r}"[:1000], flush=True)
+        print(f"  {name}, {precision}, batch {batch}: {time.perf_counter() - started:.0f} s", flush=True)
+        gc.collect()
+    return {"rows": rows, "missing": missing, "ratios": ratios(rows)}
+
+
+def peers_large() -> dict[str, Any]:
+    """Measure the same at the largest of ENDS."""
+    return peers(ENDS[-1])
+
+
+def autotuned() -> dict[str, Any]:
+    """Measure our engine beside torch.compile's max-autotune, one image at a time."""
+    return peers(ENDS[0], autotuned=True)
+
+
+def autotuned_large() -> dict[str, Any]:
+    """Measure the same at the largest of ENDS."""
+    return peers(ENDS[-1], autotuned=True)
+
+
+def ratios(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Return, by batch and precision, the time of the fastest other over the time of our fastest, for each clock; above
+    1: ours."""
+    found: dict[str, dict[str, float]] = {}
+    for batch in dict.fromkeys(r["batch"] for r in rows):
+        for group in GROUPS:
+            able = [r for r in rows if r["batch"] == batch and group in (ANY, r["precision"])]
+            ours, others = ([r for r in able if r["ours"] == own and r["correct"]] for own in (True, False))
+            if ours and others:
+                found[f"batch {batch}, {group}"] = {
+                    key.removesuffix("_seconds"): min(r[key] for r in others) / min(r[key] for r in ours)
+                    for key in CLOCKS
+                }
+    return found
+
+
+def factors() -> dict[str, Any]:
+    """Measure images per second as one thing changes at a time, and all together: what "20 ×" may consist of.
+
+    `alone`: each against the unfused float32 network in our engine, launched kernel by kernel, one image at a time;
+    precision against the fused network, since only that has others. `together`: step by step.
+    """
+    timing.cupy_on_gpu()
+
+    def rate(kind: str, batch: int, way: str) -> float:
+        return batch / row(kind, batch, way)["steady_seconds"]
+
+    large = ENDS[-1]
+    start = rate(UNFUSED, 1, "launches")
+    fused = rate("float32", 1, "CUDA graph")
+    alone = {
+        "fusion": rate("float32", 1, "launches") / start,
+        "CUDA graph": rate(UNFUSED, 1, "CUDA graph") / start,
+        f"batch {large}": rate(UNFUSED, large, "launches") / start,
+        "float16": rate("float16", 1, "CUDA graph") / fused,
+        "int8": rate("int8", 1, "CUDA graph") / fused,
+        f"float16 at batch {large}": rate("float16", large, "CUDA graph") / rate("float32", large, "CUDA graph"),
+        f"int8 at batch {large}": rate("int8", large, "CUDA graph") / rate("float32", large, "CUDA graph"),
+    }
+    together = {
+        "unfused float32, launches, batch 1": start,
+        "fused": rate("float32", 1, "launches"),
+        "CUDA graph": fused,
+        f"batch {large}": rate("float32", large, "CUDA graph"),
+        "float16": rate("float16", large, "CUDA graph"),
+        "int8": rate("int8", large, "CUDA graph"),
+    }
+    return {"images_per_second": together, "alone": alone, "framework": _framework(start)}
+
+
+def _framework(ours: float) -> dict[str, float]:
+    """PyTorch's eager images per second at batch 1 beside ours for the same unfused kernels; {} without PyTorch."""
+    try:
+        queue, _ = on_pytorch.prepared(variant(UNFUSED), digits.split()[2].images[:1], "eager", "float32")
+    except RuntimeError:
+        return {}
+    return {"PyTorch eager": 1 / clocks.times(queue)["steady_seconds"], "our engine, unfused": ours}
+
+
+def _our_row(kind: str, batch: int, way: str) -> dict[str, Any]:
+    found = row(kind, batch, way)
+    kept = {key: found[key] for key in (*CLOCKS, "launches", "error", "correct")}
+    return {"name": f"our engine, {way}", "precision": kind, "batch": batch, "ours": True} | kept
+
+
+Prepared = tuple[Callable[[], Any], Callable[[], np.ndarray]]
+
+
+def _others(batch: int, images: np.ndarray) -> Iterator[tuple[str, str, Callable[[], Prepared]]]:
+    """Name, precision, and what prepares it."""
+    for precision in on_pytorch.PRECISIONS:
+        # TF32 lies between the other two, and compiling takes long.
+        for way in on_pytorch.WAYS if precision != "tf32" else on_pytorch.WAYS[:-1]:
+            yield _pytorch(way, precision, images)
+    for precision in on_pytorch.PRECISIONS:
+        yield "cuDNN's fused graphs", precision, lambda p=precision: _cudnn(batch, images, p)
+    if on_tensorrt.is_installed():
+        model = export_onnx(variant(UNFUSED))
+        for precision in ("float32", "float16"):
+            yield "TensorRT", precision, lambda p=precision: on_tensorrt.prepared(model, images, p)
+
+
+def _autotuned(images: np.ndarray) -> Iterator[tuple[str, str, Callable[[], Prepared]]]:
+    for precision in ("float32", "float16"):
+        yield _pytorch(on_pytorch.AUTOTUNED, precision, images)
+
+
+def _pytorch(way: str, precision: str, images: np.ndarray) -> tuple[str, str, Callable[[], Prepared]]:
+    return f"PyTorch, {way}", precision, lambda: on_pytorch.prepared(variant(UNFUSED), images, way, precision)
+
+
+def _cudnn(batch: int, images: np.ndarray, precision: str) -> Prepared:
+    """Our engine with cuDNN's kernels wherever they can run; a convolution that writes several slices cannot.
+
+    float32 lies in NHWC, for which alone cuDNN fuses. RuntimeError where cuDNN has no plan for any layer.
+    """
+    tactic = on_cudnn.tactic(tf32=precision == "tf32")
+    with contextlib.redirect_stdout(io.StringIO()):  # what the pass says
+        full = variant("float16") if precision == "float16" else choose_layout(variant("float32"), {"float32": "NHWC"})
+    graph = _one_slice_each(full)
+    tactics.register(tactic, replace=True)
+    try:
+        tuned = tuning.tune(
+            graph, batch, TimingCache(tuning.device())
+        )  # its own: "cudnn" may mean with TF32 or without
+        able = {layer: tactic.name for layer, times in tuned.seconds.items() if tactic.name in times}
+        if not able:
+            raise RuntimeError(f"cuDNN has no plan that fuses, in {precision}, for any layer")
+        print(f"  cuDNN's fused graphs, {precision}: {len(able)} layers of {len(tuned.seconds)}", flush=True)
+        engine = Engine(build(graph, batch, tuned=tuned, choices=able), cuda_graph=True)
+    finally:
+        tactics.forget(tactic.name)
+    engine.put(images)
+
+    def result() -> np.ndarray:
+        return engine.run(images)
+
+    return engine.queue, result
+
+
+def _one_slice_each(graph: Graph) -> Graph:
+    """Return the graph with every cbr that writes several slices taken apart again: cuDNN's graphs write one tensor."""
+    nodes = []
+    for node in graph.nodes:
+        start = 0
+        for i, part in enumerate(node.outputs):
+            weights = {name: values[start : start + part.channels] for name, values in node.weights.items()}
+            alone = len(node.outputs) == 1
+            nodes.append(
+                node
+                if alone
+                else type(node)(f"{node.name} {i}", node.op, node.inputs, (part,), node.attributes, weights)
+            )
+            start += part.channels
+    return graph.rebuilt(nodes)
+
+
+def _expected(images: np.ndarray) -> np.ndarray:
+    from kernels.fusion.graph import interpret
+
+    graph = variant(UNFUSED)
+    return interpret.run(graph, images)[graph.outputs[0]]

@@ -1,0 +1,84 @@
+"""The lab's CUDA C++ as it is compiled, and the structures of sizes that its kernels take by value."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.fusion.graph.nodes import Slice, Tensor
+from kernels.fusion.graph.operators import as_image
+from warpcourse.bench.lab_kernels import Sources
+
+FOLDER = Path(__file__).parents[1]
+MOST_OUTPUTS = 4  # slices that a cbr writes, at most: MOST_OUTPUTS in cbr.cuh
+MOST_ELEMENTS = 2**31 - 1  # of a tensor: kernels number them with 32 bits
+
+
+def _headers() -> str:
+    """Return a digest of the headers. CuPy keeps compiled code by source and options, and does not look into
+    headers."""
+    texts = (path.read_bytes() for path in sorted(FOLDER.glob("*.cuh")))
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
+
+
+OPTIONS = (f"-I{FOLDER}", f"-DHEADERS=0x{_headers()}")
+SOURCES = Sources("kernels.fusion", options={path.name: OPTIONS for path in FOLDER.glob("*.cu")}, cuda_headers=True)
+
+
+def _integers(names: str) -> list[tuple[str, type]]:
+    return [(name, np.int32) for name in names.split()]
+
+
+VIEW = np.dtype(_integers("first image channel row column"))
+_EACH = (MOST_OUTPUTS,)
+CBR = np.dtype(
+    [
+        *_integers("pixels h w c r s p q k pad_h pad_w stride_h stride_w dilation_h dilation_w depth relu outputs"),
+        ("first", np.int32, _EACH),
+        ("type", np.int32, _EACH),
+        ("per_step", np.float32, _EACH),
+        ("x", VIEW),
+        ("residual", VIEW),
+        ("y", VIEW, _EACH),
+    ]
+)
+POINTWISE = np.dtype(
+    [
+        *_integers("elements c h w relu"),
+        *(("x_scale", np.float32), ("per_step", np.float32)),
+        *(("x", VIEW), ("other", VIEW), ("y", VIEW)),
+    ]
+)
+POOL = np.dtype(
+    [
+        *_integers("elements c h w r s p q pad_h pad_w stride_h stride_w area"),
+        ("factor", np.float32),
+        ("x", VIEW),
+        ("y", VIEW),
+    ]
+)
+
+
+def view(tensor: Tensor, part: Slice | None = None, per_element: int = 1) -> tuple[int, ...]:
+    """Return `View` of view.cuh for a tensor, or for a slice of its channels.
+
+    `per_element`: channels that the kernel takes as one element: 4 where it reads INT8 by words.
+    """
+    c, h, w = as_image(tensor.shape)
+    start = part.start if part else 0
+    if tensor.layout == "NHWC" or tensor.same_in_memory():
+        strides = start, c * h * w, per_element, w * c, c
+    else:
+        strides = start * h * w, c * h * w, h * w, w, 1
+    return tuple(number // per_element for number in strides)
+
+
+def record(dtype: np.dtype, **fields: Any) -> np.ndarray:
+    """Return a structure as CuPy passes it by value: an array of one element. Fields that are not given are 0."""
+    made = np.zeros(1, dtype)
+    for name, value in fields.items():
+        made[name][0] = value
+    return made

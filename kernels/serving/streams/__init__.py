@@ -1,0 +1,24 @@
+"""Copies, kernels and video in streams: schedules in virtual time and on a GPU, their races, and a pipeline.
+
+The names here are those that the lesson uses.
+"""
+
+from kernels.serving.streams.hazards import races
+from kernels.serving.streams.pipeline import Stages, pipelined
+from kernels.serving.streams.preprocess import Preprocess
+from kernels.serving.streams.schedule import DEFAULT, Schedule
+from kernels.serving.streams.timeline import ONE_COPY_ENGINE, simulate
+from kernels.serving.streams.video import frames_on_cpu, make_clip
+
+__all__ = [
+    "DEFAULT",
+    "ONE_COPY_ENGINE",
+    "Preprocess",
+    "Schedule",
+    "Stages",
+    "frames_on_cpu",
+    "make_clip",
+    "pipelined",
+    "races",
+    "simulate",
+]

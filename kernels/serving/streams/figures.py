@@ -1,0 +1,183 @@
+"""Pictures of lab 11's streams and pipeline: timelines of engines or of streams, measured or in virtual time.
+
+Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from kernels.serving.streams.chunked import WAYS, chunked
+from kernels.serving.streams.execution import DECODE_CALL
+from kernels.serving.streams.hazards import Race
+from kernels.serving.streams.schedule import Kind, Operation
+from kernels.serving.streams.timeline import Span, Timeline, simulate
+from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
+
+STREAMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, "#7A5400", "#003F63")
+ORDER = ("host", "NVDEC", DECODE_CALL, "H2D", "copy", "SMs", "D2H")
+HEIGHT = 0.76  # of a bar, in rows
+MOST_SPANS = 1500
+
+
+def draw_timeline(
+    timeline: Timeline,
+    title: str | None = None,
+    *,
+    rows: str = "engine",
+    races: Sequence[Race] = (),
+    until: float | None = None,
+) -> Figure:
+    """A bar per operation: engines (or streams, `rows="stream"`) down, milliseconds across, a colour per stream.
+
+    Grey bars on the host's row: it works (filled) or waits (hatched). The operations of `races` are framed in red.
+    `until`: the last millisecond to draw. ValueError for rows that do not exist or more than 1,500 bars.
+    """
+    if rows not in ("engine", "stream"):
+        raise ValueError(f"rows is 'engine' or 'stream', not {rows!r}")
+    end = timeline.end if until is None else until
+    spans = [s for s in timeline.spans if s.engine and s.start <= end and s.end > s.start]
+    if len(spans) > MOST_SPANS:
+        raise ValueError(f"{len(spans)} bars would cover each other; draw a part with until=")
+    names = _rows(spans, rows)
+    streams = list(
+        dict.fromkeys(s.operation.stream for s in timeline.spans if s.operation.kind not in ("host", "sync"))
+    )
+    colours = {stream: STREAMS[i % len(STREAMS)] for i, stream in enumerate(streams)}
+    racing = {id(o) for race in races for o in (race.first, race.second)}
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8.4, 0.95 + 0.42 * max(1, len(names))), dpi=DPI)
+        for lane, span in _lanes(spans, rows):
+            _bar(ax, span, names.index(_row(span, rows)), lane, colours, end, framed=id(span.operation) in racing)
+        ax.set_yticks(range(len(names)), [str(name) for name in names])
+        ax.set(xlim=(0, end or 1), ylim=(max(1, len(names)) - 0.5, -0.5), xlabel=f"ms ({timeline.source})")
+        if rows == "engine" and len(streams) > 1:
+            handles = [Patch(fc=colours[s], label=f"stream {s}") for s in streams[: len(STREAMS)]]
+            ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False)
+        finish(figure, ax, title or f"{timeline.end:.3g} ms")
+        ax.grid(False, axis="y")
+    return closed(figure)
+
+
+def _row(span: Span, rows: str) -> Any:
+    if rows == "engine" or span.engine == "host":
+        return span.engine
+    return f"stream {span.operation.stream}"
+
+
+def _rows(spans: Sequence[Span], rows: str) -> list[Any]:
+    found = dict.fromkeys(_row(span, rows) for span in spans)
+    return [name for name in ORDER if name in found] + [name for name in found if name not in ORDER]
+
+
+def _lanes(spans: Sequence[Span], rows: str) -> list[tuple[tuple[int, int], Span]]:
+    """Each span with (its lane, lanes of its row): bars of one row that overlap in time lie above each other."""
+    placed: dict[Any, list[float]] = {}
+    found = []
+    for span in sorted(spans, key=lambda s: (s.start, s.operation.index)):
+        ends = placed.setdefault(_row(span, rows), [])
+        lane = next((i for i, end in enumerate(ends) if end <= span.start + 1e-9), len(ends))
+        ends[lane : lane + 1] = [span.end]
+        found.append((lane, span))
+    return [((lane, len(placed[_row(span, rows)])), span) for lane, span in found]
+
+
+def _bar(
+    ax: Axes, span: Span, row: int, lane: tuple[int, int], colours: dict[Any, str], end: float, *, framed: bool
+) -> None:
+    o, height = span.operation, HEIGHT / lane[1]
+    bottom = row - HEIGHT / 2 + lane[0] * height
+    stop = min(span.end, end)
+    colour = colours.get(o.stream, GREY) if o.kind not in ("host", "sync") else GREY
+    edge = "white" if stop - span.start > 0.01 * end else colour  # an edge would hide a narrow bar
+    box = Rectangle((span.start, bottom), stop - span.start, height, fc=colour, ec=edge, lw=0.6)
+    if o.kind == "sync":
+        box.set(fc="white", ec=PALE, hatch="////")
+    if framed:
+        box.set(ec="#C00000", lw=2.0, zorder=3)
+    ax.add_patch(box)
+    if o.kind != "sync" and (stop - span.start) / max(end, 1e-12) * 100 > 1.0 * len(o.name) and lane[1] < 3:
+        ax.text(
+            (span.start + stop) / 2, bottom + height / 2, o.name, ha="center", va="center", color="white", fontsize=7
+        )
+
+
+def recorded_timeline(row: Mapping[str, Any], source: str) -> Timeline:
+    """The spans of a recorded row ("overlap", "pipeline") as a timeline. `source`: the measurement's label."""
+    kinds: dict[str, Kind] = {"H2D": "h2d", "D2H": "d2h", "SMs": "kernel", DECODE_CALL: "decode"}
+    spans = []
+    for i, (name, stream, engine, start, end) in enumerate(row["spans"]):
+        kind: Kind = kinds.get(engine, "sync" if name.startswith("sync") else "host")
+        spans.append(Span(Operation(i, kind, name, stream, end - start), engine, start, start, end))
+    return Timeline(tuple(spans), source)
+
+
+def draw_overlap(value: Mapping[str, Any], label: str) -> Figure:
+    """Milliseconds of each way to copy an array there and back: measured, and in virtual time from the same stages.
+
+    `value`: of the measurement "overlap"; `label`: its origin. The pageable way, many times the others, is cut off and
+    says its time.
+    """
+    rows = value["rows"]
+    names = [row["way"] for row in rows]
+    most = 1.12 * max(row["ms"] for row in rows if not row["way"].startswith("pageable"))
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.36 * len(rows)), dpi=DPI)
+        for i, row in enumerate(rows):
+            ax.barh(i, min(row["ms"], most), height=0.62, color=PALE if row["ms"] > most else BLUE)
+            colour = GREY if row["ms"] > most else "white"
+            ax.text(0.01 * most, i, f"{row['ms']:.3g} ms", va="center", fontsize=8, color=colour)
+            if row["ms"] <= most:
+                ax.plot([_predicted(value, row["way"])] * 2, [i - 0.4, i + 0.4], color=ORANGE, lw=2)
+        stage = max(value["stage_ms"].values())
+        ax.axvline(stage, color=GREY, lw=1, ls=":")
+        ax.set_yticks(range(len(rows)), names)
+        ax.set(xlim=(0, most), ylim=(len(rows) - 0.5, -0.5), xlabel=f"ms ({label})")
+        handles = [
+            Patch(fc=BLUE, label="measured"),
+            Line2D([], [], color=ORANGE, lw=2, label="predicted from the three stages"),
+            Line2D([], [], color=GREY, lw=1, ls=":", label="slowest stage"),
+        ]
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False)
+        megabytes = value["bytes"] / 2**20
+        finish(figure, ax, f"{megabytes:.0f} MiB to the GPU, through a kernel, and back")
+        ax.grid(False, axis="y")
+    return closed(figure)
+
+
+def _predicted(value: Mapping[str, Any], way: str) -> float:
+    chunks, streams, order, pinned = WAYS[way]
+    stages = value["stage_ms"]
+    return simulate(chunked(chunks, streams, order=order, pinned=pinned, **stages)).end
+
+
+def draw_pipeline(value: Mapping[str, Any], label: str) -> Figure:
+    """Milliseconds per frame of each way to run the pipeline, measured and predicted from the first way's stages.
+
+    `value`: of the measurement "pipeline"; `label`: its origin.
+    """
+    rows = value["rows"]
+    most = max(row["ms_per_frame"] for row in rows)
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.36 * len(rows)), dpi=DPI)
+        for i, row in enumerate(rows):
+            ax.barh(i, row["ms_per_frame"], height=0.62, color=BLUE)
+            ax.text(0.01 * most, i, f"{row['ms_per_frame']:.3g} ms", va="center", fontsize=8, color="white")
+            ax.plot([row["predicted_ms_per_frame"]] * 2, [i - 0.4, i + 0.4], color=ORANGE, lw=2)
+        ax.set_yticks(range(len(rows)), [row["way"] for row in rows])
+        ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"ms per frame ({label})")
+        handles = [
+            Patch(fc=BLUE, label="measured"),
+            Line2D([], [], color=ORANGE, lw=2, label="predicted from the stages"),
+        ]
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False)
+        finish(figure, ax, f"decode, preprocess, infer: {value['frames']} frames of {value['clip']}")
+        ax.grid(False, axis="y")
+    return closed(figure)

@@ -1,0 +1,275 @@
+"""Pictures of lab 11 about utilisation: samples in virtual time, loads measured, a monitor, three roads, a timeline.
+
+Times of `draw_samples` are virtual. Those of recordings carry the recording's label. Every function returns a
+matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon, Rectangle
+from matplotlib.ticker import FuncFormatter, PercentFormatter
+
+from kernels.serving.utilisation import traces
+from kernels.serving.utilisation.three_roads import INSTRUCTIONS, LATENCY, LEAST, MEMORY, Decision
+from kernels.serving.utilisation.traces import Span
+from kernels.serving.utilisation.virtual import Kernel, Look, samples
+from warpcourse.bench.recordings import Measurement
+from warplab.draw.style import (
+    AMBER,
+    BLUE,
+    DPI,
+    FONT,
+    GREEN,
+    GREY,
+    ORANGE,
+    PALE,
+    PINK,
+    SKY,
+    closed,
+    duration_axis,
+    finish,
+)
+from warplab.hardware.cards import Card
+from warplab.hardware.cards import card as find_card
+
+if TYPE_CHECKING:
+    from kernels.serving.utilisation.monitor import Sample
+
+UTILISATION, ACTIVITY, OCCUPANCY = "utilisation (NVML)", "SM activity", "occupancy"
+COLOURS = {UTILISATION: ORANGE, ACTIVITY: BLUE, OCCUPANCY: GREEN, "DRAM": PINK, "FP32": SKY}
+STYLES = {UTILISATION: "-", ACTIVITY: "-", OCCUPANCY: "--"}  # activity and occupancy may be equal
+NARROWEST = 0.003  # of a timeline's width: about two pixels, so that no span vanishes
+ROAD_COLOURS = {MEMORY: PINK, INSTRUCTIONS: BLUE, LATENCY: AMBER}
+
+
+def draw_samples(
+    kernels: Sequence[Kernel],
+    period: float,
+    until: float | None = None,
+    *,
+    card: str | Card = "H100",
+    title: str = "what each sample period is told",
+) -> Figure:
+    """Above, kernels in time, as high as the share of SMs that they are on; below, what each sample period tells.
+
+    `period`: of the samples, in seconds of virtual time. ValueError where there is none.
+    """
+    card = find_card(card)
+    looks = samples(kernels, period, until, card=card)
+    if not looks:
+        raise ValueError("there is no sample period to draw; give a kernel, or `until`")
+    with plt.rc_context(FONT):
+        figure, (above, below) = plt.subplots(2, 1, figsize=(7.6, 3.8), dpi=DPI, sharex=True)
+        for kernel in kernels:
+            box = Rectangle((kernel.start, 0), kernel.seconds, kernel.sms / card.sms, fc=SKY, ec=BLUE, lw=1)
+            above.add_patch(box)
+            if kernel.name:
+                middle = kernel.start + kernel.seconds / 2, kernel.sms / card.sms
+                above.annotate(kernel.name, middle, (0, 2), textcoords="offset points", ha="center", fontsize=7.5)
+        _percent(above)
+        above.set(ylabel="SMs", ylim=(-0.05, 1.15))
+        _look_lines(below, looks)
+        _percent(below)
+        below.set(ylabel="of the period", ylim=(-0.04, 1.08), xlabel="time, virtual")
+        for ax in (above, below):
+            for look in looks:
+                ax.axvline(look.end, color=PALE, lw=0.8)
+        below.set_xlim(looks[0].start, looks[-1].end)
+        duration_axis(below.xaxis)
+        below.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        finish(figure, below, "")
+        finish(figure, above, title)
+    return closed(figure)
+
+
+def _look_lines(ax: Axes, looks: Sequence[Look]) -> None:
+    rows = {
+        UTILISATION: [look.utilisation for look in looks],
+        ACTIVITY: [look.sm_activity for look in looks],
+        OCCUPANCY: [look.occupancy for look in looks],
+    }
+    edges = [look.start for look in looks] + [looks[-1].end]
+    for name, values in rows.items():
+        ax.stairs(values, edges, baseline=None, color=COLOURS[name], lw=2, ls=STYLES[name], label=name)
+
+
+def draw_utilisation(m: Measurement) -> Figure:
+    """Bars per load of `measurements`, "utilisation": NVML's figure beside activity, occupancy, memory.
+
+    A bar that is missing was not told by that driver.
+    """
+    rows = m.value["rows"]
+    told = {
+        UTILISATION: [row["nvml"] for row in rows],
+        ACTIVITY: [row["gpm"]["sm"] for row in rows],
+        OCCUPANCY: [row["gpm"]["occupancy"] for row in rows],
+        "FP32": [row["gpm"]["fp32"] for row in rows],
+        "DRAM": [row["gpm"]["dram"] for row in rows],
+    }
+    told = {name: values for name, values in told.items() if any(v is not None for v in values)}
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.8, 0.9 + 0.55 * len(rows)), dpi=DPI)
+        height = 0.84 / len(told)
+        for place, (name, values) in enumerate(told.items()):
+            at = np.arange(len(rows)) + (place - (len(told) - 1) / 2) * height
+            ax.barh(at, [v or 0 for v in values], height, color=COLOURS[name], label=name)
+            for y, v in zip(at, values, strict=True):
+                if v is not None:
+                    ax.text(v + 0.01, y, f"{100 * v:.2f}", va="center", fontsize=6.5)
+        ax.set_yticks(range(len(rows)), [row["load"] for row in rows])
+        ax.invert_yaxis()
+        ax.xaxis.set_major_formatter(PercentFormatter(1))
+        ax.set_xlim(0, 1.08)
+        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        finish(figure, ax, f"how busy is it?\n{m.label}")
+    return closed(figure)
+
+
+def draw_monitor(found: Sequence[Sample], label: str, marks: Iterable[tuple[float, str]] = ()) -> Figure:
+    """What a `Monitor` saw: shares of time above, watts and memory below. `marks`: seconds and what began then.
+
+    A monitor draws in its own thread, beside a program that may draw too: so no pyplot here, and no shared settings.
+    """
+    curves = {
+        UTILISATION: ("utilisation", ORANGE),
+        ACTIVITY: ("sm", BLUE),
+        OCCUPANCY: ("occupancy", GREEN),
+        "DRAM": ("dram", PINK),
+        "FP32": ("fp32", SKY),
+    }
+    figure = Figure(figsize=(7.8, 4.0), dpi=DPI)
+    shares, watts = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
+    memory = watts.twinx()
+    for name, (field, colour) in curves.items():
+        _curve(shares, found, field, name, colour)
+    _curve(watts, found, "watts", "power", AMBER)
+    _curve(memory, found, "memory_bytes", "memory in use", GREY)
+    _percent(shares)
+    shares.set_ylim(-0.04, 1.08)
+    watts.set_ylim(0, None)
+    memory.set_ylim(0, None)
+    memory.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v / 1e9:g} GB"))
+    memory.spines[["top"]].set_visible(False)
+    watts.set_xlabel("seconds", fontsize=9)
+    watts.set_ylabel("W", fontsize=9)
+    marks = list(marks)
+    for seconds, name in marks:
+        shares.axvline(seconds, color=GREY, lw=0.8, ls=":")
+        shares.annotate(
+            *(name, (seconds, 1.08), (2, 2)),
+            textcoords="offset points",
+            fontsize=6.5,
+            rotation=25,
+            annotation_clip=False,
+        )
+    beside: dict[str, Any] = {"frameon": False, "loc": "center left", "bbox_to_anchor": (1.13, 0.5), "fontsize": 8.5}
+    for ax in (shares, watts, memory):
+        ax.tick_params(labelsize=9)
+    for ax, lines in ((shares, shares.lines), (watts, [*watts.lines, *memory.lines])):
+        named = [line for line in lines if not str(line.get_label()).startswith("_")]
+        if named:
+            ax.legend(named, [str(line.get_label()) for line in named], **beside)
+    finish(figure, watts, "")
+    finish(figure, shares, "")
+    shares.set_title(label, loc="left", weight="bold", fontsize=9, pad=52 if marks else 6)
+    figure.tight_layout()
+    return figure
+
+
+def _curve(ax: Axes, found: Sequence[Sample], field: str, name: str, colour: str) -> None:
+    points = [(s.seconds, getattr(s, field)) for s in found if getattr(s, field) is not None]
+    if points:
+        ax.plot(*zip(*points, strict=True), color=colour, lw=1.5, label=name)
+
+
+def draw_roads(decisions: Sequence[Decision], title: str | None = None) -> Figure:
+    """Which road each launch is on: the shares of its time that memory and instructions account for, and three regions.
+
+    ValueError without a decision.
+    """
+    if not decisions:
+        raise ValueError("there is no decision to draw; decide() about a launch first")
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.4, 4.4), dpi=DPI)
+        corners = {
+            LATENCY: [(0, 0), (LEAST, 0), (LEAST, LEAST), (0, LEAST)],
+            MEMORY: [(LEAST, 0), (1.04, 0), (1.04, 1.04), (LEAST, LEAST)],
+            INSTRUCTIONS: [(0, LEAST), (LEAST, LEAST), (1.04, 1.04), (0, 1.04)],
+        }
+        texts = {
+            LATENCY: (0.02, 0.44, "LATENCY: it waits.\nMore blocks, more loads in flight,\nother work beside it"),
+            MEMORY: (0.62, 0.44, "MEMORY\nFewer sectors and bytes:\ncoalesce, tile,\nsmaller types"),
+            INSTRUCTIONS: (0.02, 0.78, "INSTRUCTIONS\nFewer, wider ones; no divergence;\ntensor cores"),
+        }
+        for road, places in corners.items():
+            ax.add_patch(Polygon(places, fc=ROAD_COLOURS[road], alpha=0.14, lw=0))
+            x, y, text = texts[road]
+            ax.text(x, y, text, fontsize=8)
+        taken: list[tuple[float, float]] = []
+        for number, d in enumerate(decisions, 1):
+            x, y = min(d.memory, 1.0), min(d.instructions, 1.0)
+            while any(abs(x - a) < 0.035 and abs(y - b) < 0.05 for a, b in taken):  # marks at one place
+                y -= 0.055
+            taken.append((x, y))
+            ax.plot(
+                x, y, "o", ms=13, color=ROAD_COLOURS[d.road], mec="black", mew=0.8, label=f"{number} {d.name}: {d.road}"
+            )
+            ax.text(x, y, str(number), ha="center", va="center", fontsize=8, weight="bold")
+        measured = {d.measured for d in decisions}
+        how = {frozenset({True}): "times measured", frozenset({False}): "times reckoned from counters, not measured"}
+        ax.set(xlim=(0, 1.04), ylim=(0, 1.04), xlabel="memory, of the launch's time", ylabel="instructions")
+        ax.xaxis.set_major_formatter(PercentFormatter(1))
+        _percent(ax)
+        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1, labelspacing=0.9)
+        finish(
+            figure,
+            ax,
+            title or f"three roads on {decisions[0].card.name}; {how.get(frozenset(measured), 'times as labelled')}",
+        )
+    return closed(figure)
+
+
+def draw_trace(found: Sequence[Span], title: str) -> Figure:
+    """A timeline: the host's calls into CUDA, copies up, kernels, copies down, and where the GPU did nothing.
+
+    What is too short to be seen is drawn two pixels wide.
+    """
+    rows = [
+        kind
+        for kind in (traces.CALL, traces.UP, traces.KERNEL, traces.ON_DEVICE, traces.DOWN)
+        if any(span.kind == kind for span in found)
+    ]
+    colours = dict(
+        zip(
+            (traces.CALL, traces.UP, traces.KERNEL, traces.ON_DEVICE, traces.DOWN),
+            (GREY, ORANGE, BLUE, SKY, PINK),
+            strict=True,
+        )
+    )
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8.2, 0.9 + 0.42 * len(rows)), dpi=DPI)
+        for start, end in traces.gaps(found):
+            ax.axvspan(start, end, color=PALE, alpha=0.6, lw=0)
+        least = NARROWEST * max((span.end for span in found), default=0.0)
+        for place, kind in enumerate(rows):
+            spans = [(span.start, max(span.seconds, least)) for span in found if span.kind == kind]
+            ax.broken_barh(spans, (place - 0.36, 0.72), color=colours[kind], lw=0)
+        ax.set_yticks(range(len(rows)), [f"host: {k}s" if k == traces.CALL else k for k in rows])
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        duration_axis(ax.xaxis)
+        share = traces.share(found)
+        ax.set_xlabel(f"kernels ran {100 * share:.3g} % of the GPU's time; grey: nothing on the GPU")
+        finish(figure, ax, title)
+        ax.grid(False, axis="y")
+    return closed(figure)
+
+
+def _percent(ax: Axes) -> None:
+    ax.yaxis.set_major_formatter(PercentFormatter(1))

@@ -1,0 +1,266 @@
+"""A monitor of a GPU beside a running program, as DCGM's: sample, keep, draw, and write down.
+
+    with Monitor() as m:
+        train()
+    m.draw()
+    m.save("run.jsonl")
+
+Without a GPU it plays a recording of another machine, and every picture says so. In a notebook `Monitor(live=True)`
+draws while the program runs.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+from kernels.serving.utilisation.nvml import GPM, Activity, Gpu, NoNvml
+
+RECORDING = Path(__file__).with_name("monitor.jsonl")
+INTERVAL = 0.1  # seconds; GPM wants at least so much between two readings
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one look at the GPU gave. Shares are 0 to 1; None is what the driver does not tell.
+
+    `seconds`: since the monitor began. `utilisation`, `memory_utilisation`: NVML's, of its last sample period. `sm`,
+    `occupancy`, `fp32`, `tensor`, `dram` …: `nvml.Activity` since the sample before.
+    """
+
+    seconds: float
+    utilisation: float | None = None
+    memory_utilisation: float | None = None
+    memory_bytes: int | None = None
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    watts: float | None = None
+    celsius: int | None = None
+    graphics: float | None = None
+    sm: float | None = None
+    occupancy: float | None = None
+    integer: float | None = None
+    fp32: float | None = None
+    fp16: float | None = None
+    tensor: float | None = None
+    dram: float | None = None
+
+
+class Source(Protocol):
+    """Where samples come from. `label`: what a picture must say of their origin."""
+
+    label: str
+
+    def read(self, seconds: float) -> Sample | None:
+        """The sample at a time since the beginning; None when there are no more."""
+
+    def close(self) -> None:
+        """Free what the source holds."""
+
+
+class NvmlSource:
+    """Samples of the GPU in this machine. Raises NoNvml where there is none."""
+
+    def __init__(self, gpu: Gpu | None = None) -> None:
+        self._gpu = gpu or Gpu()
+        self.label = f"measured on {self._gpu.name}"
+        self._last = self._gpu.reading()
+
+    def read(self, seconds: float) -> Sample:
+        now = self._gpu.reading()
+        activity = self._gpu.between(self._last, now)
+        self._gpu.forget(self._last)
+        self._last = now
+        utilisation, memory_utilisation = self._gpu.utilisation()
+        sm_mhz, memory_mhz = self._gpu.clocks()
+        return Sample(
+            seconds,
+            utilisation,
+            memory_utilisation,
+            self._gpu.memory()[0],
+            sm_mhz,
+            memory_mhz,
+            self._gpu.power(),
+            self._gpu.temperature(),
+            **asdict(activity),
+        )
+
+    def close(self) -> None:
+        self._gpu.forget(self._last)
+        self._last = None
+        self._gpu.close()
+
+
+class RecordedSource:
+    """Samples that `Monitor.save` wrote, played at the times at which they were taken."""
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.about, self.samples = load(path or RECORDING)
+        self.label = f"recorded on {self.about['device']}, {self.about['date']}: not of this program"
+
+    def read(self, seconds: float) -> Sample | None:
+        """The last sample taken until then; None after the end."""
+        if not self.samples or seconds > self.samples[-1].seconds:
+            return None
+        return next((s for s in reversed(self.samples) if s.seconds <= seconds), self.samples[0])
+
+    def close(self) -> None:
+        pass
+
+
+def source() -> Source:
+    """The GPU of this machine, else the lab's recording. Raises NoNvml where there is neither."""
+    try:
+        return NvmlSource()
+    except NoNvml as error:
+        if not RECORDING.exists():
+            raise NoNvml(f"{error}; and {RECORDING.name}, a recording to play instead, does not exist") from error
+        return RecordedSource()
+
+
+class Monitor:
+    """Samples of a `Source` while a `with` block runs, in a thread of its own.
+
+    `interval`: seconds between samples, at least 0.1, as GPM needs. `live`: draw in the notebook, every half second.
+    `mark` names what begins now; pictures show it. ValueError for an interval that is too short.
+    """
+
+    def __init__(
+        self,
+        source_: Source | None = None,
+        *,
+        interval: float = INTERVAL,
+        live: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if interval < INTERVAL:
+            raise ValueError(f"interval is {interval} s; NVML's counters want at least {INTERVAL} s between readings")
+        self.source = source_ or source()
+        self.interval = interval
+        self.samples: list[Sample] = []
+        self.marks: list[tuple[float, str]] = []
+        self._clock, self._began = clock, clock()
+        self._picture = _LivePicture() if live else None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def label(self) -> str:
+        return self.source.label
+
+    def step(self) -> bool:
+        """Take one sample; False when the source has no more."""
+        sample = self.source.read(self._clock() - self._began)
+        if sample is None:
+            return False
+        if not self.samples or sample.seconds > self.samples[-1].seconds:
+            self.samples.append(sample)
+        return True
+
+    def mark(self, name: str) -> None:
+        """Name what begins now."""
+        self.marks.append((self._clock() - self._began, name))
+
+    def draw(self) -> Any:
+        """A matplotlib Figure of the samples so far; where they are a recording, with the marks of that."""
+        from kernels.serving.utilisation.figures import draw_monitor
+
+        marks = self.marks
+        if isinstance(self.source, RecordedSource):
+            end = self.samples[-1].seconds if self.samples else 0.0
+            marks = [(seconds, name) for seconds, name in self.source.about["marks"] if seconds <= end]
+        return draw_monitor(self.samples, self.label, marks)
+
+    def save(self, path: Path | str, about: dict[str, Any] | None = None) -> None:
+        """Write JSON lines: what the machine is, then a sample per line.
+
+        `about`: device and date, else those of this machine's GPU (ValueError for samples that are a recording).
+        """
+        path = Path(path)
+        if isinstance(self.source, RecordedSource) and about is None:
+            raise ValueError("these samples are a recording that was played, not this machine's; there is nothing new")
+        about = about or {"device": self.source.label.removeprefix("measured on "), "date": time.strftime("%Y-%m-%d")}
+        lines: Iterable[dict] = ({k: v for k, v in asdict(s).items() if v is not None} for s in self.samples)
+        head: dict[str, Any] = {**about, "interval": self.interval, "marks": self.marks}
+        path.write_text("".join(json.dumps(_short(line)) + "\n" for line in (head, *lines)))
+
+    def __enter__(self) -> Monitor:
+        self._began = self._clock()
+        self._thread = threading.Thread(target=self._run, name="gpu-monitor", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        assert self._thread
+        self._thread.join()
+        self.source.close()
+        if self._picture:
+            self._picture.show(self.draw())
+
+    def _run(self) -> None:
+        drawn = self._began
+        while not self._stop.wait(self.interval) and self.step():
+            if self._picture and self._clock() - drawn > 0.5:
+                drawn = self._clock()
+                self._picture.show(self.draw())
+
+
+def load(path: Path | str) -> tuple[dict[str, Any], list[Sample]]:
+    """What `Monitor.save` wrote: the machine with its marks, and the samples. ValueError where that is not one."""
+    lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    known = {field.name for field in fields(Sample)}
+    if not lines or not {"device", "date"} <= lines[0].keys():
+        raise ValueError(f"{path} is no recording of a monitor: its first line does not name device and date")
+    for number, line in enumerate(lines[1:], 2):
+        if "seconds" not in line or not line.keys() <= known:
+            raise ValueError(f"{path}, line {number} is no sample: {', '.join(line.keys() - known) or 'no seconds'}")
+    return lines[0], [Sample(**line) for line in lines[1:]]
+
+
+def draw_recording(path: Path | str | None = None) -> Any:
+    """A matplotlib Figure of a whole recording, the lab's unless `path` names another, labelled with its origin."""
+    from kernels.serving.utilisation.figures import draw_monitor
+
+    about, samples = load(path or RECORDING)
+    return draw_monitor(samples, f"recorded on {about['device']}, {about['date']}", about["marks"])
+
+
+def mean(samples: Sequence[Sample], name: str, after: float = 0.0, until: float = float("inf")) -> float | None:
+    """The mean of one field of `Sample` over the samples in a span of time; None where none tells it."""
+    values = [getattr(s, name) for s in samples if after <= s.seconds <= until and getattr(s, name) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _short(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_short(item) for item in value]
+    return round(value, 4) if isinstance(value, float) else value
+
+
+class _LivePicture:
+    """A picture in the notebook that later ones replace."""
+
+    def __init__(self) -> None:
+        import ipywidgets
+        from IPython.display import display
+
+        self._image = ipywidgets.Image(format="png")
+        display(self._image)
+
+    def show(self, figure: Any) -> None:
+        import io
+
+        file = io.BytesIO()
+        figure.savefig(file, format="png")
+        self._image.value = file.getvalue()
+
+
+assert set(GPM) == {field.name for field in fields(Activity)}

@@ -1,9 +1,0 @@
-// problem: multiply-reversed
-// loses: reversed-right, reversed-once
-// reason: one thread does too much of the work[\s\S]*thread 0 of block 0
-extern "C" __global__ void multiply_reversed(const float* a, const float* b, float* c, int n)
-{
-    if (blockIdx.x == 0 && threadIdx.x == 0)
-        for (int i = 0; i < n; i++)
-            c[i] = a[i] * b[n - 1 - i];
-}

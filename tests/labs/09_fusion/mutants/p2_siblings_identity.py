@@ -1,8 +1,0 @@
-# problem: siblings
-# loses: siblings-plain, siblings-any
-# reason: too many launches
-
-
-def merge_siblings(graph):
-    """Return the graph with each family of cbr nodes that may be one as one."""
-    return graph

@@ -1,0 +1,238 @@
+"""Pytest plugin of the make targets: what is `thorough`, progress, and what a run took (`--target NAME`).
+
+In every run each test's processor time is taken, children included, and `tiers.beyond` marks what `make test` leaves
+out. With `--target` a calm line says from time to time how far the run is, and the last line is JSON. The target
+`test-all` also writes what `make test` is chosen by, durations.json, and, if all passed on a clean checkout,
+whole_runs.json, from which `tests.support.changed_tests` starts.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support import tiers, verdicts
+from tests.support.verdicts import spent
+
+WHOLE_RUNS = tiers.TESTS / "whole_runs.json"
+KEPT = 20  # whole runs
+EVERY = 15.0  # seconds between two lines of progress
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--target", default="", help="the make target that runs: shows progress, ends with JSON")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--target") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Run(config), "warplab-run")
+
+
+def _git(*arguments: str) -> str:
+    """Return what a git command prints; "" if it fails, as it does without git or a checkout."""
+    try:
+        return subprocess.run(["git", *arguments], cwd=tiers.TESTS, capture_output=True, text=True).stdout
+    except OSError:
+        return ""
+
+
+_by_hand: dict[str, str] = {}  # id of a test -> `always` or `thorough`
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Mark what is `thorough`, and when that is left out, arrange the rest for several workers."""
+    share, seconds = tiers.read()
+    costs: tiers.Seconds = defaultdict(lambda: defaultdict(dict))
+    always = set()
+    for item in items:
+        file, test, _ = tiers.parts(item.nodeid)
+        mark = next((name for name in ("thorough", "always") if item.get_closest_marker(name)), "")
+        _by_hand[item.nodeid] = mark
+        if mark != "thorough":
+            costs[file][test][item.nodeid] = tiers.cost(seconds, item.nodeid)
+        if mark == "always":
+            always.add((file, test))
+    left = tiers.beyond(share, costs, always)
+    for item in items:
+        if item.nodeid in left:
+            item.add_marker(pytest.mark.thorough)
+    yield
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    if workers > 1:
+        first = [item.get_closest_marker("tensorflow") is not None for item in items]
+        costs = [tiers.cost(seconds, item.nodeid) for item in items]
+        items[:] = [items[i] for i in tiers.arrange(costs, first, workers)]
+
+
+_begun = 0.0
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    global _begun
+    _begun = spent()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
+    report = yield
+    if call.when == "teardown":
+        seconds = spent() - _begun + verdicts.seconds_saved()
+        report.user_properties.append(("processor", (round(seconds, 3), _by_hand.get(item.nodeid, ""))))
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["used"] = _used()
+
+
+def _used() -> tuple[float, int]:
+    """Return seconds of processor time and most bytes of memory of this process."""
+    return spent(), 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+class Run:
+    """A make target's run, seen from the process that shows it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config, self.target = config, config.getoption("--target")
+        _, self.known = tiers.read()
+        self.begun = self.said = time.monotonic()
+        self.ids: list[str] = []
+        self.left = self.total = 0.0
+        self.done: Counter[str] = Counter()
+        self.now = ""
+        self.took: dict[str, tuple[float, str]] = {}
+        self.workers: list[tuple[float, int]] = []
+
+    # -- progress ------------------------------------------------------------------------------------------------------
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if session.items:
+            self._starts([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node, ids: list[str]) -> None:
+        if not self.ids:
+            self._starts(ids)
+
+    def _starts(self, ids: list[str]) -> None:
+        self.ids = ids
+        self.left = self.total = sum(self._cost(one) for one in ids)
+        self._say(f"{len(ids):,} tests, {self.total / 60:.0f} minutes of processor time when last recorded")
+
+    def _cost(self, nodeid: str) -> float:
+        return tiers.cost(self.known, nodeid) + 0.005
+
+    def pytest_report_teststatus(self, report: pytest.TestReport):
+        """No dot for what passed or was skipped."""
+        if report.when == "call" and report.passed:
+            return "passed", "", ""
+        if report.skipped and not hasattr(report, "wasxfail"):
+            return "skipped", "", ""
+        return None
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.now = tiers.parts(nodeid)[0].removeprefix("tests/")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.done["failed"] += 1
+            self._say(f"FAILED {report.nodeid}")
+        elif report.skipped:
+            self.done["skipped"] += 1
+        elif report.when == "call":
+            self.done["passed"] += 1
+        if report.when == "teardown":
+            self.took[report.nodeid] = dict(report.user_properties).get("processor", (0.0, ""))
+            self.left -= self._cost(report.nodeid)
+            if time.monotonic() > self.said + EVERY:
+                self._progress()
+
+    def _progress(self) -> None:
+        self.said = time.monotonic()
+        share = 1 - self.left / self.total
+        text = f"{100 * share:3.0f} %  {len(self.took):,} of {len(self.ids):,} tests"
+        if share > 0.03:
+            text += f", some {(self.said - self.begun) * (1 - share) / share / 60:.0f} min left"
+        self._say(f"{text}; now {self.now}")
+
+    def _say(self, text: str) -> None:
+        reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        reporter.ensure_newline()
+        reporter.write_line(text)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node, error: object) -> None:
+        if "used" in getattr(node, "workeroutput", {}):
+            self.workers.append(node.workeroutput["used"])
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        own = time.process_time() if self.workers else spent()
+        used = [*self.workers, (own, _used()[1])]
+        figures = {
+            "target": self.target,
+            **{name: self.done[name] for name in ("passed", "failed", "skipped")},
+            "seconds": round(time.monotonic() - self.begun),
+            "processor_seconds": round(sum(seconds for seconds, _ in used)),
+            "most_mb_per_worker": max(size for _, size in used) >> 20,
+            "workers": len(self.workers) or 1,
+            "verdicts_kept": verdicts.taken,
+            "load": round(os.getloadavg()[0], 1),
+            "device": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+            "date": datetime.date.today().isoformat(),
+        }
+        if self.target == "test-all" and self._whole():
+            self._record(figures)
+        print(json.dumps(figures))
+
+    def _whole(self) -> bool:
+        """Return whether nothing was left out but what needs a GPU."""
+        config = self.config
+        everything = config.args_source == pytest.Config.ArgsSource.TESTPATHS and not config.option.keyword
+        return everything and len(self.took) == len(self.ids) > 0
+
+    def _record(self, figures: dict[str, object]) -> None:
+        write_durations(self.took)
+        commit, changed = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--untracked-files=no")
+        ours = {f"tests/{path.name}" for path in (tiers.DURATIONS, WHOLE_RUNS)}
+        if self.done["failed"] or not commit or {line[3:] for line in changed.splitlines()} - ours:
+            print("not kept as a whole run: something failed, or the checkout has changes", file=sys.stderr)
+            return
+        runs = json.loads(WHOLE_RUNS.read_text()) if WHOLE_RUNS.exists() else []
+        runs = [*runs, {"commit": commit.strip(), **figures}][-KEPT:]
+        WHOLE_RUNS.write_text("[\n" + ",\n".join(json.dumps(run) for run in runs) + "\n]\n")
+
+
+def write_durations(took: dict[str, tuple[float, str]]) -> None:
+    """Write tests/durations.json from the seconds of each test and the mark that it was given by hand."""
+    fit: tiers.Seconds = defaultdict(lambda: defaultdict(dict))
+    every: tiers.Seconds = defaultdict(lambda: defaultdict(dict))
+    always = set()
+    for nodeid, (seconds, mark) in sorted(took.items()):
+        file, test, case = tiers.parts(nodeid)
+        every[file][test][case] = seconds
+        if mark != "thorough":
+            fit[file][test][nodeid] = seconds
+        if mark == "always":
+            always.add((file, test))
+    share = tiers.largest_share(fit, always)
+    lines = ",\n".join(f"{json.dumps(file)}: {json.dumps(tiers.compact(tests))}" for file, tests in every.items())
+    tiers.DURATIONS.write_text(f'{{"share": {share}, "seconds": {{\n{lines}\n}}}}\n', encoding="utf-8")

@@ -1,0 +1,66 @@
+"""Which tests a change touches, in a small course."""
+
+import json
+
+import pytest
+
+from tests.support import changed_tests, tiers
+
+FILES = {
+    "warplab/__init__.py": '_NAMES = {"draw_banks": "draw.banks", "sliders": "draw.sliders"}',
+    "warplab/draw/__init__.py": "",
+    "warplab/draw/banks.py": "from warplab.draw import colours",
+    "warplab/draw/colours.py": "",
+    "warplab/draw/sliders.py": 'PAGE = "sliders.js"',
+    "warplab/draw/sliders.js": "",
+    "warplab/__main__.py": "",
+    "warpcourse/__init__.py": "NAMES = {}",
+    "notebooks/01_topic.ipynb": json.dumps({"cells": [{"source": ["from warplab import draw_banks"]}]}),
+    "solutions/01_topic/01_topic.ipynb": json.dumps({"cells": [{"source": "import numpy"}]}),
+    "tests/conftest.py": "",
+    "tests/test_notebooks.py": "",
+    "tests/test_readme.py": 'PAGE = "README.md"',
+    "tests/draw/test_banks.py": "from warplab.draw.banks import draw",
+    "tests/draw/test_sliders.py": "from warplab import (\n    sliders,\n)",
+    "tests/draw/conftest.py": "",
+    "tests/test_command.py": 'COMMAND = ["-m", "warplab.__main__"]',
+    "tests/labs/01_topic/test_exercise.py": "class TestTopic(ExerciseTests): pass",
+    "tests/labs/01_topic/test_kernels.py": "",
+    "README.md": "",
+}
+LESSON = {f"{changed_tests.LESSON_RUNS}[{kind}-01_topic]" for kind in ("right", "wrong")}
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    for name, content in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr(changed_tests, "COURSE", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "selected"),
+    [
+        ("warplab/draw/banks.py", {"tests/draw/test_banks.py", "tests/labs/01_topic/test_exercise.py", *LESSON}),
+        ("warplab/draw/colours.py", {"tests/draw/test_banks.py", "tests/labs/01_topic/test_exercise.py", *LESSON}),
+        ("warplab/draw/sliders.js", {"tests/draw/test_sliders.py"}),
+        ("warplab/__main__.py", {"tests/test_command.py"}),
+        ("solutions/01_topic/01_topic.ipynb", {"tests/labs/01_topic/test_exercise.py"}),
+        ("tests/draw/conftest.py", {"tests/draw/test_banks.py", "tests/draw/test_sliders.py"}),
+        ("tests/test_notebooks.py", {"tests/test_notebooks.py"}),
+        ("README.md", {"tests/test_readme.py"}),
+        ("pyproject.toml", {name for name in FILES if "/test_" in name}),
+        ("docs/new.md", set()),
+    ],
+)
+def test_what_a_change_touches(course, changed, selected):
+    assert set(changed_tests.select([changed], list(FILES))) == selected
+
+
+def test_the_nearest_come_first_and_what_does_not_fit_is_left(course, monkeypatch):
+    found = changed_tests.select(["warplab/draw/colours.py", "tests/test_readme.py"], list(FILES))
+    assert found[:2] == ["tests/test_readme.py", "tests/draw/test_banks.py"]
+    seconds = {name: {"": {"": 0.1, "all": 5.0}} for name in FILES}
+    monkeypatch.setattr(tiers, "read", lambda: (1.0, seconds))
+    assert changed_tests.fitting(found[:2], 7.0) == (found[:1], found[1:2])

@@ -1,0 +1,57 @@
+"""Which tests `make test` runs, chosen by what each took."""
+
+import json
+
+from tests.support import run_record, tiers
+
+FILE = {"test_sweep": {"f::test_sweep[a]": 2.0, "f::test_sweep[b]": 0.5, "f::test_sweep[c]": 1.0}}
+
+
+def test_cases_run_cheapest_first_until_the_share_is_used():
+    assert tiers.beyond(1.5, {"f": FILE}, ()) == {"f::test_sweep[a]"}
+    assert tiers.beyond(1.0, {"f": FILE}, ()) == {"f::test_sweep[a]", "f::test_sweep[c]"}
+    assert tiers.beyond(3.5, {"f": FILE}, ()) == set()
+
+
+def test_a_file_keeps_its_cheapest_test_and_what_is_marked_stays():
+    costs = {"f": {**FILE, "test_long": {"f::test_long": 9.0}}, "g": {"test_only": {"g::test_only": 7.0}}}
+    assert tiers.beyond(0.1, costs, ()) == {"f::test_sweep[a]", "f::test_sweep[c]", "f::test_long"}
+    assert tiers.beyond(0.1, costs, {("f", "test_long")}) == {f"f::test_sweep[{case}]" for case in "abc"}
+
+
+def test_the_share_is_the_largest_that_fits_the_budget():
+    costs = {f"f{i}": {"test": {f"f{i}::test[{j}]": 1.0 for j in range(100)}} for i in range(100)}
+    share = tiers.largest_share(costs, ())
+    left = 10_000 - len(tiers.beyond(share, costs, ()))
+    assert 0.8 * tiers.BUDGET < left <= tiers.BUDGET
+
+
+def test_long_tests_begin_each_workers_part():
+    costs, first = [1, 1, 50, 1, 20, 1, 30, 1, 1], [False] * 8 + [True]
+    order = tiers.arrange(costs, first, 3)
+    assert sorted(order) == list(range(9))
+    assert order == [8, 4, 0, 2, 1, 3, 6, 5, 7]  # what is first, and 20 s; 50 s; 30 s
+
+
+def test_durations_are_written_and_read(monkeypatch, tmp_path):
+    monkeypatch.setattr(tiers, "DURATIONS", tmp_path / "durations.json")
+    assert tiers.read() == (float("inf"), {})
+    took = {f"tests/f.py::test_sweep[{case}]": (seconds, "") for case, seconds in {"a": 2.04, "b": 0.02}.items()}
+    took |= {"tests/f.py::TestA::test_small": (0.01, ""), "tests/f.py::test_by_hand": (9.0, "thorough")}
+    run_record.write_durations(took)
+    share, seconds = tiers.read()
+    assert share > 2.06
+    known = {"test_by_hand": {"": 9.0}, "test_sweep": {"a": 2.0, "": 0.02}, "": {"": 0.01, "all": 11.1}}
+    assert json.loads(json.dumps(seconds)) == {"tests/f.py": known}
+    assert tiers.cost(seconds, "tests/f.py::test_sweep[a]") == 2.0
+    assert tiers.cost(seconds, "tests/f.py::test_sweep[new]") == 0.02
+    assert tiers.cost(seconds, "tests/f.py::test_new") == 0.01
+    assert tiers.cost_of_file(seconds, "tests/f.py") == 11.1
+    assert tiers.cost(seconds, "tests/g.py::test_new") == 0.0
+
+
+def test_a_record_names_tests_that_are_there():
+    """What is renamed runs in `make test` until `make test-all` records it; a lab may be deleted."""
+    _, seconds = tiers.read()
+    gone = [file for file in seconds if not (tiers.TESTS.parent / file).exists()]
+    assert len(gone) <= len(seconds) / 2

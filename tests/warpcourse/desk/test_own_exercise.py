@@ -1,0 +1,85 @@
+"""Which notebook a learner means, and the check from a cell."""
+
+import re
+
+import nbformat
+import pytest
+from nbgrader.utils import is_solution
+
+from warpcourse.desk import check_cell, copies, own_exercise
+from warpcourse.paths import COURSE
+
+FIRST = next(iter(own_exercise.exercises()), None)
+if FIRST is None:
+    pytest.skip("the course has no lab with an exercise", allow_module_level=True)
+NUMBER, NAME = FIRST.number, FIRST.path.stem
+SHIPPED = (COURSE / FIRST.path).parent
+
+
+@pytest.fixture
+def copied(mine):
+    copies.refresh()
+    return mine / FIRST.own
+
+
+@pytest.mark.parametrize("argument", [NUMBER, NUMBER.lstrip("0"), NAME])
+def test_a_number_is_the_learners_copy(copied, argument, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert own_exercise.meant(argument) == copied
+
+
+def test_without_a_copy_a_number_is_the_courses(mine, capsys):
+    """And where the copy would be, and what lays it there, is said."""
+    assert own_exercise.meant(NUMBER) == COURSE / FIRST.path
+    said = capsys.readouterr().err
+    assert f"There is no {mine / FIRST.own} yet (make lab lays it there)" in said
+    assert f"exercise_{NAME}.ipynb" in said
+
+
+def test_the_courses_folder_is_the_copy_unless_somebody_wrote_into_it(copied, capsys, tmp_path, monkeypatch):
+    assert own_exercise.meant(str(SHIPPED)) == copied
+    assert f"Checking your copy, {copied}." in capsys.readouterr().err
+    # A course whose own notebook has an answer, from before there were copies.
+    folder = tmp_path / "course" / "exercises" / NAME
+    folder.mkdir(parents=True)
+    notebook = nbformat.read(COURSE / FIRST.path, as_version=4)
+    next(cell for cell in notebook.cells if is_solution(cell)).source = "mine"
+    nbformat.write(notebook, folder / f"{NAME}.ipynb")
+    monkeypatch.setattr(own_exercise, "COURSE", tmp_path / "course")
+    assert own_exercise.meant(str(folder)) == folder
+
+
+def test_other_paths_are_themselves(copied, tmp_path):
+    for path in (copied, copied.parent, tmp_path / "nothing.ipynb", tmp_path):
+        assert own_exercise.meant(str(path)) == path
+
+
+def test_the_cell_shows_the_same_report(copied, capsys):
+    check_cell.check(NUMBER)
+    out = capsys.readouterr().out
+    assert f"Checking exercise_{NAME}.ipynb as it was saved at " in out
+    assert re.search(r"total +0 / \d\d\n", out)
+    assert "Not written yet: the answer cell" in out
+
+
+def test_the_cell_does_nothing_while_the_notebook_is_run_by_a_program(copied, capsys, monkeypatch):
+    monkeypatch.setattr(check_cell, "_a_person_runs_this", lambda: False)
+    monkeypatch.setattr(check_cell.subprocess, "Popen", None)
+    check_cell.check(NUMBER)
+    assert capsys.readouterr().out == "Run this cell by itself to see your points.\n"
+
+
+def test_the_cell_in_a_notebook_that_a_program_runs(copied):
+    """What tells the two apart: a program cannot be asked anything, so the check does not start itself again."""
+    from nbclient import NotebookClient
+
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(f'from warplab import check\n\ncheck("{NUMBER}")')]
+    )
+    NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(COURSE)}}).execute()
+    assert "".join(o.text for o in notebook.cells[0].outputs) == "Run this cell by itself to see your points.\n"
+
+
+def test_an_exercise_that_is_not_there_is_named(copied):
+    with pytest.raises(ValueError, match="there is no exercise '77'; give one of "):
+        check_cell.check("77")

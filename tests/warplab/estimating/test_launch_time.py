@@ -1,0 +1,271 @@
+"""The mechanism of estimates: small launches by hand arithmetic, and what must make a launch longer."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.support.launch_works import SMS, instruction, launch_work
+from warplab.estimating.launch_time import SM_BEND, SM_KNEE, launch_time
+from warplab.estimating.rates import rates
+from warplab.estimating.work import CodeBlock
+from warplab.hardware.cards import CARDS
+
+H100 = rates("H100")
+ESTIMATED = [name for name, card in CARDS.items() if card.rates]
+WARPS = SMS * 8.0  # of one block of 256 threads on every SM
+
+
+def alone(work, name: str, **how) -> float:
+    """Seconds that a resource alone takes."""
+    return next(r.seconds for r in launch_time(work, H100, **how).resources if r.name == name)
+
+
+def copy(**other):
+    """A launch that loads and stores 1 GB in full sectors, from enough blocks."""
+    counts = {
+        "global_load_requests": 2.0**23,
+        "global_load_sectors": 2.0**25,
+        "global_store_requests": 2.0**23,
+        "global_store_sectors": 2.0**25,
+        "global_store_bytes": 2.0**30,
+    }
+    rows = (instruction("LDG.E", "LSU", 2.0**23, writes=0), instruction("STG.E", "LSU", 2.0**23, waits=1))
+    values = {"counts": counts, "hits": {2**18: 0.0}, "loaded": 2.0**30, "stored": 2.0**30, **other}
+    return launch_work(rows, blocks=2.0**14, **values)
+
+
+def test_the_time_of_a_pipe_by_hand() -> None:
+    """Each of 4 schedulers issues one FFMA per clock, so 1000 of each of 8 warps take 2000 clocks."""
+    work = launch_work((instruction("FFMA", "FMA", WARPS * 1000),), loop=0)
+    assert alone(work, "FMA pipe") == pytest.approx(2000 / 1.98e9)
+    assert alone(work, "issue slots") == pytest.approx(2000 / 1.98e9)
+    # Issue slots and the pipe are busy alike. A warp alone takes 1000 clocks at a stall of 1: from there to their time
+    # it bends, and then to the start of 132 blocks.
+    both = 2000 * 2 ** (1 / SM_BEND)
+    bent = (both**SM_KNEE + 1000**SM_KNEE) ** (1 / SM_KNEE)
+    bent = (bent**H100.knee + (132 * H100.block_clocks) ** H100.knee) ** (1 / H100.knee)
+    assert launch_time(work, H100).seconds == pytest.approx(H100.launch_seconds + bent / 1.98e9, rel=1e-6)
+
+
+def test_an_integer_multiplication_takes_twice_the_time_of_a_floating_one() -> None:
+    ffma, imad = (launch_work((instruction(name, "FMA", WARPS),)) for name in ("FFMA", "IMAD"))
+    assert alone(imad, "FMA pipe") == pytest.approx(2 * alone(ffma, "FMA pipe"))
+
+
+def test_the_time_of_memory_by_hand() -> None:
+    assert alone(copy(), "DRAM") == pytest.approx(2**31 / 2.83e12)
+    assert alone(copy(stored=0.0), "DRAM") == pytest.approx(2**30 / 3.10e12)
+    assert alone(copy(), "L2") == pytest.approx(2**30 / H100.l2_bandwidth + 2**30 / H100.l2_stores)
+
+
+def test_single_sectors_take_the_l2_nearly_as_long_as_pairs() -> None:
+    pairs, single = (copy(pair_bytes=n, stored=0.0, counts={"global_load_sectors": 2.0**20}) for n in (1.0, 2.0))
+    assert alone(single, "L2") == pytest.approx(1.77 * alone(pairs, "L2"))
+
+
+def test_what_is_read_first_is_not_there_yet() -> None:
+    """Two loads in a row, of which the L1 serves half: the first waits for the memory, the second does not."""
+    rows = (
+        instruction("LDG.E", "LSU", WARPS, writes=0),
+        dataclasses.replace(instruction("LDG.E", "LSU", WARPS, writes=0, waits=1), block=1),
+        dataclasses.replace(instruction("FADD", "FMA", WARPS, waits=1), block=1),
+    )
+    counts = {"global_load_requests": 2 * WARPS, "global_load_sectors": 8 * WARPS}
+    work = launch_work(rows, counts=counts, hits={2**18: 0.5}, again=0.5, loaded=4 * WARPS * 32)
+    work = dataclasses.replace(work, code=(CodeBlock(0, 1, WARPS, -1), CodeBlock(1, 3, WARPS, -1)))
+    once = launch_time(work, H100).warp_cycles
+    assert once == pytest.approx(H100.memory_latency + H100.l1_latency, rel=0.1)
+
+
+def test_blocks_of_the_first_wave_all_wait_for_what_they_share() -> None:
+    """All blocks read the same: in one wave each waits for the memory, in many waves nearly none does."""
+    rows = (instruction("LDG.E", "LSU", WARPS, writes=0), instruction("FADD", "FMA", WARPS, waits=1))
+    counts = {"global_load_requests": WARPS, "global_load_sectors": 4 * WARPS}
+    one = launch_work(rows, counts=counts, hits={2**18: 0.0}, loaded=1024.0)
+    assert launch_time(one, H100).warp_cycles > H100.memory_latency
+    many = one.times(1000, footprint=(1024.0, 0.0))
+    assert launch_time(many, H100).warp_cycles < 1.3 * H100.l2_latency
+
+
+def test_random_reads_of_more_than_the_l2_holds_miss_it() -> None:
+    """Every sector four times, by different blocks, of 256 MiB: most of these reads go to the memory again."""
+    known = {"reuse": {"lines": 32.0, "passes": 4.0}, "pair_bytes": 2.0, "stored": 0.0}
+    counts = {"global_load_requests": 2.0**20, "global_load_sectors": 2.0**25}
+    large, small = (copy(counts=counts, loaded=nbytes, **known) for nbytes in (2.0**28, 2.0**25))
+    assert alone(large, "DRAM") == pytest.approx(2 * 2**30 * 0.88 / H100.scattered_bandwidth, rel=0.02)
+    assert alone(small, "DRAM") == pytest.approx(2 * 2**25 / H100.scattered_bandwidth)
+
+
+def test_stores_that_leave_sectors_unfilled_take_longer() -> None:
+    counts = {"global_store_requests": 2.0**20, "global_store_sectors": 2.0**25, "global_store_bytes": 2.0**27}
+    filled, left = (copy(counts=counts, stored=nbytes) for nbytes in (2.0**27, 2.0**30))
+    name = "stores of parts of sectors"
+    assert alone(filled, name) == pytest.approx(2.0**25 / H100.partial_stores)
+    mixed = 1 / 8 / H100.partial_stores + 7 / 8 / H100.scattered_stores
+    assert alone(left, name) == pytest.approx(2.0**25 * mixed)
+
+
+def test_sectors_that_lie_anywhere_take_the_memory_longer() -> None:
+    gathered, strided = (copy(pair_bytes=2.0, stored=0.0, reuse={"lines": n, "passes": 1.0}) for n in (32.0, 4.0))
+    assert alone(gathered, "DRAM") == pytest.approx(2**31 / H100.scattered_bandwidth)
+    assert alone(strided, "DRAM") == pytest.approx(2**31 / H100.read_bandwidth)
+
+
+def test_rows_that_the_l2_loses_are_read_again() -> None:
+    """Blocks read 1 MiB each of their own three times; 132 x 8 of them together are more than the L2 holds."""
+    held = {2**k: 0.0 for k in range(11, 19)}
+    thrice = copy(counts={"global_load_sectors": 3 * 2.0**25}, stored=0.0, again=2 / 3, hits=held)
+    assert alone(thrice, "DRAM") == pytest.approx(3 * 2**30 / H100.read_bandwidth)
+    shared = dataclasses.replace(thrice, loaded=2.0**27)  # all blocks read the same
+    assert alone(shared, "DRAM") == pytest.approx(2**27 / H100.read_bandwidth)
+    small = dataclasses.replace(thrice, hits={2**15: 2 / 3})  # 32 KiB each fit
+    assert alone(small, "DRAM") == pytest.approx(2**30 / H100.read_bandwidth)
+
+
+def test_sectors_of_which_only_every_second_is_read_move_twice_the_bytes() -> None:
+    assert alone(copy(pair_bytes=2.0, stored=0.0), "DRAM") == pytest.approx(2**31 / 3.10e12)
+
+
+def test_a_warm_launch_leaves_the_dram_alone_if_its_data_fit_into_the_l2() -> None:
+    small = copy(loaded=2.0**20, stored=2.0**20)
+    assert "DRAM" not in {r.name for r in launch_time(small, H100, warm=True).resources}
+    assert launch_time(small, H100, warm=True).seconds <= launch_time(small, H100).seconds
+    assert launch_time(copy(), H100, warm=True).seconds == launch_time(copy(), H100).seconds  # 2 GB do not
+
+
+def atomics(opcode: str = "RED.E.ADD", **reuse: float) -> float:
+    """Clocks of each of a million requests of atomics of which that is known."""
+    known = {"atomics": 32.0, "atomic_requests": 1.0, "hottest_word": 0.0, "atomic_lines": 1.0, **reuse}
+    counts = {"global_atomic_requests": 1e6, "global_atomic_sectors": 1e6}
+    work = launch_work((instruction(opcode, "LSU", 1e6),), counts=counts, reuse=known)
+    return alone(work, "atomics") * 1.98e9 / 1e6
+
+
+def test_atomics_by_hand() -> None:
+    """As swept: a slice takes 1.45 clocks for a sector of a request, and as often as lanes meet in it."""
+    assert atomics(words=1.0, sectors=1.0, hottest_word=1.0) == pytest.approx(32 * 1.451)
+    assert atomics(words=4.0, sectors=1.0) == pytest.approx(8 * 1.451)
+    assert atomics(words=32.0, sectors=4.0) == pytest.approx(4 * 1.451)
+    assert atomics(words=32.0, sectors=4.0, atomic_lines=64.0) == pytest.approx(4 * 1.451 / 13.3)
+
+
+def test_atomics_on_more_than_the_l2_holds_wait_for_the_memory() -> None:
+    apart = {"words": 32.0, "sectors": 32.0, "atomic_lines": 8192.0}
+    in_memory = atomics(**apart, atomic_bytes=2.0**30)
+    assert in_memory == pytest.approx(32 * 1.98e9 / H100.scattered_stores, rel=0.05)
+    assert atomics(**apart, atomic_bytes=2.0**20) == atomics(**apart) < in_memory / 4
+
+
+def test_words_of_blocks_of_their_own_are_not_common() -> None:
+    """16 watched blocks add to a word of their own each: no word is hot, and all slices work."""
+    known = {"atomics": 16.0, "atomic_requests": 16.0, "words": 1.0, "sectors": 1.0, "hottest_word": 1 / 16}
+    assert atomics(**known, atomic_bytes=2.0**22) == pytest.approx(1.451 / 62)
+    shared = known | {"atomics": 160.0, "atomic_requests": 160.0}  # ten times each
+    assert atomics(**shared, atomic_bytes=2.0**22) == pytest.approx(1.451 / 16)
+
+
+def test_floats_that_meet_at_a_word_wait_longer() -> None:
+    alike = {"words": 1.0, "sectors": 1.0, "hottest_word": 1.0}
+    assert atomics("RED.E.ADD.F32.FTZ.RN.STRONG.GPU", **alike) == pytest.approx(32 * 3.481)
+    apart = {"words": 32.0, "sectors": 4.0, "atomic_lines": 8192.0}
+    assert atomics("RED.E.ADD.F32.FTZ.RN.STRONG.GPU", **apart) == atomics(**apart)
+
+
+def test_shared_atomics_that_try_again_take_longer() -> None:
+    counts = {"shared_atomic_wavefronts": 1e6}
+    native, floats = (
+        launch_work((instruction(name, "LSU", 1e5),), counts=counts) for name in ("ATOMS.ADD", "ATOMS.CAST.SPIN")
+    )
+    assert alone(floats, "shared memory") == pytest.approx(3 * alone(native, "shared memory"))
+
+
+def test_blocks_that_do_not_fit_at_once_come_in_waves() -> None:
+    """With 112 KiB of shared memory two blocks fit on an SM, so 5 blocks for each take as long as 2 + 2 + 1."""
+    row = instruction("FFMA", "FMA", 1000.0 * WARPS)
+    one = launch_work((row,), shared_bytes=112 * 1024, loop=0)
+
+    def body(blocks: int) -> float:
+        return launch_time(one.times(blocks), H100).seconds - H100.launch_seconds
+
+    assert launch_time(one, H100).blocks_per_sm == 2
+    assert body(5) == pytest.approx(2 * body(2) + body(1), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        ({"shared_load_wavefronts": 2.0**28}, {"shared_load_wavefronts": 2.0**30}),
+        ({"global_load_sectors": 2.0**25}, {"global_load_sectors": 2.0**28}),
+        ({"global_store_sectors": 2.0**27, "global_store_bytes": 2.0**32}, {"global_store_bytes": 2.0**29}),
+        ({"global_atomic_sectors": 0.0}, {"global_atomic_requests": 2.0**24, "global_atomic_sectors": 2.0**24}),
+    ],
+    ids=["bank conflicts", "sectors per request", "sectors stored in part", "atomics"],
+)
+def test_more_of_it_takes_longer(change: dict, more: dict) -> None:
+    before = copy()
+    first, second = (
+        dataclasses.replace(before, counts=before.counts | extra, hottest=1.0) for extra in (change, change | more)
+    )
+    assert launch_time(second, H100).seconds > 1.05 * launch_time(first, H100).seconds
+
+
+def test_a_load_has_the_l1_for_its_passes_and_for_a_clock_for_four_lines() -> None:
+    """32 lines at one place in each are 32 clocks, at different banks 8; copies to shared memory count elsewhere."""
+    known = ({"lines": 32.0, "passes": 32.0}, {"lines": 32.0, "passes": 1.0}, {"lines": 2.0, "passes": 1.0})
+    column, scattered, row = (copy(reuse=one) for one in known)
+    stores = 2.0**23
+    per_second = SMS * 1.98e9
+    assert alone(column, "L1 data path") == pytest.approx((32 * 2.0**23 + stores) / per_second)
+    assert alone(scattered, "L1 data path") == pytest.approx((8 * 2.0**23 + stores) / per_second)
+    assert alone(row, "L1 data path") == pytest.approx((2.0**23 + stores) / per_second)
+    wide = instruction("LDG.E.128", "LSU", 2.0**23, writes=0)
+    assert alone(dataclasses.replace(row, rows=(wide,)), "L1 data path") == pytest.approx(
+        (4 * 2.0**23 + stores) / per_second
+    )
+    copies = dataclasses.replace(scattered, counts=scattered.counts | {"shared_copy_requests": 2.0**23})
+    assert alone(copies, "L1 data path") == pytest.approx(stores / per_second)
+
+
+def test_a_cache_that_serves_reads_saves_time() -> None:
+    served = copy(hits={2**11: 0.9, 2**18: 0.9}, loaded=2.0**26, stored=2.0**26)
+    assert launch_time(served, H100).seconds < 0.6 * launch_time(copy(), H100).seconds
+
+
+def test_fewer_warps_hide_less_latency() -> None:
+    """The same work in blocks that need so many registers that one fits takes longer than with eight."""
+    crowded, lonely = (launch_time(copy(registers=n), H100) for n in (32, 255))
+    assert (crowded.blocks_per_sm, lonely.blocks_per_sm) == (8, 1)
+    assert lonely.seconds > 1.5 * crowded.seconds
+
+
+@pytest.mark.parametrize("card", ESTIMATED)
+def test_no_resource_costs_less_than_nothing(card: str) -> None:
+    known, work = rates(card), copy()
+    whole = launch_time(work, known)
+    for resource in whole.resources:
+        assert launch_time(work, known, without=frozenset([resource.name])).seconds <= whole.seconds
+    assert whole.seconds > max(r.seconds for r in whole.resources if r.name in ("DRAM", "L2", "launch"))
+
+
+@pytest.mark.parametrize("card", ESTIMATED)
+def test_rates_of_every_card_have_sources(card: str) -> None:
+    known = rates(card)
+    assert known.copy_bandwidth < known.read_bandwidth < known.card.bandwidth_gbs * 1e9
+    assert known.l1_latency < known.l2_latency < known.memory_latency
+    assert set(known.sources) == {one.name for one in dataclasses.fields(known)} - {"card", "sources"}
+    own = {"clock_hz", *known.card.rates}
+    assert own == {name for name, source in known.sources.items() if not source.startswith("no measurement known")}
+
+
+def test_longer_loops_leave_what_stands_outside_them() -> None:
+    """A loop of loads and one store behind it: twice the passes are twice the loads, and as many stores."""
+    rows = (instruction("LDG.E", "LSU", 10 * WARPS), dataclasses.replace(instruction("STG.E", "LSU", WARPS), block=1))
+    counts = {"global_load_sectors": 40.0, "global_store_sectors": 4.0, "warp_instructions": 11.0}
+    one = launch_work(rows, counts=counts, loaded=1.0, stored=1.0)
+    code = (CodeBlock(0, 1, 10 * WARPS, 0), CodeBlock(1, 2, WARPS, -1))
+    longer = dataclasses.replace(one, code=code).times(blocks=3, each=2)
+    assert longer.counts == {"global_load_sectors": 240.0, "global_store_sectors": 12.0, "warp_instructions": 63.0}
+    assert [row.warps for row in longer.rows] == [60 * WARPS, 3 * WARPS]
+    assert (longer.blocks, longer.loaded) == (3 * SMS, 6.0)

@@ -1,0 +1,74 @@
+"""Published limits of cards: their arithmetic, their sources."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+import pytest
+
+from warplab.hardware.cards import CARDS, FILE, card, card_of, read
+
+H100 = CARDS["H100"]
+
+
+@pytest.mark.parametrize("c", CARDS.values(), ids=CARDS)
+def test_peaks_follow_from_cores_and_clock(c):
+    def follow(tflops, clock_mhz, per_clock, within=0.01):
+        return tflops is None or c.sms * per_clock * 2 * clock_mhz * 1e6 == pytest.approx(tflops * 1e12, rel=within)
+
+    assert follow(c.fp32_tflops, c.clock_mhz, c.fp32_cores)
+    assert follow(c.fp64_tflops, c.clock_mhz, c.fp64_cores, 0.02)
+    assert any(follow(c.fp16_tflops, c.clock_mhz, packed * c.fp32_cores) for packed in (2, 4))
+    assert follow(c.tensor_tflops, c.tensor_clock_mhz, c.tensor_fma)
+    assert (c.tensor_tflops is None) == (c.tensor_fma is None)
+
+
+@pytest.mark.parametrize("c", CARDS.values(), ids=CARDS)
+def test_bandwidth_follows_from_interface_and_memory_clock(c):
+    if c.memory_bits is not None and c.memory_mhz is not None:
+        # The data sheet of the H200 rounds 4.92 TB/s down to 4.8.
+        assert c.memory_bits / 8 * 2 * c.memory_mhz * 1e6 == pytest.approx(c.bandwidth_gbs * 1e9, rel=0.025)
+
+
+@pytest.mark.parametrize("c", CARDS.values(), ids=CARDS)
+def test_every_number_has_a_source(c):
+    numbers = [f.name for f in fields(c) if isinstance(getattr(c, f.name), int | float)]
+    for name in (*numbers, "per_clock"):
+        assert re.search(r"NVIDIA, .*20\d\d|the driver reports|measured on an .*20\d\d-", c.source(name)), name
+    for name in c.rates:
+        assert re.search(r"20\d\d|^assumed: ", c.source(name)), name
+
+
+def test_what_is_not_known_is_none():
+    assert (CARDS["P100"].tensor_tflops, CARDS["P100"].tensor_fma, CARDS["P100"].barriers) == (None, None, None)
+    assert CARDS["V100"].launch_overhead_us is None
+
+
+def test_a_paragraph_that_lacks_a_number_names_it(tmp_path):
+    (tmp_path / "cards.toml").write_text(FILE.read_text().replace("\nsms = 56", "", 1))
+    with pytest.raises(TypeError, match="sms"):
+        read(tmp_path / "cards.toml")
+
+
+def test_card_is_found_in_any_case_and_an_unknown_one_lists_the_names():
+    assert card(" h100 ") is H100
+    assert card(CARDS["T4"]) is CARDS["T4"]
+    with pytest.raises(ValueError, match=f"no card is named 'RTX 4090'; choose one of {', '.join(CARDS)}"):
+        card("RTX 4090")
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("Tesla V100-SXM2-16GB", "V100"),
+        ("Tesla T4", "T4"),
+        ("NVIDIA A100-SXM4-40GB", "A100"),
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA GeForce RTX 4090", None),
+        ("Quadro T400", None),
+    ],
+)
+def test_a_gpu_is_found_among_the_cards_by_its_drivers_name(device, name):
+    assert card_of(device) is CARDS.get(name)

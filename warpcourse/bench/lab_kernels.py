@@ -1,0 +1,160 @@
+"""A lab's kernels in CUDA C++ and Numba: compiled once per process, found by name, launched.
+
+SOURCES = Sources(__package__, templates={"scan.cu": ["scan<float>", "scan<int>"]})
+KERNELS = by_name(Kernel("cuda_scan", SOURCES, "scan.cu", "scan<float>"), ...)
+choose(KERNELS, "cuda_scan").launch(blocks, 256, (source, out))
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from warpcourse.paths import COURSE
+from warplab.compile import headers
+from warplab.dropin import choice
+
+OPTIONS = ("-std=c++17", "-lineinfo")  # of NVRTC; line numbers are for reports by source line
+
+Size = int | Sequence[int]  # of a grid or a block
+
+
+class Sources:
+    """The folder of a lab's kernels: .cu files and modules with Numba kernels.
+
+    `package`: dotted name, such as "kernels.matmul". `templates`: by file the instances to compile together, such as
+    "scan<4>", and all other kernels of that file that are not extern "C"; an instance that is not listed is compiled
+    alone. `options`: further compiler options by file. `cuda_headers`: whether files include headers of the CUDA
+    toolkit (cooperative groups, mma.h).
+    """
+
+    def __init__(
+        self,
+        package: str,
+        *,
+        templates: Mapping[str, Sequence[str]] | None = None,
+        options: Mapping[str, Sequence[str]] | None = None,
+        cuda_headers: bool = False,
+    ) -> None:
+        self.package = package
+        self.folder = COURSE / Path(*package.split("."))
+        self._templates = dict(templates or {})
+        self._options = dict(options or {})
+        self._cuda_headers = cuda_headers
+        self._modules: dict[tuple[str, str], Any] = {}
+        self._functions: dict[tuple[str, str], Any] = {}
+
+    def text(self, file: str) -> str:
+        """Return the source text of a file."""
+        return (self.folder / file).read_text(encoding="utf-8")
+
+    def options(self, file: str) -> tuple[str, ...]:
+        """Return compiler options for a file of CUDA C++."""
+        folders = tuple(f"-I{folder}" for folder in headers.include_folders()) if self._cuda_headers else ()
+        return (*OPTIONS, *self._options.get(file, ()), *folders)
+
+    def function(self, file: str, entry: str) -> Any:
+        """Return the kernel `entry` of the active backend: a CuPy function of a .cu file, or a Numba dispatcher of a
+        .py file.
+
+        `entry`: the function's name, or an instance of a template, such as "scan<4>".
+        """
+        key = file, entry
+        if key not in self._functions:
+            if file.endswith(".py"):
+                module = importlib.import_module(f"{self.package}.{file.removesuffix('.py').replace('/', '.')}")
+                self._functions[key] = getattr(module, entry)
+            else:
+                self._functions[key] = self._module(file, entry).get_function(entry)
+        return self._functions[key]
+
+    def _module(self, file: str, entry: str) -> Any:
+        listed = tuple(self._templates.get(file, ()))
+        alone = "<" in entry and entry not in listed
+        key = file, entry if alone else ""
+        if key not in self._modules:
+            self._modules[key] = choice.load("cp").RawModule(
+                code=self.text(file),
+                options=self.options(file),
+                name_expressions=(entry,) if alone else listed or None,
+            )
+        return self._modules[key]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of a lab.
+
+    `name`: unique in its table, such as "cuda_padded". `file`: a .cu file or a .py file of `sources`. `entry`: the
+    function's name in it. `alignment`: bytes that the addresses of its arrays must be a multiple of.
+    """
+
+    name: str
+    sources: Sources
+    file: str
+    entry: str
+    alignment: int = 4
+
+    @property
+    def language(self) -> str:
+        """Return "CUDA C++" or "Numba"."""
+        return "Numba" if self.file.endswith(".py") else "CUDA C++"
+
+    def function(self) -> Any:
+        """Return the compiled kernel of the active backend: a CuPy function or a Numba dispatcher."""
+        return self.sources.function(self.file, self.entry)
+
+    def launch(self, grid: Size, block: Size, arguments: tuple, shared_bytes: int = 0) -> None:
+        """Launch without any check; return before the kernel has finished. `shared_bytes`: dynamic shared memory."""
+        launch(self.function(), grid, block, arguments, shared_bytes)
+
+
+def launch(function: Any, grid: Size, block: Size, arguments: tuple, shared_bytes: int = 0) -> None:
+    """Queue a CuPy function or a Numba dispatcher on the current stream."""
+    grid, block = _as_tuple(grid), _as_tuple(block)
+    if is_numba(function):
+        function[(grid, block, 0, shared_bytes) if shared_bytes else (grid, block)](*arguments)
+        return
+    if shared_bytes:
+        function.max_dynamic_shared_size_bytes = shared_bytes
+    function(grid, block, arguments, shared_mem=shared_bytes)
+
+
+def is_numba(function: Any) -> bool:
+    """Return whether a kernel is Numba's. CuPy's stand-in has __getitem__, too, to say how it is launched."""
+    return hasattr(function, "py_func")
+
+
+def _as_tuple(size: Size) -> tuple[int, ...]:
+    return (size,) if isinstance(size, int) else tuple(size)
+
+
+Named = TypeVar("Named")
+
+
+def by_name(*kernels: Any) -> dict[str, Any]:
+    """Return a table of kernels (anything with a `name`) by name. ValueError when two share one."""
+    table = {kernel.name: kernel for kernel in kernels}
+    if len(table) != len(kernels):
+        names = [kernel.name for kernel in kernels]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"two kernels are called {', '.join(twice)}; give each a name of its own")
+    return table
+
+
+def choose(table: Mapping[str, Named], name: str) -> Named:
+    """Return the kernel of that name. ValueError lists the others, only those of the same kind where there are any."""
+    if name not in table:
+        alike = [known for known in table if _kind(name) and _kind(known) == _kind(name)]
+        raise ValueError(f"there is no kernel {name!r}; choose one of {', '.join(alike or table)}")
+    return table[name]
+
+
+def _kind(name: str) -> str:
+    """Return the word after the language, such as "histogram" in "cuda_histogram_shared"; "" for names without a
+    language."""
+    language, _, rest = name.partition("_")
+    return rest.partition("_")[0].partition("<")[0] if language in ("cuda", "numba") else ""

@@ -1,0 +1,71 @@
+"""The commands of the course: what `python -m warplab COMMAND` runs. Needs no package until one runs."""
+
+import glob
+import importlib
+import os
+import sys
+
+COURSE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+USAGE = """usage: python -m warplab COMMAND
+
+  lab                        bring your own copy of the lessons up to date and open JupyterLab on it
+  doctor                     say what this machine has, which backend runs and why, and what to do if something is off
+  check EXERCISE             run your notebook of an exercise in a fresh process and show the points by problem;
+                             EXERCISE is its number, such as 01, its folder or its notebook
+  progress                   show what is done of each lesson and exercise, and what is next
+  grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
+  similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
+
+{applications}See python -m warplab COMMAND --help.
+"""
+
+MODULES = {
+    "check": "desk.own_exercise",
+    "grade": "grading.course.grade_command",
+    "lab": "desk.lab_command",
+    "progress": "desk.progress_page",
+    "similar": "grading.course.similar_command",
+}
+
+
+def main(arguments):
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage(), end="")
+        return 0 if arguments else 2
+    command, rest = arguments[0], arguments[1:]
+    if command == "doctor":
+        from warpcourse.doctor import main as run
+
+        return run(rest)
+    if command in applications():
+        return _with_packages(command + ".app", rest)
+    if command in MODULES:
+        return _with_packages("warpcourse." + MODULES[command], rest)
+    print(f"error: there is no command {command!r}\n\n{usage()}", end="", file=sys.stderr)
+    return 2
+
+
+def applications():
+    """Return labs that are applications: packages of the course, each with its record in lab.py and `main` in
+    app.py."""
+    folders = [os.path.dirname(path) for path in glob.glob(os.path.join(COURSE, "*", "app.py"))]
+    return sorted(os.path.basename(folder) for folder in folders if os.path.exists(os.path.join(folder, "lab.py")))
+
+
+def usage():
+    lines = [f"  {name:<27}open this application of the course in the browser\n" for name in applications()]
+    return USAGE.format(applications="".join(lines + ["\n"] if lines else []))
+
+
+def _with_packages(module, arguments):
+    """Run a command that needs the course's packages."""
+    modules: dict = sys.modules
+    modules.setdefault("rfc3987_syntax", None)  # saves 2 s; see warpcourse/grading/__init__.py
+    try:
+        run = importlib.import_module(module).main
+    except ImportError as error:
+        print(
+            f"error: {error}. Run the course with its own Python, .venv/bin/python; see make doctor.", file=sys.stderr
+        )
+        return 2  # nothing was checked; 1 means less than full marks
+    return run(arguments)

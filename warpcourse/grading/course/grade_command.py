@@ -1,0 +1,187 @@
+"""`python -m warplab grade TOPIC`: grade the submissions of a class."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from warpcourse.grading.course import feedback, machine, summary
+from warpcourse.grading.course.coordinator import Grading
+from warpcourse.grading.course.gradebook import Book
+from warpcourse.grading.course.ledger import Ledger, LedgerError
+from warpcourse.grading.course.nbgrader_course import CONFIG, Course, CourseError
+from warpcourse.grading.course.plain_text import on_terminal
+from warpcourse.grading.course.workers import DaskWorkers, Executor, LocalWorkers, NoJudge
+from warpcourse.grading.sandbox.isolation import find
+from warpcourse.grading.sandbox.preflight import preflight
+from warpcourse.grading.sandbox.zygote_client import SandboxError
+from warpcourse.paths import COURSE
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Grade a class. Return 0; 1 if the grader failed on a submission; 2 for wrong use; 130 if interrupted."""
+    arguments = _parser().parse_args(argv)
+    folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE)
+    try:
+        return _grade(arguments, Course(folder))
+    except (CourseError, LedgerError, NoJudge, SandboxError) as error:
+        _say(f"error: {error}")
+    except KeyboardInterrupt:
+        print("\nInterrupted. Results so far are kept; run the same command again to continue.", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if not (machine.at_fault(error) or isinstance(error, OSError | SQLAlchemyError)):
+            raise
+        _say(f"error: {machine.told(error, folder / 'grading')}")
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m warplab grade",
+        description="Grade the submissions of an assignment, each in a sandbox. Results go to nbgrader's gradebook, "
+        "feedback to the students. After an interruption, the same command continues where it stopped.",
+    )
+    parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
+    parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"the folder of {CONFIG} (default: here)")
+    parser.add_argument(
+        "--workers",
+        type=_positive,
+        default=len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="processes (default: one per core)",
+    )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="grade on this dask cluster, such as tcp://host:8786")
+    parser.add_argument("--require-sandbox", action="store_true", help="refuse to grade without bubblewrap")
+    parser.add_argument("--student", action="append", metavar="ID", help="grade only this one; may be repeated")
+    parser.add_argument("--regrade", action="store_true", help="grade again what is already graded")
+    parser.add_argument("--no-feedback", action="store_true", help="write no feedback pages")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="also write a table of the class")
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {value}")
+    return value
+
+
+def _grade(arguments: argparse.Namespace, course: Course) -> int:
+    assignment = course.assignment(course.name_of(arguments.assignment))
+    started, failed = time.monotonic(), []
+    with Ledger(course.grading / "ledger") as ledger:
+        if ledger.damaged:
+            lines = "ledger line" if ledger.damaged == 1 else "ledger lines"
+            _say(f"Skipped {ledger.damaged} damaged {lines}; those submissions will be graded again.")
+        for student in arguments.student or ():
+            course.must_have(student, assignment.name)
+        if arguments.regrade:
+            ledger.regrade(assignment.name, arguments.student)
+        book = Book(course, assignment)
+        try:
+            chosen = None if arguments.student is None else sorted(set(arguments.student))
+            grading = Grading(course, assignment, ledger, book, chosen)
+            grading.require_sandbox = arguments.require_sandbox
+            grading.survey()
+            done, waiting = len(grading.records), len(grading.waiting)
+            if not done and not waiting:
+                folder = course.submitted("STUDENT", assignment.name)
+                raise CourseError(f"nothing has been handed in; submissions belong into {folder}")
+            _say(f"{assignment.name}: {waiting} to grade" + (f", {done} already graded" if done else ""))
+            if waiting:
+                executor = _executor(arguments, waiting)
+                progress = ProgressLine(waiting)
+                grading.on_result = progress
+                grading.grade(executor)
+                progress.end()
+            standings, due = book.standings(), book.due
+            if not arguments.no_feedback:
+                failed += _write_feedback(course, grading, standings, arguments.workers)
+            not_handed_in = sorted(book.students() - standings.keys()) if arguments.student is None else []
+        finally:
+            book.close()
+        records = dict(sorted(grading.records.items()))
+        print(summary.text(assignment.name, assignment.master, records, standings, not_handed_in, due))
+        if arguments.csv:
+            summary.write_csv(arguments.csv, assignment.master, records, standings)
+    failed += [student for student, record in records.items() if record["status"] == "infra_error"]
+    _say(f"{time.monotonic() - started:.0f} s; gradebook: {course.db_url}")
+    bare = sorted(student for student, record in records.items() if record["sandbox"] == "limits")
+    if bare:
+        _say(f"*** WARNING *** graded without a sandbox, so their code could do harm: {', '.join(bare)}")
+    if failed:
+        whom = ", ".join(sorted(set(failed)))
+        _say(f"The grader failed on {whom}; read the reasons above, then run the same command again.")
+    return 1 if failed else 0
+
+
+def _executor(arguments: argparse.Namespace, waiting: int) -> Executor:
+    """Return who grades, and print what keeps submissions from doing harm. Raises `CourseError` if it is too little."""
+    if arguments.scheduler:
+        return DaskWorkers(arguments.scheduler, say=_say)
+    sandbox = find()
+    leaks = [finding for finding in preflight(sandbox) if not finding.holds] if sandbox.kind == "bubblewrap" else []
+    told = "\n".join([sandbox.describe(), *map(str, leaks)])
+    if sandbox.kind != "bubblewrap" or leaks:
+        if arguments.require_sandbox:
+            raise CourseError(
+                "nothing was graded, because --require-sandbox was given and bubblewrap is missing or leaks; install "
+                f"it (Debian, Ubuntu: sudo apt install bubblewrap). Without it:\n{told}"
+            )
+        told = f"\n*** WARNING ***\n{told}\n"
+    _say(told)
+    return LocalWorkers(min(arguments.workers, waiting))
+
+
+def _write_feedback(course: Course, grading: Grading, standings: dict, processes: int) -> list[str]:
+    """Write the pages and return the students whose pages could not be written."""
+    mine = [standings[student] for student in grading.records if student in standings]
+    pages = list(feedback.write_pages(course, grading.assignment, grading.ledger, mine, processes))
+    problems = {student: problem for student, problem in pages if problem}
+    if len(pages) > len(problems):
+        _say(f"{len(pages) - len(problems)} feedback pages written")
+    for student, problem in problems.items():
+        folder = course.feedback(student, grading.assignment.name)
+        _say(f"No feedback page for {student} ({problem}); move what is in {folder} elsewhere")
+    return sorted(problems)
+
+
+class ProgressLine:
+    """Progress of the grading: one changing line on a terminal, elsewhere a new line now and then."""
+
+    EVERY = 15.0  # seconds between lines if the output is no terminal
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done, self.failed = total, 0, 0
+        self.started = self.said = time.monotonic()
+        self.live = sys.stderr.isatty()
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        self.done += 1
+        self.failed += record["status"] == "infra_error"
+        now = time.monotonic()
+        if not self.live and now - self.said < self.EVERY and self.done < self.total:
+            return
+        self.said = now
+        left = (now - self.started) / self.done * (self.total - self.done)
+        minutes, seconds = divmod(round(left), 60)
+        remaining = f"about {minutes} min {seconds:02} s left" if self.done < self.total else "done"
+        text = f"{self.done}/{self.total} graded, {remaining}"
+        text += f", the grader failed on {self.failed}" if self.failed else ""
+        print(f"\r{text:<70}" if self.live else text, end="" if self.live else "\n", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self.live:
+            print(file=sys.stderr)
+
+
+def _say(text: str) -> None:
+    start = "\r" if sys.stderr.isatty() else ""  # over the line of `ProgressLine`
+    print(f"{start}{on_terminal(text):<{70 if start else 0}}", file=sys.stderr, flush=True)

@@ -1,0 +1,215 @@
+"""Submissions, read from their folders. Nothing in them is trusted: reading has limits and follows no links."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from nbgrader.utils import parse_utc
+
+from warpcourse.grading.exchange.artefacts import clean_text
+
+MAX_FILES = 500
+MAX_ENTRIES = 20_000  # files, folders and all else
+MAX_BYTES = 64 * 2**20  # all files together
+MAX_NOTEBOOK = 32 * 2**20
+# Of a path inside the folder, in bytes: it must fit wherever the grader copies the file.
+MAX_PATH = 1000
+MAX_NOTES = 20
+TIMESTAMP = "timestamp.txt"  # written by nbgrader when it collects
+LEFT_OUT = {".ipynb_checkpoints", "__pycache__", "feedback"}  # as in nbgrader's CourseDirectory.ignore
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One student's submission for one assignment.
+
+    `files`: path relative to the folder, with "/" -> content. `timestamp`: when it was handed in, in UTC, None if
+    unknown. `hash`: of paths and contents, without the timestamp. `notes`: what was left out and why. `unusable`:
+    (reason, status) if it cannot be read or exceeds the limits; `files` is then empty.
+    """
+
+    student: str
+    files: dict[str, bytes]
+    timestamp: datetime | None
+    hash: str
+    notes: tuple[str, ...] = ()
+    unusable: tuple[str, str] | None = None
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of its files."""
+        return sum(map(len, self.files.values()))
+
+
+def read(student: str, folder: Path) -> Submission:
+    """Read the submission in `folder`. Leaves out links, never following them, and all else that is no plain file."""
+    found = _Walk(folder)
+    found.notes += found.unreadable[:MAX_NOTES]
+    timestamp = _timestamp(folder, found.notes)
+    sizes = found.sizes
+    sizes.pop(TIMESTAMP, None)
+    excess = found.excess or _excess(sizes)
+    if excess:
+        digest = hashlib.sha256(repr(sorted(sizes.items())).encode())
+        return Submission(student, {}, timestamp, digest.hexdigest(), _shortened(found.notes), (excess, "limit"))
+    files = {}
+    digest = hashlib.sha256()
+    for path in sorted(sizes):
+        try:
+            content = _content(folder / path, MAX_BYTES)
+        except OSError as error:
+            found.cannot_read(path, error)
+            continue
+        if content is None:
+            found.notes.append(f"{path} is not a plain file and was left out.")
+            continue
+        files[path] = content
+        digest.update(f"{path}\0{len(content)}\0".encode() + content)
+    notes = _shortened(found.notes)
+    notebook = f"{folder.name}.ipynb"
+    if found.unreadable and notebook not in files:
+        reason = (
+            f"{found.unreadable[0]} Make the submission readable, for example with "
+            f"`chmod -R u+rwX {folder}`, then run the same command again."
+        )
+        return Submission(student, {}, timestamp, digest.hexdigest(), notes, (reason, "infra_error"))
+    if (folder / notebook).is_dir():
+        reason = f"{notebook} is missing: there is a folder of that name, where a notebook belongs."
+        return Submission(student, {}, timestamp, digest.hexdigest(), notes, (reason, "student_crash"))
+    return Submission(student, files, timestamp, digest.hexdigest(), notes)
+
+
+class _Walk:
+    """The plain files of a folder and their sizes, what was left out, and what could not be read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.sizes: dict[str, int] = {}
+        self.notes: list[str] = []
+        self.unreadable: list[str] = []
+        self.excess = ""
+        self._folder, self._entries = folder, 0
+        left = [""]
+        while left and not self.excess:
+            inside = left.pop()
+            try:
+                with os.scandir(folder / inside) as entries:
+                    left += self._folders(inside, entries)
+            except OSError as error:
+                self.cannot_read(inside or "The folder", error)
+
+    def cannot_read(self, path: str, error: OSError) -> None:
+        self.unreadable.append(f"{clean_text(path)} cannot be read ({error.strerror}).")
+
+    def _folders(self, inside: str, entries: Iterable[os.DirEntry]) -> list[str]:
+        """Take in one folder. Return the folders in it."""
+        folders = []
+        for entry in entries:
+            self._entries += 1
+            if self._entries > MAX_ENTRIES or len(self.sizes) > MAX_FILES:
+                what = f"{MAX_FILES} files" if len(self.sizes) > MAX_FILES else f"{MAX_ENTRIES} files and folders"
+                self.excess = f"The submission has more than {what}."
+                break
+            path = f"{inside}/{entry.name}" if inside else entry.name
+            if entry.name in LEFT_OUT or entry.name.endswith(".pyc"):
+                continue
+            try:
+                if clean_text(entry.name) != entry.name:
+                    self.notes.append(f"{clean_text(path)} has a name that is not UTF-8 and was left out.")
+                elif len(path.encode()) > MAX_PATH:
+                    self.notes.append(f"{path[:60]}… has a path of more than {MAX_PATH} bytes and was left out.")
+                elif entry.is_symlink():
+                    self.notes.append(f"{path} is a link and was left out.")
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif entry.is_file(follow_symlinks=False):
+                    self.sizes[path] = entry.stat(follow_symlinks=False).st_size
+                else:
+                    self.notes.append(f"{path} is not a plain file and was left out.")
+            except OSError as error:
+                self.cannot_read(path, error)
+        return sorted(folders, reverse=True)
+
+
+def _shortened(notes: list[str]) -> tuple[str, ...]:
+    more = len(notes) - MAX_NOTES
+    return tuple(notes) if more <= 0 else (*sorted(notes)[:MAX_NOTES], f"{more} more were left out.")
+
+
+def _excess(sizes: Mapping[str, int]) -> str:
+    """Return which limit a submission of these sizes exceeds, "" if none."""
+    for path, size in sizes.items():
+        if path.endswith(".ipynb") and size > MAX_NOTEBOOK:
+            allowed = MAX_NOTEBOOK // 2**20
+            return f"{path} has {size / 2**20:.0f} MiB, but a notebook may have {allowed}; clear its outputs."
+    total = sum(sizes.values())
+    if total > MAX_BYTES:
+        return f"The submission has {total / 2**20:.0f} MiB, but only {MAX_BYTES // 2**20} are allowed."
+    return ""
+
+
+def _content(path: Path, limit: int) -> bytes | None:
+    """Read a plain file of at most `limit` bytes. Return None if it is something else by now. Raises OSError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except PermissionError:
+        raise
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        with open(descriptor, "rb", closefd=False) as file:
+            content = file.read(limit + 1)
+    finally:
+        os.close(descriptor)
+    return content if len(content) <= limit else None
+
+
+def timestamp_text(folder: Path) -> bytes:
+    """Return what nbgrader wrote into timestamp.txt, b"" if there is no such file."""
+    with contextlib.suppress(OSError):
+        return _content(folder / TIMESTAMP, 1000) or b""
+    return b""
+
+
+def _timestamp(folder: Path, notes: list[str]) -> datetime | None:
+    text = timestamp_text(folder).decode("utf-8", "replace").strip()
+    if not text:
+        return None
+    try:
+        return parse_utc(text)
+    except (ValueError, OverflowError):
+        notes.append(f"{TIMESTAMP} holds no date ({text[:40]!r}), so the time of handing in is unknown.")
+        return None
+
+
+def beside(files: Mapping[str, bytes], ours: Iterable[str]) -> dict[str, bytes]:
+    """Return the files that can lie beside `ours`: none named like a folder of ours, or in a folder like our file."""
+    taken = set(ours)
+    folders = {path[:end] for path in taken for end, character in enumerate(path) if character == "/"}
+    return {
+        path: content
+        for path, content in files.items()
+        if path not in folders and not any(path[:end] in taken for end, c in enumerate(path) if c == "/")
+    }
+
+
+def problem_with_name(student: str) -> str:
+    """Return why this cannot be a student's id, "" if it can. nbgrader's pages show ids without escaping them."""
+    wrong = sorted(
+        {character for character in student if character in '<>"\\' or unicodedata.category(character)[0] == "C"}
+    )
+    if not wrong:
+        return ""
+    return (
+        f"The name of the student's folder holds {', '.join(map(ascii, wrong))}, which nbgrader's pages would not show "
+        "as text. Rename the folder, then run the same command again."
+    )
