@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Tests neither see nor change what the course keeps of whoever runs them.
@@ -32,6 +33,14 @@ MAIN = sys.modules["__main__"]
 def _pytest_stays_the_main_module():
     """An IPython shell puts its own there; a shell that was reset leaves it empty, and `spawn` cannot start from it."""
     sys.modules["__main__"] = MAIN
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_shell_outlives_its_module() -> Iterator[None]:
+    """What `get_ipython` answers decides what own_work and errors do, also for the grader's tests."""
+    yield
+    if shell := sys.modules.get("IPython.core.interactiveshell"):
+        shell.InteractiveShell.clear_instance()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

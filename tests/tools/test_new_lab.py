@@ -22,7 +22,8 @@ from tools import new_lab
 from warpcourse.bench.lab import Lab, labs
 from warpcourse.paths import COURSE
 
-PARTS = ("warplab", "warpcourse", "kernels", "tools", "tests", "notebooks", "solutions", "exercises", "docs")
+FOLDERS = "warplab warpcourse kernels tools evidence tests notebooks solutions exercises docs"
+PARTS = tuple(FOLDERS.split())
 # Labs that are applications: packages beside kernels/, which import labs.
 APPLICATIONS = [lab for lab in labs() if "." not in lab.package]
 
@@ -47,8 +48,7 @@ def run(course: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.thorough  # red: pages name what a lab's deletion takes along
-@pytest.mark.parametrize("deleted", ["one", "each"])
+@pytest.mark.parametrize("deleted", ["one", pytest.param("each", marks=pytest.mark.thorough)])
 def test_a_lab_can_be_deleted_and_the_rest_collects_and_stays_green(course, tmp_path_factory, deleted):
     """One test, as the labs share a process that has loaded the libraries; see tests/support/lab_deletions.py."""
     one = ["--one"] if deleted == "one" else []
@@ -132,13 +132,21 @@ def test_a_new_lab_works_and_can_be_deleted_again(course):
         (98, "Topic", "A title", "the topic is 'Topic'; it must be small letters"),
         (98, "topic", "", "the title is empty"),
         (98, "topic", 'A "title"', "hold a quotation mark"),
-        (98, "start_here", "A title", "exists; remove it, or choose another topic"),
     ],
 )
 def test_what_cannot_be_laid_is_refused_before_anything_is_written(number, topic, title, message, capsys):
     with pytest.raises(new_lab.Refused, match=re.escape(message)):
         new_lab.lay(number, topic, title)
     assert not list((COURSE / "notebooks").glob(f"{number}_*"))
+
+
+def test_what_is_there_without_being_a_lab_is_not_overwritten(monkeypatch):
+    folder = next(lab.folder for lab in labs())
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    monkeypatch.setattr(new_lab, "labs", list)
+    with pytest.raises(new_lab.Refused, match="exists; remove it, or choose another topic"):
+        new_lab.lay(98, folder.name, "A title")
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 def test_a_number_is_taken_once(capsys):

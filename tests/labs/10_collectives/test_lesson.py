@@ -1,8 +1,8 @@
 """What lab 10's lesson says of numbers, how it shows recordings, and what its tasks' checks say beside answers.py."""
 
-from itertools import importlib
+import importlib
+from itertools import combinations
 
-import combinations
 import nbformat
 import numpy as np
 import pytest

@@ -343,17 +343,17 @@ def test_a_process_that_answers_nothing_is_given_up(opened, monkeypatch):
 
 
 def test_a_process_that_cannot_live_is_said_with_its_end(workspace, monkeypatch):
-    monkeypatch.setattr(client.sys, "executable", "/bin/false")
-    with look.open(folder(workspace, "linear")) as inside, pytest.raises(look.LookError, match=r"twice.*status 1"):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with look.open(folder(workspace, "linear")) as inside, pytest.raises(look.LookError, match=r"twice.*exit code 1"):
         inside.model()
-    monkeypatch.setattr(client.sys, "executable", "/no/such/python")
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
     with look.open(folder(workspace, "linear")) as inside, pytest.raises(look.LookError, match="cannot be started"):
         inside.model()
 
 
 def test_the_process_ends_with_the_one_that_asked(workspace):
     code = (
-        "import sys, time; from digits import look; inside = look.open(sys.argv[1]); inside._start();"
+        "import sys, time; from digits import look; inside = look.open(sys.argv[1]); inside.model();"
         "print(inside.pid, flush=True); time.sleep(1000)"
     )
     asking = subprocess.Popen(

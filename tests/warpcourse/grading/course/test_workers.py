@@ -20,18 +20,18 @@ from warpcourse.grading.sandbox.limits import SubmissionLimits
 from warpcourse.processes.tree import is_running
 from warplab.simulator import SimulatorFailure
 
-# A judge without nbgrader. It does BEFORE, says that it is ready, and answers each job with full marks after ACT.
+# A judge without nbgrader, which speaks as processes/messages.py. It does BEFORE, says that it is ready, and answers each job with full marks after ACT.
 JUDGE = """
 import json, os, subprocess, sys, time
 
 def send(message):
     body = json.dumps(message).encode()
-    os.write(1, len(body).to_bytes(8, "big") + body)
+    os.write(1, len(body).to_bytes(8, "big") + bytes(8) + body)
 
 BEFORE
 send({"ready": True, "sandbox": "none"})
-while head := sys.stdin.buffer.read(8):
-    job = json.loads(sys.stdin.buffer.read(int.from_bytes(head, "big")))
+while head := sys.stdin.buffer.read(16):
+    job = json.loads(sys.stdin.buffer.read(int.from_bytes(head[:8], "big")))
     ACT
     send({"key": job["key"], "status": "graded", "scores": {"test-one": [1, 1]}, "memory": 1})
 """
