@@ -20,7 +20,8 @@ from warpcourse.grading.sandbox.limits import SubmissionLimits
 from warpcourse.processes.tree import is_running
 from warplab.simulator import SimulatorFailure
 
-# A judge without nbgrader, which speaks as processes/messages.py. It does BEFORE, says that it is ready, and answers each job with full marks after ACT.
+# A judge without nbgrader, which speaks as processes/messages.py. It does BEFORE, says that it is ready, and answers
+# each job with full marks after ACT.
 JUDGE = """
 import json, os, subprocess, sys, time
 
