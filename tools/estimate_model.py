@@ -39,7 +39,8 @@ def _code(path: Path) -> str:
 
 
 def _text(node: object) -> str:
-    """A tree as text that is the same in all versions of Python, which `ast.dump` is not: without what is empty."""
+    """Return a tree as text that is the same in all versions of Python, which `ast.dump` is not: without what is
+    empty."""
     if isinstance(node, ast.AST):
         fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
         return f"{type(node).__name__}({', '.join(f'{name}={_text(value)}' for name, value in fields.items())})"

@@ -107,12 +107,12 @@ def _for_readers(output: NotebookNode) -> bool:
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
-    """The code cells, in order."""
+    """Return the code cells, in order."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def texts(output: NotebookNode) -> dict[str, str]:
-    """What an output shows as text: MIME type (or stream name) -> text; images left out."""
+    """Return what an output shows as text: MIME type (or stream name) -> text; images left out."""
     if output.output_type == "stream":
         return {output.name: output.text}
     if output.output_type == "error":
@@ -169,7 +169,7 @@ def _write(path: Path, notebook: NotebookNode) -> None:
 
 
 def _path(name: str) -> Path:
-    """The notebook that the command line names, by its path or its lab. ValueError when there is no such lab."""
+    """Return the notebook that the command line names, by its path or its lab. ValueError when there is no such lab."""
     return Path(name) if name.endswith(".ipynb") else find(name).notebook
 
 

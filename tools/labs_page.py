@@ -73,7 +73,7 @@ def readme(text: str) -> str:
 
 
 def readme_table() -> str:
-    """The labs that are there, and the planned ones whose number no lab has yet."""
+    """Return the labs that are there, and the planned ones whose number no lab has yet."""
     rows = {}
     for lab in labs():
         status = lab.status if lab.simulator else f"{lab.status}; {lab.runs_on}"
@@ -104,12 +104,12 @@ def has_page(lab: Lab) -> bool:
 
 
 def page(lab: Lab) -> str:
-    """A lab's page, Markdown."""
+    """Return a lab's page, Markdown."""
     return "\n\n".join(_parts(lab)) + "\n"
 
 
 def _parts(lab: Lab) -> Iterator[str]:
-    """The page's paragraphs."""
+    """Return the page's paragraphs."""
     here = lab.folder / "README.md"
     yield f"# {lab.number:02} {lab.title}"
     yield LAB_HEAD.format(index=_link(here, INDEX))
@@ -158,7 +158,7 @@ def _origins(measurements: Iterable[Measurement]) -> list[str]:
 
 
 def _profile(recorded: Mapping[str, Any]) -> Iterator[str]:
-    """What Nsight Compute says of the kernels at work, from a lab's profile.json."""
+    """Return what Nsight Compute says of the kernels at work, from a lab's profile.json."""
     yield f"Under Nsight Compute ({recorded['device']}, {recorded['date']}; {recorded['launches']}):"
     metrics = recorded["metrics"]
     yield markdown(
@@ -182,14 +182,14 @@ def _link(page: Path, target: Path) -> str:
 
 
 def _lesson(lab: Lab) -> NotebookNode:
-    """The notebook; an empty one for a lab without a lesson."""
+    """Return the notebook; an empty one for a lab without a lesson."""
     return nbformat.read(lab.notebook, as_version=4) if lab.code_cells else nbformat.v4.new_notebook()
 
 
 def _verdict(lesson: NotebookNode) -> str:
-    """What the cells under the heading "Verdict" print, without what was measured at the last run: lines that say so,
-    and those below them, up to what was recorded, the next claim or the end of the cell. "" without such a heading.
-    Sections behind the verdict do not belong to it.
+    """Return what the cells under the heading "Verdict" print, without what was measured at the last run: lines that
+    say so, and those below them, up to what was recorded, the next claim or the end of the cell. "" without such a
+    heading. Sections behind the verdict do not belong to it.
     """
     headings = [
         k for k, cell in enumerate(lesson.cells) if cell.cell_type == "markdown" and re.match(r"##? ", cell.source)

@@ -82,7 +82,7 @@ def launches(topic: str) -> list[Launch]:
 
 
 def simulated(launch: Launch) -> dict[str, float]:
-    """The simulator's counters of a launch."""
+    """Return the simulator's counters of a launch."""
     from warplab.launch import simulate
 
     # Copies, because results come back into NumPy arrays, and other launches may use them.
@@ -156,8 +156,8 @@ def as_json(recorded: dict[str, Any]) -> str:
 
 
 def recording(topic: str) -> dict[str, Any]:
-    """The committed counters of a topic: those read are listed under `counters`, and a launch holds those that are not
-    0. FileNotFoundError if there are none.
+    """Return the committed counters of a topic: those read are listed under `counters`, and a launch holds those that
+    are not 0. FileNotFoundError if there are none.
     """
     return json.loads((folder(topic) / "ncu.json").read_text())
 
@@ -217,8 +217,8 @@ def compare(topic: str, recorded: dict[str, Any]) -> list[Comparison]:
 
 
 def unrecorded(topic: str, recorded: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Launches and counters of today that the recording, being older, lacks: the next `make compare-ncu` on a machine
-    with a GPU brings them."""
+    """Return launches and counters of today that the recording, being older, lacks: the next `make compare-ncu` on a
+    machine with a GPU brings them."""
     missing = [launch.name for launch in launches(topic) if launch.name not in recorded["launches"]]
     return missing, [name for name in COMPARED if name not in recorded["counters"]]
 

@@ -18,7 +18,7 @@ _NOTE = (
 
 
 def summary(comparisons: Iterable[ncu.Comparison]) -> str:
-    """A table by counter: compared, equal, within what is allowed, largest difference."""
+    """Return a table by counter: compared, equal, within what is allowed, largest difference."""
     return timing.table(
         ("counter", "compared", "equal", "within", "beyond", "largest"), _summary_rows(list(comparisons))
     )
@@ -44,7 +44,7 @@ def path(topic: str) -> Path:
 
 
 def page(topic: str, recorded: dict[str, Any], comparisons: list[ncu.Comparison]) -> str:
-    """The page of a topic: what was compared, a summary by counter, and each difference with its reason."""
+    """Return the page of a topic: what was compared, a summary by counter, and each difference with its reason."""
     parts = [f"# Counters of {ncu.title(topic)}: Nsight Compute and the simulator", _NOTE]
     parts += ["## Summary", f"{recorded['device']}, ncu {recorded['ncu']}, {recorded['date']}.", _sentence(comparisons)]
     if any(newer := ncu.unrecorded(topic, recorded)):
@@ -66,7 +66,7 @@ def _sentence(comparisons: list[ncu.Comparison]) -> str:
 
 
 def _differences(topic: str, comparisons: list[ncu.Comparison]) -> Iterable[str]:
-    """A table for each section of launches in which something differs, and the reasons below it."""
+    """Return a table for each section of launches in which something differs, and the reasons below it."""
     sections: dict[str, list[ncu.Comparison]] = {}
     section = {launch.name: launch.section for launch in ncu.launches(topic)}
     for c in comparisons:

@@ -70,7 +70,7 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 
 def notebook(text: str) -> NotebookNode:
-    """A notebook from text: lines "--- markdown ID" or "--- code ID" with what is special begin its cells.
+    """Return a notebook from text: lines "--- markdown ID" or "--- code ID" with what is special begin its cells.
 
     `tags=TAG`: a tag. `given`, `answer`, `test points=N`: cells of an exercise (nbgrader).
     """

@@ -158,7 +158,7 @@ def _as_many_as_ranks(n: float, k: int, link: Link) -> float:
 
 
 def _binary_broadcast(k: int) -> tuple[int, int]:
-    """(steps per slice, the steps besides)."""
+    """Return (steps per slice, the steps besides)."""
     period = min(2, k - 1)
     return period, tree.binary_tree_broadcast(k, 1).steps - period
 

@@ -56,7 +56,7 @@ def _zeros(*shape: int) -> np.ndarray:
 
 
 def _forward(what: str, conv: Convolution) -> list[Launch]:
-    """Steps 1 to 3, with bias and ReLU."""
+    """Return steps 1 to 3, with bias and ReLU."""
     numba, written = direct.FORWARD
     im2col, implicit = gemm_steps.FORWARD
     x, w, bias, y = (_random(conv.x_shape()), _random(conv.w_shape()), _random((conv.k,)), _zeros(*conv.y_shape()))

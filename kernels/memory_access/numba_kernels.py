@@ -140,7 +140,7 @@ def sum_sequential(source, out):
 
 @cuda.jit(device=True)
 def block_sum(value):
-    """The sum of a block's values, in thread 0."""
+    """Return the sum of a block's values, in thread 0."""
     part = cuda.shared.array(32, float32)
     t = cuda.threadIdx.x
     for step in (16, 8, 4, 2, 1):

@@ -17,7 +17,7 @@ def sigmoid(x):
 
 @cuda.jit(device=True)
 def slope(x, s):
-    """The derivative of x * sigmoid(x), given s = sigmoid(x)."""
+    """Return the derivative of x * sigmoid(x), given s = sigmoid(x)."""
     return s * (ONE + x * (ONE - s))
 
 

@@ -54,7 +54,7 @@ def _launch(name: str, what: str, grid: Size, block: Size, arguments: tuple) -> 
 
 
 def _sized(name: str, arguments: tuple, n: np.generic) -> tuple:
-    """What a kernel takes: Numba's arrays know their size, CUDA C++ needs it as `n`."""
+    """Return what a kernel takes: Numba's arrays know their size, CUDA C++ needs it as `n`."""
     return arguments if kernel(name).language == "Numba" else (*arguments, n)
 
 

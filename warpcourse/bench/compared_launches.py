@@ -54,12 +54,12 @@ class Launch:
             object.__setattr__(self, name, (x, y, z))
 
     def allowed(self, counter: str) -> Difference | None:
-        """What the launch says about a counter's difference."""
+        """Return what the launch says about a counter's difference."""
         return next((d for d in self.differences if counter.startswith(d.counters)), None)
 
 
 def with_differences(launches: Iterable[Launch], by_name: Mapping[str, tuple[Difference, ...]]) -> list[Launch]:
-    """The launches, each with the differences of the first beginning of its name that `by_name` has."""
+    """Return the launches, each with the differences of the first beginning of its name that `by_name` has."""
 
     def of(name: str) -> tuple[Difference, ...]:
         return next((differences for start, differences in by_name.items() if name.startswith(start)), ())

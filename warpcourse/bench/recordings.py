@@ -60,12 +60,12 @@ class Measurement:
         return KnownTime(seconds, self.device, self.date, self.live, of)
 
     def step_times(self, names: Iterable[str]) -> dict[str, KnownTime]:
-        """The times of steps in a measured ladder, by name, as `known_time` gives them."""
+        """Return the times of steps in a measured ladder, by name, as `known_time` gives them."""
         return {name: self.known_time(step_seconds(name)(self.value)) for name in names}
 
 
 def step_seconds(name: str) -> Callable[[Any], float]:
-    """A function that finds a step's seconds in a ladder's value, {"rows": [{"name", "seconds", ...}]}."""
+    """Return a function that finds a step's seconds in a ladder's value, {"rows": [{"name", "seconds", ...}]}."""
     return lambda value: next(row["seconds"] for row in value["rows"] if row["name"] == name)
 
 

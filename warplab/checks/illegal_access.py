@@ -124,7 +124,7 @@ def _with_room(
 
 
 def _linear(index: Index3 | None, size: Dimensions) -> int | None:
-    """Number of a block in its grid, or of a thread in its block."""
+    """Return number of a block in its grid, or of a thread in its block."""
     if index is None:
         return None
     across, down = (*((size,) if isinstance(size, int) else size), 1, 1)[:2]

@@ -119,7 +119,7 @@ class _Sm:
             heapq.heappush(self.ends, (self.way + float(length), self._number))
 
     def _cycles(self) -> float:
-        """That a unit of way takes at present."""
+        """Return what a unit of way takes at present."""
         shared = self.each * self.active
         larger, smaller = max(self.alone, shared), min(self.alone, shared)
         return larger * (1 + (smaller / larger) ** self.knee) ** (1 / self.knee)

@@ -49,7 +49,7 @@ class Observer:
         return self
 
     def end_launch(self, profile, finished: bool) -> None:
-        """The launch is over; write what was seen into its `LaunchProfile`. `finished`: no error has stopped it."""
+        """Write what was seen into the launch's `LaunchProfile`, as it is over. `finished`: no error has stopped it."""
 
     # -- control flow ----------------------------------------------------------------------------------------------
 
@@ -68,87 +68,87 @@ class Observer:
     # -- memory ----------------------------------------------------------------------------------------------------
 
     def load(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
-        """The group is about to load."""
+        """Note that the group is about to load."""
 
     def loaded(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values: list[np.ndarray]) -> None:
-        """The group has loaded `values`: for each element of the access one entry per lane, or one for all."""
+        """Note that the group has loaded `values`: for each element one entry per lane, or one for all."""
 
     def store(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values) -> None:
-        """The group is about to store `values`."""
+        """Note that the group is about to store `values`."""
 
     def stored(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
-        """The group has stored."""
+        """Note that the group has stored."""
 
     def atomic(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, reads: bool) -> None:
-        """The group is about to execute an atomic operation. `reads`: what was there before matters."""
+        """Note that the group is about to execute an atomic operation. `reads`: what was there before matters."""
 
     def freed(self, address: int) -> None:
-        """A lane has given back the memory at `address` (free or delete)."""
+        """Note that a lane has given back the memory at `address` (free or delete)."""
 
     def read_registers(self, read: RegisterRead, written: tuple[np.ndarray, ...], lanes: Lanes) -> None:
-        """A matrix instruction is about to read registers that nothing may have written. `written`: for each of them
-        one flag per lane, or one for all."""
+        """Note that a matrix instruction is about to read registers that nothing may have written. `written`: for each
+        of them one flag per lane, or one for all."""
 
     # -- asynchronous copies ---------------------------------------------------------------------------------------
 
     def copy(self, site: Site, reader: Site, source: Addresses, target: Addresses, read: np.ndarray | None) -> None:
-        """The group executes cp.async: `reader` at `source` reads, `site` at `target` writes. `read`: which lanes read
-        at all, None for all."""
+        """Note that the group executes cp.async: `reader` at `source` reads, `site` at `target` writes. `read`: which
+        lanes read at all, None for all."""
 
     def copy_request(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
-        """A cp.async with sources shorter than its width asks for them; a `copy_read` of each byte follows."""
+        """Note that a cp.async with sources shorter than its width asks for them; `copy_read` of each byte follows."""
 
     def copy_read(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
-        """A copy is about to read its source past the load and store units."""
+        """Note that a copy is about to read its source past the load and store units."""
 
     def copy_issued(self, site: Site, addresses: Addresses, lanes: Lanes, values) -> None:
-        """A copy to shared memory is under way: from now on its target holds nothing certain."""
+        """Note that a copy to shared memory is under way: from now on its target holds nothing certain."""
 
     def copy_done(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values) -> None:
-        """A copy is about to write its target, for which a thread has waited."""
+        """Note that a copy is about to write its target, for which a thread has waited."""
 
     def tensor_copy(self, site: Site, addresses: Addresses, lanes: np.ndarray, swizzle: int) -> None:
-        """A tensor copy into shared memory begins: `addresses` of the pieces of 16 bytes that it will write, exchanged
-        by a swizzle of so many bytes, 0 for none."""
+        """Note that a tensor copy into shared memory begins: `addresses` of the pieces of 16 bytes that it will write,
+        exchanged by a swizzle of so many bytes, 0 for none."""
 
     def reduced(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray) -> None:
-        """A copy is about to combine what it brings with what its target holds (cp.reduce.async.bulk)."""
+        """Note that a copy is about to combine what it brings with what its target holds (cp.reduce.async.bulk)."""
 
     def bulk_copy(self, site: Site, copies: int) -> None:
-        """The group executes cp.async.bulk: so many of its lanes copy at least one byte. `site`: what reads."""
+        """Note that the group executes cp.async.bulk: so many of its lanes copy something. `site`: what reads."""
 
     # -- synchronisation -------------------------------------------------------------------------------------------
 
     def barrier(self, lanes: Lanes) -> None:
-        """The thread blocks of these lanes have passed a barrier of the whole block."""
+        """Note that the thread blocks of these lanes have passed a barrier of the whole block."""
 
     def grid_barrier(self) -> None:
         """All blocks of the grid have waited for one another."""
 
     def sync_warp(self, lanes: Lanes) -> None:
-        """The lanes have passed a `__syncwarp`."""
+        """Note that the lanes have passed a `__syncwarp`."""
 
     def exchange(self, lanes: Lanes) -> None:
-        """The lanes take part in a shuffle, vote or the like."""
+        """Note that the lanes take part in a shuffle, vote or the like."""
 
     def fence(self, lanes: Lanes, scope: str) -> None:
-        """The lanes have passed a memory fence. `scope`: "cta", "cluster", "gpu" or "sys"."""
+        """Note that the lanes have passed a memory fence. `scope`: "cta", "cluster", "gpu" or "sys"."""
 
     def proxy_fence(self, lanes: Lanes, kind: str) -> None:
-        """The lanes have passed a fence between two ways to memory (fence.proxy). `kind`: "async", "alias", …"""
+        """Note that the lanes have passed a fence between two ways to memory. `kind`: "async", "alias", …"""
 
     def mbarrier(self, site: Site, addresses: Addresses, lanes: Lanes, initialises: bool) -> None:
-        """The lanes are about to use mbarriers in shared memory."""
+        """Note that the lanes are about to use mbarriers in shared memory."""
 
     def arrive(self, places: np.ndarray, lanes: np.ndarray, relaxed: bool = False) -> None:
-        """The lanes arrive at places where others wait until all have come (`phase_over`). `relaxed`: only what they
-        have fenced comes before what the others do then."""
+        """Note that the lanes arrive at places where others wait until all have come (`phase_over`). `relaxed`: only
+        what they have fenced comes before what the others do then."""
 
     def phase_over(self, places: np.ndarray) -> None:
         """All have arrived at these places."""
 
     def wait_over(self, places: np.ndarray, lanes: np.ndarray) -> None:
-        """The lanes have waited at these places."""
+        """Note that the lanes have waited at these places."""
 
     # -- tensor cores ----------------------------------------------------------------------------------------------
 

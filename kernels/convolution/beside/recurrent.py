@@ -165,7 +165,7 @@ def _launch_persistent(of_x: Any, r: Any, bias: Any, h: Any, c: Any, y: Any, las
 
 
 def _check(x: Any, w: Any, r: Any, bias_w: Any, bias_r: Any, h: Any, c: Any, method: str) -> tuple[int, int, int]:
-    """Steps, rows and hidden units; raise for arguments that do not fit."""
+    """Return steps, rows and hidden units; raise for arguments that do not fit."""
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}; choose one of {', '.join(METHODS)}")
     check_array("x", x, (None, None, None), dtype=tuple(TYPES))

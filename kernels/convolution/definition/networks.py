@@ -139,7 +139,7 @@ def _labelled(batch: int) -> list[LayerGroup]:
 
 
 def _inner_channels(layer: LayerGroup) -> int:
-    """Filters of the convolutions in a layer's stage that ReLU follows."""
+    """Return filters of the convolutions in a layer's stage that ReLU follows."""
     stage = int(layer.name.removeprefix("conv")[0])
     return 64 if stage == 1 else STAGES[stage - 2][1]
 

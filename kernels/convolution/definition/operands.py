@@ -64,7 +64,7 @@ def error_of(conv: Convolution, kind: str, layout: str, arrays: Arrays, **after:
 def _sample(
     conv: Convolution, kind: str, layout: str, first: Any, second: Any, bias: Any = None, relu: bool = False
 ) -> tuple[list[int], Any]:
-    """Indices along the result's first axis, and its elements there in float64."""
+    """Return indices along the result's first axis, and its elements there in float64."""
     if kind == "backward_filter":
         part = _ends(conv.k, SAMPLED_FILTERS)
         exact = _filter_gradient(conv, _nhwc(first, layout), _nhwc(second, layout), part)
@@ -119,7 +119,7 @@ def _window(conv: Convolution, r: int, s: int) -> tuple:
 
 
 def _filters(conv: Convolution, w: Any, r: int, s: int) -> Any:
-    """(groups, filters of a group, channels of a group)."""
+    """Return (groups, filters of a group, channels of a group)."""
     return w[:, r, s].astype(np.float64).reshape(conv.groups, conv.k // conv.groups, -1)
 
 

@@ -197,7 +197,7 @@ def _add(partial: Any, dw: Any, conv: Convolution, splits: int, options: tuple[s
 
 
 def _rounded(filters: int) -> int:
-    """Filters of a split's sums, in whole boxes."""
+    """Return filters of a split's sums, in whole boxes."""
     return math.ceil(filters / BOX) * BOX
 
 

@@ -166,7 +166,7 @@ def _refuse_others(importer: _Importer, node: onnx.NodeProto, given: dict, **onl
 
 
 def _steps(importer: _Importer, node: onnx.NodeProto, given: dict, window: list[int]) -> dict[str, Any]:
-    """Padding and stride of windows; `auto_pad` is worked out."""
+    """Return padding and stride of windows; `auto_pad` is worked out."""
     stride = tuple(given.get("strides", (1, 1)))
     dilation = tuple(given.get("dilations", (1, 1)))
     if len(window) != 2:

@@ -156,7 +156,7 @@ def tile_count(layer: Layer, tiles: AnyTiles) -> int:
 
 
 def _steps(layer: Layer, tiles: AnyTiles) -> int:
-    """Turns of the loop over the depth for one slice."""
+    """Return turns of the loop over the depth for one slice."""
     depth = filters_of(layer)[0].size
     if not isinstance(tiles, FragmentTiles):
         return math.ceil(depth / 16 / tiles.slices)

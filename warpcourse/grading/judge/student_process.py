@@ -134,7 +134,8 @@ class StudentProcess(Execute):
         self._note_what_is_left_out(cell)
 
     def _count_on(self) -> None:
-        """Number the kernel's next cell as the page does, test cells included, since messages name cells by it.
+        """Set the number of the kernel's next cell as the page does, test cells included, since messages name cells by
+        it.
 
         Every request to the agent sets the number. Without one since the last test cell, send one.
         """

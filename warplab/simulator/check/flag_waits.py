@@ -226,7 +226,7 @@ class FlagWaits(Observer):
 
 
 def _waits_otherwise(block: Block) -> bool:
-    """Does the block wait for something that is no load?"""
+    """Tell whether the block waits for something that is no load."""
     return any(i.opcode == "mbarrier" for i in block.body)
 
 

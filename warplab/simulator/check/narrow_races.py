@@ -42,12 +42,12 @@ def settled(races: Races) -> bool:
 
 
 def record_of(races: Races, space: str, allocation) -> Record | None:
-    """The record that accesses concern."""
+    """Return the record that accesses concern."""
     return races.shared if space == "shared" else races.allocations.get(allocation.address)
 
 
 def fields_of(races: Races, record: Record, site, space: str) -> dict[str, Any]:
-    """What `narrow_access.PLACE` holds of a record."""
+    """Return what `narrow_access.PLACE` holds of a record."""
     size = races.word[space]
     record.was_read = True
     return {

@@ -138,7 +138,7 @@ class Clocks:
         arrays["mask"][lanes, column] |= np.repeat(bits, lengths)
 
     def sync_blocks(self, lanes: np.ndarray | None) -> None:
-        """A barrier of the whole block, which orders on its own. `lanes`: None for all.
+        """Order by a barrier of the whole block, which orders on its own. `lanes`: None for all.
 
         For threads of other blocks of the cluster, those of the block then know what all of them did and knew.
         """

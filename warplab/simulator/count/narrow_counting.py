@@ -34,15 +34,15 @@ def add_accesses(counting: Counting, rows: Mapping[tuple[int, str], np.ndarray])
 
 
 def add_trips(counting: Counting, ended: np.ndarray) -> None:
-    """`ended`: rows of a loop's head, trips, and how many threads went round so often."""
+    """Count loops that ended. `ended`: rows of a loop's head, trips, and how many threads went round so often."""
     for head, trips, threads in ended.tolist():
         found = counting.trips.found[head]
         found[trips] = found.get(trips, 0) + threads
 
 
 def add_reads(watch: ReuseWatch, sectors: np.ndarray, requests: int, lines: int, passes: int) -> None:
-    """What `watch.load` does for several loads, in order: the sectors that warps read of global memory, the requests,
-    and the sums of their lines and of their passes through the banks."""
+    """Do what `watch.load` does for several loads, in order: the sectors that warps read of global memory, the
+    requests, and the sums of their lines and of their passes through the banks."""
     watch.streams[-1].append(sectors)
     watch._room -= sectors.size
     watch.requests += requests

@@ -33,8 +33,8 @@ class Addresses:
     )
 
     def __init__(self, base: np.ndarray, warps: int = 0) -> None:
-        """`base`: uint64, one per lane or one for all. `warps`: of how many full warps the lanes consist; 0 to look for
-        no pattern."""
+        """Take `base`, uint64, one per lane or one for all. `warps`: of how many full warps the lanes consist; 0 to
+        look for no pattern."""
         self.base = base
         self._warps = warps if base.shape[0] > 1 and warps >= FEWEST else 0
         self._pattern: Pattern | None = None

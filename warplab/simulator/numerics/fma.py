@@ -54,7 +54,7 @@ _scratch = _Scratch()
 
 
 def _in_pieces(function, dtype, a, b, c):
-    """Result of `function(a, b, c, out)`, which takes arrays of length n or 1."""
+    """Return result of `function(a, b, c, out)`, which takes arrays of length n or 1."""
     if not a.ndim == b.ndim == c.ndim == 1:
         a, b, c = np.broadcast_arrays(a, b, c)
         return _in_pieces(function, dtype, *(x.reshape(-1) for x in (a, b, c))).reshape(a.shape)

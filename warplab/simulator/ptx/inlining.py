@@ -127,7 +127,7 @@ class _Frame:
 
 
 def _by_pointer(instruction: Instruction) -> bool:
-    """Does an instruction use a parameter other than by name, as `ld.param` does?"""
+    """Tell whether an instruction uses a parameter other than by name, as `ld.param` does?"""
     last = instruction.operands[-1]
     return not (isinstance(last, Address) and isinstance(last.base, Symbol))
 
@@ -267,7 +267,7 @@ class _Inliner:
         return self._place(inside, after)
 
     def _names_of(self, function: Entry, suffix: str, stack: StackFrame | None) -> dict[str, str]:
-        """New names of a body's labels and variables; these become the kernel's, or lie on the call stack."""
+        """Return new names of a body's labels and variables; these become the kernel's, or lie on the call stack."""
         inner = {label: label + suffix for label in function.labels}
         for variable in function.variables.values():
             if variable.space in ("global", "const"):
@@ -294,8 +294,8 @@ class _Inliner:
         self._emit("mov", ("u64",), (Register(_NEXT), Register(_FRAME)), like=like)
 
     def _outgoing(self, caller: Entry) -> dict[str, str]:
-        """New names of the variables in which a body passes arguments to recursive functions and gets their results:
-        they lie in the frame that the callee is going to have."""
+        """Return new names of the variables in which a body passes arguments to recursive functions and gets their
+        results: they lie in the frame that the callee is going to have."""
         names: dict[str, str] = {}
         for instruction in caller.instructions:
             found = call_of(caller, instruction) if instruction.opcode == "call" else None
@@ -388,7 +388,8 @@ class _Inliner:
         self.result.variables[STACK] = Variable(STACK, "local", STACK_BYTES + self.room, 16, None, dynamic=False)
 
     def _kept_at_calls(self, function: Entry) -> dict[int, list[str]]:
-        """Registers of a recursive function to keep at its calls of recursive functions, by number of the call."""
+        """Return registers of a recursive function to keep at its calls of recursive functions, by number of the
+        call."""
         calls = []
         for number, instruction in enumerate(function.instructions):
             found = call_of(function, instruction) if instruction.opcode == "call" else None

@@ -282,7 +282,7 @@ class _Parser:
         return where
 
     def _labels(self, suffix: str) -> dict[str, str]:
-        """New names for the labels of the scope that begins here, as a jump may precede its label."""
+        """Return new names for the labels of the scope that begins here, as a jump may precede its label."""
         return {name: name + suffix for name in _LABELS.findall(self.text, self.at, self._ends[self.at])}
 
     def _directive(self, entry: Entry, statement: str, names: dict[str, str], suffix: str) -> None:

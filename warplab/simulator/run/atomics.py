@@ -58,7 +58,7 @@ def _on_bf16(function: Callable) -> Callable:
 
 
 def _accumulate_bf16(own: np.ndarray) -> np.ndarray:
-    """Sums of bfloat16 bits, each a float32 that is rounded to bfloat16, as in `step`."""
+    """Add bfloat16 bits, each a float32 that is rounded to bfloat16, as in `step`."""
     bits = np.add.accumulate(own.view(bfloat16)).view(np.uint16)[1:]
     return np.where(bits & np.uint16(0x7FFF) > 0x7F80, np.uint16(0x7FFF), bits)
 
@@ -174,7 +174,7 @@ def _each(values: np.ndarray, order, count: int) -> np.ndarray:
 
 
 def _may_be_subnormal(view, index, values) -> bool:
-    """Sums of multiples of 2**-125, such as all numbers from 2**-102 on, are never subnormal."""
+    """Tell whether a sum may be: not of multiples of 2**-125, such as all numbers from 2**-102 on."""
     return any(((np.abs(v) < np.float32(2.0**-102)) & (v != 0)).any() for v in (values, view.take(index)))
 
 

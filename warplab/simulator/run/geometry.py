@@ -55,7 +55,7 @@ def chunk_geometry(grid: Index3, block: Index3, first: int, blocks: int, cluster
 
 
 def _places(number: np.ndarray, grid: Index3, cluster: Index3) -> list[np.ndarray]:
-    """Indices x, y and z of blocks in the grid, by their numbers."""
+    """Return indices x, y and z of blocks in the grid, by their numbers."""
     size = math.prod(cluster)
     per_grid = [n // k for n, k in zip(grid, cluster, strict=True)]
     found = []

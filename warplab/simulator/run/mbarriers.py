@@ -82,7 +82,7 @@ class MBarriers:
         return self.chunk.all_lanes if lanes is None else lanes
 
     def _index(self, site, addresses: Addresses, lanes, initialised: bool = True) -> np.ndarray:
-        """Number of each lane's mbarrier among the 64-bit words of shared memory, after the checks."""
+        """Return number of each lane's mbarrier among the 64-bit words of shared memory, after the checks."""
         every = self._every(lanes)
         space, addresses = self.chunk.access.resolve(site, addresses)
         if space != "shared":

@@ -362,7 +362,7 @@ class NarrowRuns:
         return 0
 
     def _present(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """The lanes of the group, also as the arrays' code takes them."""
+        """Return the lanes of the group, also as the arrays' code takes them."""
         group = self._group(int(self.state[_F["COUNT"]]))
         self.chunk.group = group
         return group.all_lanes, group.lanes
@@ -380,7 +380,7 @@ class NarrowRuns:
         self.state[_F["STEPS_SEEN"]] = self._steps_seen()
 
     def _seen(self, number: int, done: bool) -> None:
-        """An access that is known to be good is about to be made, or `done`."""
+        """Note that an access that is known to be good is about to be made, or `done`."""
         chunk, site = self.chunk, self.chunk.translation.sites[number]
         lanes, some = self._present()
         space, addresses = chunk.access.resolve(site, self._addresses(site, lanes, some))
@@ -393,7 +393,7 @@ class NarrowRuns:
         self.state[_F["ACCESSES_SEEN"]] = self._accesses_seen()
 
     def _branched(self, node: int, taken: int) -> None:
-        """The group jumps, or parts if `taken` of its lanes do."""
+        """Note that the group jumps, or parts if `taken` of its lanes do."""
         self._present()
         chunk, block = self.chunk, self.chunk.translation.blocks[self.loop.nodes[node]]
         if not taken:
@@ -409,7 +409,7 @@ class NarrowRuns:
         return self.chunk.addresses(self.address[: lanes.size] - np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF), some)
 
     def _values(self, site, lanes: np.ndarray) -> list[np.ndarray]:
-        """What the lanes have loaded or are about to store."""
+        """Return what the lanes have loaded or are about to store."""
         values = []
         for name, value in self.loop.code.sites[site.index].items:
             if name is None:

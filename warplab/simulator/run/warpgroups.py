@@ -266,7 +266,7 @@ class Warpgroups:
     # -- registers -------------------------------------------------------------------------------------------------
 
     def refuse(self, fault: Any, lanes: np.ndarray | None) -> None:
-        """An instruction accesses registers of a product in a way that `warpgroup_registers` objects to. Raises
+        """Refuse an access to registers of a product that `warpgroup_registers` objects to. Raises
         SimulatorError, unless that concerns products under way and these lanes have none."""
         if not self.chunk.checked:
             return

@@ -139,7 +139,7 @@ def _registers(operand):
 
 
 def _together(block: Block, instruction: Instruction) -> bool:
-    """Does `block` begin with a wgmma, as this instruction is one? Its lanes have found each other there already."""
+    """Tell whether `block` begins with a wgmma, as this is one. Its lanes have found each other there already."""
     return instruction.opcode == "wgmma" and block.warp_wide is not None and block.warp_wide.opcode == "wgmma"
 
 

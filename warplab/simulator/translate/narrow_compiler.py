@@ -56,7 +56,7 @@ def available() -> bool:
 
 
 def _machine() -> Any:
-    """A new one, as an engine takes it for its own."""
+    """Return a new one, as an engine takes it for its own."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

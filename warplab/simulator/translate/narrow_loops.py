@@ -186,7 +186,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
 
 
 def _as_chain(lines: list[str]) -> list[str]:
-    """The tests for the block, of which only one is true, as one chain."""
+    """Return the tests for the block, of which only one is true, as one chain."""
     result, seen = [], False
     for line in lines:
         if line.startswith("        if cur == "):

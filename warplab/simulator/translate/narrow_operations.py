@@ -34,7 +34,7 @@ def mask(bits: int) -> str:
 
 
 def _cut(expression: str, bits: int) -> str:
-    """The low bits of a number."""
+    """Return the low bits of a number."""
     return expression if bits == 64 else f"({expression}) & {mask(bits)}"
 
 
@@ -211,7 +211,7 @@ def _extract(w: Writer, i: Instruction) -> None:
 
 
 def _float(w: Writer, i: Instruction) -> None:
-    """Rounding to nearest."""
+    """Round to nearest."""
     *modifiers, kind = i.modifiers
     _only(modifiers, ("rn", "ftz"))
     bits = _FLOATS[kind]
@@ -329,7 +329,7 @@ def _repack(w: Writer, i: Instruction, bits: int) -> None:
 
 
 def _argument(w: Writer, i: Instruction) -> None:
-    """Moves into and out of the registers that hold the parameters of a call."""
+    """Translate moves into and out of the registers that hold the parameters of a call."""
     kind = i.modifiers[-1]
     bits, read = (_FLOATS[kind], w.f) if kind in _FLOATS else (_BITS[kind], w.u)
     for destination, source in zip(items_of(i.operands[0]), items_of(i.operands[1]), strict=True):

@@ -143,7 +143,7 @@ class NarrowWriter:
         return f"x{self.number(name)}"
 
     def u(self, operand: Operand, bits: int) -> str:
-        """An operand as an unsigned integer of `bits`."""
+        """Return an operand as an unsigned integer of `bits`."""
         if isinstance(operand, Immediate):
             return str(int(_fit(operand.value, f"u{bits // 8}")))
         if isinstance(operand, Symbol):
@@ -156,20 +156,20 @@ class NarrowWriter:
         return name if have == bits else f"({name} & {hex((1 << bits) - 1)})"
 
     def f(self, operand: Operand, bits: int) -> str:
-        """The bits of a float."""
+        """Return the bits of a float."""
         if isinstance(operand, Immediate) and not isinstance(operand.value, float):
             raise NotNarrow
         return self.u(operand, bits)
 
     def s(self, operand: Operand, bits: int) -> str:
-        """An operand as a signed integer."""
+        """Return an operand as a signed integer."""
         if isinstance(operand, Immediate):
             return f"({int(_fit(operand.value, f'i{bits // 8}'))})"
         value = self.u(operand, bits)
         return value if bits == 64 else f"sx{bits}({value})"
 
     def p(self, operand: Operand) -> str:
-        """A predicate, 0 or 1."""
+        """Return a predicate, 0 or 1."""
         if isinstance(operand, Negated):
             return f"({self.p(operand.register)} ^ 1)"
         if isinstance(operand, Immediate):
@@ -215,7 +215,7 @@ class NarrowWriter:
         self.written_here[name] = None
 
     def again(self, template: str, values: list[str], bits: int = 64, out: int = 64) -> str:
-        """A result that NumPy computes, an expression over {0}, {1}, {2}."""
+        """Return a result that NumPy computes, an expression over {0}, {1}, {2}."""
         result = template, bits, out
         if result not in self.results:
             self.results.append(result)
@@ -289,7 +289,7 @@ class NarrowWriter:
             self.emit(f"st1(single + {self.number(name)}, {variable})")
 
     def needed(self) -> set[str]:
-        """Registers that matter from the present instruction on."""
+        """Return registers that matter from the present instruction on."""
         block = self.now
         names = set(block.live_out).union(*(sources(i) for i in block.body[self.position :]))
         if block.end in (BRANCH, GUARD) and block.condition is not None:

@@ -184,7 +184,7 @@ def _sums(i: Instruction) -> list[str]:
 
 
 def _factor(i: Instruction) -> list[str]:
-    """Registers of factor A; none where a descriptor stands."""
+    """Return registers of factor A; none where a descriptor stands."""
     return _names(i.operands[1]) if not isinstance(i.operands[1], Register) else []
 
 

@@ -14,7 +14,7 @@ def _nothing(w: BlockWriter, i: Instruction) -> None:
 
 
 def _argument(w: BlockWriter, i: Instruction) -> None:
-    """Moves into and out of the registers that hold the parameters of a call."""
+    """Translate moves into and out of the registers that hold the parameters of a call."""
     dtype = DTYPES[i.modifiers[-1]]
     for destination, source in zip(items_of(i.operands[0]), items_of(i.operands[1]), strict=True):
         w.define(destination, w.array(source, dtype), dtype, alias_of=source)

@@ -81,7 +81,7 @@ def _store(w: BlockWriter, i: Instruction) -> None:
 
 
 def _fence(w: BlockWriter, i: Instruction) -> None:
-    """The lanes of a chunk see each other's stores at once; only observers care about the fence."""
+    """Translate a fence: only observers care, as the lanes of a chunk see each other's stores at once."""
     if "proxy" in i.modifiers:
         kind = i.modifiers[1].partition("::")[0]
         w.line(f"m.proxy_fence(L, {kind!r})")
