@@ -6,15 +6,9 @@ from typing import Any
 
 from kernels.collectives import recordings
 from kernels.collectives.measurements import MEASUREMENTS
+from kernels.collectives.sizes import binary_size
 from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Benchmark, Table
-
-
-def _size(nbytes: int) -> str:
-    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if nbytes >= 2**power:
-            return f"{nbytes / 2**power:g} {unit}"
-    return f"{nbytes} B"
 
 
 def _nccl(value: dict[str, Any]) -> str:
@@ -22,16 +16,19 @@ def _nccl(value: dict[str, Any]) -> str:
 
 
 def _curve(value: dict[str, Any]) -> str:
-    rows = [(row["engine"], row["slices"], row["seconds"] * 1e6, row["gbps"], row["correct"]) for row in value["rows"]]
-    heading = f"Ring broadcast by peer copies, {value['ranks']} GPUs, {_size(value['bytes'])}"
-    return f"{heading}\n{timing.table(('launched as', 'S', 'µs', 'GB/s', 'right'), rows)}"
+    headers = ("launched as", "S", "µs", "GB/s", "right")
+    keys = ("engine", "slices", "seconds", "gbps", "correct")
+    heading = f"Ring broadcast by peer copies, {value['ranks']} GPUs, {binary_size(value['bytes'])}"
+    return f"{heading}\n{timing.rows_table(headers, keys, value['rows'])}"
 
 
 def _table(value: dict[str, Any]) -> str:
-    keys = "engine", "seconds", "gbps", "bus_gbps", "ratio_to_nccl", "correct"
-    rows = [[row[key] * 1e6 if key == "seconds" else row[key] for key in keys] for row in value["rows"]]
-    heading = f"{value['collective'].capitalize()} of {_size(value['bytes'])}, {value['ranks']} GPUs, {_nccl(value)}"
-    return f"{heading}\n{timing.table(('engine', 'µs', 'GB/s', 'bus GB/s', 'times NCCL', 'right'), rows)}"
+    headers = ("engine", "µs", "GB/s", "bus GB/s", "times NCCL", "right")
+    keys = ("engine", "seconds", "gbps", "bus_gbps", "ratio_to_nccl", "correct")
+    heading = (
+        f"{value['collective'].capitalize()} of {binary_size(value['bytes'])}, {value['ranks']} GPUs, {_nccl(value)}"
+    )
+    return f"{heading}\n{timing.rows_table(headers, keys, value['rows'])}"
 
 
 def _table_summary(value: dict[str, Any]) -> dict[str, Any]:
@@ -39,17 +36,17 @@ def _table_summary(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tiles(value: dict[str, Any]) -> str:
-    rows = [
-        (row["collective"], row["relay"], row["seconds"] * 1e6, row["gbps"], row["correct"]) for row in value["rows"]
-    ]
-    heading = f"Relays by TMA by tile and stages, {value['ranks']} GPUs, {_size(value['bytes'])}"
-    return f"{heading}\n{timing.table(('collective', 'tile × stages', 'µs', 'GB/s', 'right'), rows)}"
+    headers = ("collective", "tile × stages", "µs", "GB/s", "right")
+    keys = ("collective", "relay", "seconds", "gbps", "correct")
+    heading = f"Relays by TMA by tile and stages, {value['ranks']} GPUs, {binary_size(value['bytes'])}"
+    return f"{heading}\n{timing.rows_table(headers, keys, value['rows'])}"
 
 
 def _sizes(value: dict[str, Any]) -> str:
-    rows = [(row["engine"], _size(row["bytes"]), row["seconds"] * 1e6, row["bus_gbps"]) for row in value["rows"]]
+    headers = ("engine", "size", "µs", "bus GB/s")
+    keys = ("engine", lambda row: binary_size(row["bytes"]), "seconds", "bus_gbps")
     heading = f"All-reduce by size, {value['ranks']} GPUs, {_nccl(value)}"
-    return f"{heading}\n{timing.table(('engine', 'size', 'µs', 'bus GB/s'), rows)}"
+    return f"{heading}\n{timing.rows_table(headers, keys, value['rows'])}"
 
 
 def _small(value: dict[str, Any]) -> str:
@@ -57,27 +54,21 @@ def _small(value: dict[str, Any]) -> str:
     rows = []
     for nbytes, graph in sorted({key[:2] for key in found}):
         ours, nccl = found[nbytes, graph, "one-shot"], found[nbytes, graph, "NCCL"]
-        rows.append((_size(nbytes), "graph" if graph else "one by one", ours, nccl, nccl / ours))
+        rows.append((binary_size(nbytes), "graph" if graph else "one by one", ours, nccl, nccl / ours))
     heading = f"Small all-reduces in place, {value['ranks']} GPUs, {_nccl(value)}, {value['calls']} calls in a row"
     return f"{heading}\n{timing.table(('size', 'calls', 'one-shot, µs', 'NCCL, µs', 'NCCL / ours'), rows)}"
 
 
 def _sgd(value: dict[str, Any]) -> str:
-    rows = [
-        (
-            row["way"],
-            "overlapped" if row["overlap"] else "after it",
-            *(row["seconds"] * 1e6, row["efficiency"], row["difference"], row["correct"]),
-        )
-        for row in value["rows"]
-    ]
+    headers = ("sums by", "backward pass", "µs", "efficiency", "weights apart", "right")
+    overlap = lambda row: "overlapped" if row["overlap"] else "after it"  # noqa: E731
+    keys = ("way", overlap, "seconds", "efficiency", "difference", "correct")
     heading = (
         f"A step of SGD, {value['ranks']} GPUs, {value['batch_per_rank']} points each, gradients of "
         f"{value['gradient_bytes'] / 2**20:.0f} MiB; one GPU alone {value['one_gpu_seconds'] * 1e6:.0f} µs, "
         f"all without sums {value['without_sums_seconds'] * 1e6:.0f} µs"
     )
-    headers = "sums by", "backward pass", "µs", "efficiency", "weights apart", "right"
-    return f"{heading}\n{timing.table(headers, rows)}"
+    return f"{heading}\n{timing.rows_table(headers, keys, value['rows'])}"
 
 
 BENCHMARK = Benchmark(

@@ -21,6 +21,7 @@ from kernels.collectives.model import ALGORITHMS, Link
 from kernels.collectives.published import CURVES, Curve
 from kernels.collectives.scaling_model import TrainingStep
 from kernels.collectives.schedule import Schedule, Send, holdings
+from kernels.collectives.sizes import binary_size
 from kernels.collectives.topology import Edge, Topology, ring_edges
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
 
@@ -178,7 +179,7 @@ def draw_slices(
         _powers(ax, slices)
         ax.set(xlabel="slices S", ylabel="N/t, GB/s", ylim=(0, 1.12 * link.bandwidth / 1e9))
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.08), ncols=1, handlelength=1.6)
-        finish(figure, ax, f"ring broadcast, {k} ranks, {_bytes(n)}")
+        finish(figure, ax, f"ring broadcast, {k} ranks, {binary_size(n)}")
     return closed(figure)
 
 
@@ -208,7 +209,7 @@ def draw_algorithms(
         ax.set(xscale="log", yscale="log", xlabel="size", ylabel="µs")
         ax.set_xticks([size for size in sizes if size in (2**10, 2**15, 2**20, 2**25, 2**30)])
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _bytes(v)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: binary_size(v)))
         ax.legend(frameon=False)
         text = f"{collective}, {k} ranks: α {link.alpha * 1e6:.1f} µs, B {link.bandwidth / 1e9:.0f} GB/s"
         finish(figure, ax, text)
@@ -406,13 +407,6 @@ def _powers(ax: Axes, values: Sequence[float]) -> None:
     ax.set_xticks(list(values))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-
-
-def _bytes(n: float) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if n >= size:
-            return f"{n / size:g} {unit}"
-    return f"{n:g} B"
 
 
 def _pale(colour: str, strength: float = 0.35) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""What the generators of schedules ask of their arguments."""
+"""What the generators of schedules ask of their arguments, and sizes as words."""
 
 from __future__ import annotations
 
@@ -37,3 +37,11 @@ def ring_order(ranks: int, order: Sequence[int] | None, first: int | None = None
         raise ScheduleError(f"{ring} is no ring of {ranks} ranks; name each of 0 to {ranks - 1} once")
     at = 0 if first is None else ring.index(first)
     return ring[at:] + ring[:at]
+
+
+def binary_size(n: float) -> str:
+    """Return bytes as words, such as "64 MiB"."""
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if n >= 2**power:
+            return f"{n / 2**power:g} {unit}"
+    return f"{n:g} B"

@@ -5,13 +5,13 @@ algorithm, ResNet-50 by kinds of layer, an LSTM layer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kernels.convolution import recordings
 from kernels.convolution.measurements import MEASUREMENTS
 from warpcourse.bench.benchmark import Benchmark, Table
-from warpcourse.bench.timing import table
+from warpcourse.bench.timing import rows_table
 
 
 def _ratios(value: Mapping[str, Any]) -> str:
@@ -22,20 +22,8 @@ def _ratios(value: Mapping[str, Any]) -> str:
     if "cost_of_fusion" in value:
         heading += f"; with bias and ReLU {value['cost_of_fusion']:.3f} × the time without"
     headers = ("layer", "step", "µs", "TFLOP/s", "cuDNN µs", "ratio", "error", "right")
-    rows = [
-        (
-            row["layer"],
-            row["step"],
-            row["seconds"] * 1e6,
-            row["tflops"],
-            row["cudnn_seconds"] * 1e6,
-            row["ratio"],
-            row["relative_error"],
-            row["correct"],
-        )
-        for row in value["rows"]
-    ]
-    return f"{heading}\n{table(headers, rows)}"
+    keys = ("layer", "step", "seconds", "tflops", "cudnn_seconds", "ratio", "relative_error", "correct")
+    return f"{heading}\n{rows_table(headers, keys, value['rows'])}"
 
 
 def _ratios_summary(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,41 +40,19 @@ def _depthwise_summary(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _algorithms(value: Mapping[str, Any]) -> str:
     headers = ("algorithm", "by", "type", "layout", "µs", "MB of workspace", "error")
-    texts = []
-    for layer in value["layers"]:
-        rows = [
-            (
-                row["algorithm"],
-                row["by"],
-                row["dtype"],
-                row["layout"],
-                row["seconds"] * 1e6,
-                row["workspace_bytes"] / 1e6,
-                row["relative_error"],
-            )
-            for row in layer["rows"]
-        ]
-        texts.append(f"{layer['convolution']}\n{table(headers, rows)}")
-    return "\n\n".join(texts)
+    keys = ("algorithm", "by", "dtype", "layout", "seconds", "workspace_bytes", "relative_error")
+    layers = value["layers"]
+    return "\n\n".join(f"{layer['convolution']}\n{rows_table(headers, keys, layer['rows'])}" for layer in layers)
 
 
 def _network(value: Mapping[str, Any]) -> str:
+    def share(kind: str) -> Callable[[Any], float]:
+        return lambda found: _seconds_by_kind(found)[kind] / found["seconds"]
+
     headers = ("precision", "mode", "batch", "ms", "images per second", "share of convolution", "batch norm", "ReLU")
-    rows = []
-    for found in value["configurations"]:
-        kinds = _seconds_by_kind(found)
-        rows.append(
-            (
-                found["precision"],
-                found["mode"],
-                found["batch"],
-                found["seconds"] * 1e3,
-                found["images_per_second"],
-                found["convolution_share"],
-                *(kinds[kind] / found["seconds"] for kind in ("batch norm", "ReLU")),
-            )
-        )
-    text = f"ResNet-50, layers timed one by one, cuDNN {value['cudnn']}\n{table(headers, rows)}"
+    keys = ("precision", "mode", "batch", "seconds", "images_per_second", "convolution_share")
+    rows = rows_table(headers, (*keys, share("batch norm"), share("ReLU")), value["configurations"])
+    text = f"ResNet-50, layers timed one by one, cuDNN {value['cudnn']}\n{rows}"
     return "\n".join([text, *_distorted(value["configurations"])])
 
 
@@ -121,24 +87,11 @@ def _network_summary(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lstm(value: Mapping[str, Any]) -> str:
+    heading = "LSTM layer, {steps} steps, batch {batch}, {inputs} → {hidden}"
     headers = ("algorithm", "by", "type", "tensor cores", "µs", "µs backward", "error")
-    texts = []
-    for case in value["cases"]:
-        size = "{steps} steps, batch {batch}, {inputs} → {hidden}".format(**case)
-        rows = [
-            (
-                row["algorithm"],
-                row["by"],
-                row["dtype"],
-                row["tensor_cores"],
-                row["seconds"] * 1e6,
-                "" if row["backward_seconds"] is None else row["backward_seconds"] * 1e6,
-                row["relative_error"],
-            )
-            for row in case["rows"]
-        ]
-        texts.append(f"LSTM layer, {size}\n{table(headers, rows)}")
-    return "\n\n".join(texts)
+    keys = ("algorithm", "by", "dtype", "tensor_cores", "seconds", "backward_seconds", "relative_error")
+    cases = value["cases"]
+    return "\n\n".join(f"{heading.format(**case)}\n{rows_table(headers, keys, case['rows'])}" for case in cases)
 
 
 RATIOS = Table(_ratios, _ratios_summary)

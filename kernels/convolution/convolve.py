@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernels.convolution import ladder
+from kernels.convolution.common.queued import address
 from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution, Pair, check_layout, of_arrays
 from warpcourse.bench.device_arguments import check_apart, check_array
@@ -118,8 +119,7 @@ def _of_shapes(
     x_shape: Any, w_shape: Any, layout: str, padding: Any, stride: Any, dilation: Any, groups: int
 ) -> Convolution:
     x, w = _Shape("x_shape", x_shape), _Shape("w_shape", w_shape)
-    conv = of_arrays(x, w, layout, padding=padding, stride=stride, dilation=dilation, groups=groups)
-    return conv
+    return of_arrays(x, w, layout, padding=padding, stride=stride, dilation=dilation, groups=groups)
 
 
 def _check_inputs(layout: str, **arrays: Any) -> None:
@@ -149,7 +149,7 @@ def _step(name: str | int, of: str, conv: Convolution, layout: str, **arrays: An
     _check_sizes(conv, arrays)
     dtype = arrays["out"].dtype
     if name == "auto":
-        return ladder.fastest(conv, layout, dtype, of, _addresses(arrays))
+        return ladder.fastest(conv, layout, dtype, of, address(*arrays.values()))
     chosen: Step = ladder.step(name, of)
     if refusal := chosen.refuses(conv, layout, dtype):
         raise ValueError(refusal)
@@ -169,11 +169,3 @@ def _check_sizes(conv: Convolution, arrays: dict[str, Any]) -> None:
         if max(getattr(conv, name)) > MOST_PIXELS:
             what = "the padded image is" if name == "room" else "the stride is"
             raise ValueError(f"{what} {getattr(conv, name)}; the kernels count up to {MOST_PIXELS:,}")
-
-
-def _addresses(arrays: dict[str, Any]) -> int:
-    """Return the bitwise or of the arrays' addresses."""
-    found = 0
-    for array in arrays.values():
-        found |= array.__cuda_array_interface__["data"][0]
-    return found

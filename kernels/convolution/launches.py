@@ -4,18 +4,18 @@ simulator runs.
 
 from __future__ import annotations
 
-import functools
-import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernels.convolution.beside import depthwise, recurrent, winograd
 from kernels.convolution.common.queued import Queued
-from kernels.convolution.common.sources import sizes
+from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.steps import direct, gemm_backward, gemm_steps, mma_backward, mma_step
-from warpcourse.bench.compared_launches import EFFICIENCY, Difference, Launch
+from warpcourse.bench.compared_launches import EFFICIENCY, Difference, Launch, with_differences
 from warpcourse.bench.copy_differences import DURING_COPIES, NOT_COUNTED, PREDICATED, PREDICATED_LARGE, ZERO_FILL
 
 # Whole tiles; padding, tails and a stride; dilation and groups.
@@ -31,6 +31,7 @@ PREDICATES = Difference(
     "What depends on whether a tap lies in the image carries a predicate in machine code, where PTX branches around "
     "it, and is not the same share of all instructions.",
 )
+DEPTHWISE_PREDICATES = PREDICATES._replace(within=0.12)
 LAYOUTS = {"float16": "NHWC", "float32": "NCHW"}
 # Whole tiles; tails, stride 2 and channels that fill no vector; what only the kernels for anything take.
 DEPTHWISE = {
@@ -38,212 +39,109 @@ DEPTHWISE = {
     "stride 2 and tails": Convolution(1, 20, 13, 11, 20, 3, 3, (1, 1), (2, 2), groups=20),
     "dilation": Convolution(1, 6, 9, 10, 6, 3, 2, (1, 1), (1, 2), (2, 1), groups=6),
 }
-BESIDE = {  # differences of launches whose name begins so
-    "depthwise": Difference(EFFICIENCY, 0.12, PREDICATES.reason),
-    "depthwise_backward_filter, float16, whole tiles": Difference(
-        "local_", 1.0, "ptxas puts 8 bytes of each thread into local memory, so that a block more fits."
+DIFFERENCES = {  # of launches whose name begins so: the first that does
+    "direct": (PREDICATES,),
+    "mma_nhwc 64 × 64, tails": (PREDICATES,),
+    "mma_nhwc": COPIES,
+    **dict.fromkeys(("mma_backward_data, whole", "mma_backward_filter, whole"), COPIES),
+    **dict.fromkeys(("mma_backward_data", "mma_backward_filter,"), (PREDICATES,)),
+    "depthwise_backward_filter, float16, whole tiles": (
+        DEPTHWISE_PREDICATES,
+        Difference("local_", 1.0, "ptxas puts 8 bytes of each thread into local memory, so that a block more fits."),
     ),
+    "depthwise": (DEPTHWISE_PREDICATES,),
 }
-RELU = np.int32(1)
 
 
 def _random(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
     return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype)
 
 
-def _zeros(*shape: int) -> np.ndarray:
-    return np.zeros(shape, np.float32)
+def _arrays(conv: Convolution, dtype: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return x, w and y, random, and results of these shapes, which no kernel leaves as they are."""
+    found = [_random(shape(LAYOUTS[dtype]), dtype) for shape in (conv.x_shape, conv.w_shape, conv.y_shape)]
+    return found, [np.full_like(array, np.nan) for array in found]
 
 
-def _forward(what: str, conv: Convolution) -> list[Launch]:
-    """Return steps 1 to 3, with bias and ReLU."""
-    numba, written = direct.FORWARD
-    im2col, implicit = gemm_steps.FORWARD
-    x, w, bias, y = (_random(conv.x_shape()), _random(conv.w_shape()), _random((conv.k,)), _zeros(*conv.y_shape()))
-    columns, g = _zeros(conv.c * conv.r * conv.s * conv.gemm[0]), sizes(conv)
-    pairs = conv.padding, conv.stride, conv.dilation
-    blocks, threads = gemm_steps.grid(conv), gemm_steps.THREADS
-    to_columns, product = (functools.partial(_one, im2col.functions, i) for i in range(2))
-    return [
-        Launch(f"numba_direct, {what}", numba.function, numba.grid(conv), direct.BLOCK, (x, w, bias, y, *pairs, RELU)),
-        Launch(
-            f"direct, {what}",
-            written.function,
-            written.grid(conv),
-            direct.BLOCK,
-            (x, w, bias, y, g, RELU),
-            differences=(PREDICATES,),
-        ),
-        Launch(f"im2col, {what}", to_columns, im2col.im2col_grid(conv), threads, (x, columns, g)),
-        Launch(f"im2col_product, {what}", product, blocks, threads, (_random(columns.shape), w, bias, y, g, RELU)),
-        Launch(f"implicit_gemm, {what}", implicit.function, blocks, threads, (x, w, bias, y, g, RELU)),
-    ]
-
-
-def _one(functions: Any, which: Any) -> Any:
-    return functions()[which]
-
-
-def _mma(what: str, conv: Convolution) -> list[Launch]:
-    """Step 4, whole tiles in two sizes; without vectors where the channels allow none."""
-    x, w = (_random(shape, np.float16) for shape in (conv.x_shape("NHWC"), conv.w_shape("NHWC")))
-    arguments = x, w, _random((conv.k,)), np.zeros(conv.y_shape("NHWC"), np.float16), sizes(conv), RELU
-    vectors = conv.c // conv.groups % 8 == 0
-    return [
-        Launch(
-            f"mma_nhwc {chosen.bm} × {chosen.bn}, {what}",
-            functools.partial(mma_step.function, chosen, vectors),
-            chosen.grid(conv),
-            chosen.threads,
-            arguments,
-            chosen.shared_bytes,
-            differences=COPIES if vectors else (PREDICATES,),
-        )
-        for chosen in ((mma_step.FLAT, mma_step.SMALL) if conv == WHOLE else (mma_step.SMALL,))
-    ]
-
-
-def _winograd(what: str, conv: Convolution) -> list[Launch]:
-    step, g = winograd.FORWARD[0], sizes(conv)
-    u, v, m = (_random((count,)) for count in winograd.elements(conv))
-    arguments = {
-        "filters": (_random(conv.w_shape()), np.zeros_like(u), g),
-        "inputs": (_random(conv.x_shape()), np.zeros_like(v), g),
-        "products": (u, v, np.zeros_like(m), g),
-        "outputs": (m, _random((conv.k,)), _zeros(*conv.y_shape()), g, RELU),
-    }
-    return [
-        Launch(
-            f"winograd_{name}, {what}",
-            functools.partial(_one, step.functions, name),
-            winograd.grids(conv)[name],
-            winograd.THREADS,
-            arguments[name],
-        )
-        for name in winograd.KERNELS
-    ]
-
-
-def _backward(what: str, conv: Convolution) -> list[Launch]:
-    (data,), (of_filters,) = gemm_backward.BACKWARD_DATA, gemm_backward.BACKWARD_FILTER
-    x, w, dy, g = _random(conv.x_shape()), _random(conv.w_shape()), _random(conv.y_shape()), sizes(conv)
-    dw, count, splits, length = _zeros(*conv.w_shape()), math.prod(conv.w_shape()), 2, math.ceil(conv.gemm[0] / 2)
-    product, total = (functools.partial(_one, of_filters.functions, i) for i in range(2))
-    threads = gemm_backward.THREADS
-    return [
-        Launch(
-            f"backward_data, {what}",
-            functools.partial(data.function, conv),
-            data.grid(conv),
-            threads,
-            (dy, w, _zeros(*x.shape), g),
-        ),
-        Launch(
-            f"backward_filter, {what}",
-            product,
-            (of_filters.grid(conv)[0], splits),
-            threads,
-            (x, dy, _zeros(splits * count), g, np.int32(length)),
-        ),
-        Launch(
-            f"backward_filter_sum, {what}",
-            total,
-            math.ceil(count / threads),
-            threads,
-            (_random((splits * count,)), dw, np.int32(count), np.int32(splits)),
-        ),
-    ]
-
-
-def _mma_backward(what: str, conv: Convolution) -> list[Launch]:
-    (data,), (of_filters,) = mma_backward.BACKWARD_DATA, mma_backward.BACKWARD_FILTER
-    shapes = conv.x_shape("NHWC"), conv.w_shape("NHWC"), conv.y_shape("NHWC")
-    x, w, dy = (_random(shape, np.float16) for shape in shapes)
-    chosen, g, count, splits = mma_step.SMALL, sizes(conv), math.prod(conv.w_shape()), 2
-    length = math.ceil(conv.gemm[0] / splits / mma_step.DEPTH) * mma_step.DEPTH
-    vectors = conv.c // conv.groups % 8 == conv.k // conv.groups % 8 == 0
-    differences = COPIES if vectors else (PREDICATES,)
-    return [
-        Launch(
-            f"mma_backward_data, {what}",
-            functools.partial(mma_backward.function, "data", chosen, vectors, conv.stride == (1, 1)),
-            data.grid(conv, chosen),
-            chosen.threads,
-            (dy, w, np.zeros_like(x), g),
-            chosen.shared_bytes,
-            differences=differences,
-        ),
-        Launch(
-            f"mma_backward_filter, {what}",
-            functools.partial(mma_backward.function, "filter", chosen, vectors),
-            (of_filters.grid(conv)[0], math.ceil(conv.gemm[0] / length)),
-            chosen.threads,
-            (x, dy, _zeros(splits * count), g, np.int32(length)),
-            chosen.shared_bytes,
-            differences=differences,
-        ),
-        Launch(
-            f"mma_backward_filter_sum, {what}",
-            of_filters.sum_function,
-            math.ceil(count / mma_backward.SUM_THREADS),
-            mma_backward.SUM_THREADS,
-            (_random((splits * count,)), np.zeros_like(w), np.int32(count), np.int32(splits)),
-        ),
-    ]
-
-
-def _empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    return np.full(shape, np.nan, dtype)
+def _workspace(step: Step, conv: Convolution, dtype: str) -> np.ndarray:
+    return _random((step.workspace_bytes(conv, dtype) // 4,)).view(np.uint8)
 
 
 def _launch(name: str, queued: Queued) -> Launch:
-    differences = tuple(found for start, found in BESIDE.items() if name.startswith(start))
-    return Launch(name, queued.function, queued.grid, queued.block, queued.arguments, differences=differences)
+    return Launch(name, queued.function, queued.grid, queued.block, queued.arguments, queued.shared_bytes)
 
 
-def _depthwise(what: str, conv: Convolution, dtype: str) -> list[Launch]:
-    layout, name = LAYOUTS[dtype], f"{dtype}, {what}"
-    x, w, dy = (_random(shape(layout), dtype) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
-    arrays = x, w, _random((conv.k,)), _empty(dy.shape, dtype)
-    tile = {kind: depthwise.tile(conv, kind, dtype) for kind in ("forward", "backward_data", "backward_filter")}
-    forward = depthwise.queued(conv, "forward", dtype, arrays, tile["forward"], depthwise.least(True))
-    gradient = dy, w, _empty(x.shape, dtype)
-    data = depthwise.queued(conv, "backward_data", dtype, gradient, tile["backward_data"])
-    chosen = tile["backward_filter"]
-    blocks = depthwise.partial_blocks(conv, dtype, chosen)[1] if chosen else 0
-    partial = _random((blocks, conv.c * conv.r * conv.s), "float32")
-    filters = depthwise.queued_filter(conv, x, dy, _empty(w.shape, dtype), chosen, partial)
-    steps = zip(("depthwise_backward_filter", "depthwise_add_partial"), filters, strict=False)
-    return [
-        _launch(f"depthwise_forward, {name}", forward),
-        _launch(f"depthwise_backward_data, {name}", data),
-        *(_launch(f"{step}, {name}", queued) for step, queued in steps),
-    ]
+def _named(names: Sequence[str], what: str, queued: Sequence[Queued]) -> list[Launch]:
+    """Return a step's launches. `names`: of its kernels, in the order of their launches."""
+    return [_launch(f"{name}, {what}", one) for name, one in zip(names, queued, strict=False)]
+
+
+def _forward(
+    step: Step, names: Sequence[str], what: str, conv: Convolution, dtype: str, **options: Any
+) -> list[Launch]:
+    """Return the launches of a step, with bias and ReLU."""
+    (x, w, _), (_, _, y) = _arrays(conv, dtype)
+    options |= {"bias": _random((conv.k,)), "relu": True, "workspace": _workspace(step, conv, dtype)}
+    return _named(names, what, step.queued(x, w, y, conv, **options))
+
+
+def _backward(
+    prefix: str, data: Step, filters: Step, what: str, conv: Convolution, dtype: str, **options: Any
+) -> list[Launch]:
+    """Return the launches of both gradients; the last adds two parts, also where the pixels are too few for them."""
+    (x, w, dy), (dx, dw, _) = _arrays(conv, dtype)
+    workspace, count = _workspace(filters, conv, dtype), dw.size
+    product, total = filters.queued(x, dy, dw, conv, workspace=workspace)
+    total = total._replace(arguments=(_random((2 * count,)), dw, np.int32(count), np.int32(2)))
+    names = (f"{prefix}{name}" for name in ("backward_data", "backward_filter", "backward_filter_sum"))
+    return _named(names, what, [*data.queued(dy, w, dx, conv, **options), product, total])
+
+
+def _of_steps() -> Iterator[Launch]:
+    """Yield those of the ladder, then Winograd's; of step 4 in two sizes of tiles for whole ones."""
+    names = ("numba_direct",), ("direct",), ("im2col", "im2col_product"), ("implicit_gemm",)
+    (mma,), (winograd_step,) = mma_step.FORWARD, winograd.FORWARD
+    of_mma = mma_backward.BACKWARD_DATA[0], replace(mma_backward.BACKWARD_FILTER[0], least_tiles=1)
+    for what, conv in CASES.items():
+        for step, of_step in zip((*direct.FORWARD, *gemm_steps.FORWARD), names, strict=True):
+            yield from _forward(step, of_step, what, conv, "float32")
+        for chosen in (mma_step.FLAT, mma_step.SMALL) if conv == WHOLE else (mma_step.SMALL,):
+            yield from _forward(mma, [f"mma_nhwc {chosen.bm} × {chosen.bn}"], what, conv, "float16", chosen=chosen)
+        of_gemm = (
+            gemm_backward.BACKWARD_DATA[0],
+            replace(gemm_backward.BACKWARD_FILTER[0], least_length=conv.gemm[0] // 2),
+        )
+        yield from _backward("", *of_gemm, what, conv, "float32")
+        yield from _backward("mma_", *of_mma, what, conv, "float16", chosen=mma_step.SMALL)
+    for what, conv in WINOGRAD.items():
+        names = [f"winograd_{name}" for name in winograd.grids(conv)]
+        yield from _forward(winograd_step, names, what, conv, "float32")
+
+
+def _depthwise(what: str, conv: Convolution, dtype: str) -> Iterator[Launch]:
+    (x, w, dy), (dx, dw, _) = _arrays(conv, dtype)
+    (forward,), (data,), (filters,) = depthwise.FORWARD, depthwise.BACKWARD_DATA, depthwise.BACKWARD_FILTER
+    name = f"{dtype}, {what}"
+    yield from _forward(forward, ["depthwise_forward"], name, conv, dtype)
+    yield from _named(["depthwise_backward_data"], name, data.queued(dy, w, dx, conv))
+    queued = filters.queued(x, dy, dw, conv, workspace=_workspace(filters, conv, dtype))
+    yield from _named(["depthwise_backward_filter", "depthwise_add_partial"], name, queued)
 
 
 def _lstm(dtype: str) -> Launch:
     n, hidden = 5, 24
     of_x, of_h = (_random((n, 4 * hidden), dtype) for _ in range(2))
-    bias, c, h = _random((4 * hidden,)), _random((n, hidden), "float32"), _empty((n, hidden), dtype)
+    bias, c, h = _random((4 * hidden,)), _random((n, hidden)), np.full((n, hidden), np.nan, dtype)
     return _launch(f"lstm_cell, {dtype}", recurrent.cell(of_x, of_h, bias, c, h))
 
 
-def _launches() -> list[Launch]:
-    found = []
-    for what, conv in CASES.items():
-        found += _forward(what, conv) + _mma(what, conv) + _backward(what, conv) + _mma_backward(what, conv)
-    for what, conv in WINOGRAD.items():
-        found += _winograd(what, conv)
-    return found
-
-
-def _beside() -> list[Launch]:
-    """Depthwise convolutions and LSTM cells. What float32 in NCHW shares with float16 in NHWC is there once."""
-    found = []
+def _beside() -> Iterator[Launch]:
+    """Yield depthwise convolutions and LSTM cells. What float32 in NCHW shares with float16 in NHWC is there once."""
     for what, conv in DEPTHWISE.items():
-        found += _depthwise(what, conv, "float16")
-    return [*found, *_depthwise("whole tiles", DEPTHWISE["whole tiles"], "float32"), _lstm("float16")]
+        yield from _depthwise(what, conv, "float16")
+    yield from _depthwise("whole tiles", DEPTHWISE["whole tiles"], "float32")
+    yield _lstm("float16")
 
 
-OF_STEPS, BESIDE_STEPS = _launches(), _beside()
+OF_STEPS, BESIDE_STEPS = (with_differences(found, DIFFERENCES) for found in (_of_steps(), _beside()))
 LAUNCHES = [*OF_STEPS, *BESIDE_STEPS]

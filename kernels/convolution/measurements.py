@@ -1,4 +1,4 @@
-"""What lab 06 measures on a GPU, by the keys of `recordings.json`. The functions are in the modules `measured_*`.
+"""What lab 06 measures on a GPU, by the keys of `recordings.json`. The functions are in `measured`.
 
 Values are numbers, texts, lists and dicts in JSON types; keys end in their unit: `seconds`, `bytes`, `tflops` (1e12
 operations per second). Times are medians of random data in buffers that take turns beyond the L2; what is compared
@@ -8,16 +8,17 @@ the library's version.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from kernels.convolution.measured import algorithms, network, plans, ratios, rnn
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
-    "forward": ratios.forward,
+    "forward": functools.partial(ratios.resnet50, "forward"),
     "fused": ratios.fused,
-    "backward_data": ratios.backward_data,
-    "backward_filter": ratios.backward_filter,
+    "backward_data": functools.partial(ratios.resnet50, "backward_data"),
+    "backward_filter": functools.partial(ratios.resnet50, "backward_filter"),
     "depthwise": ratios.depthwise,
     "algorithms": algorithms.algorithms,
     "searches": plans.searches,

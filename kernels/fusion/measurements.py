@@ -6,12 +6,14 @@ clocks mean is in `clocks`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from kernels.fusion.measured import engine as measured_engine
 from kernels.fusion.measured import others as measured_peers
 
+LARGE = measured_engine.ENDS[-1]  # of the batches
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "engines": measured_engine.engines,
     "batches": measured_engine.batches,
@@ -19,7 +21,7 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "empty_launches": measured_engine.empty_launches,
     "factors": measured_peers.factors,
     "peers": measured_peers.peers,
-    "peers_large": measured_peers.peers_large,
-    "autotuned": measured_peers.autotuned,
-    "autotuned_large": measured_peers.autotuned_large,
+    "peers_large": functools.partial(measured_peers.peers, LARGE),
+    "autotuned": functools.partial(measured_peers.peers, autotuned=True),
+    "autotuned_large": functools.partial(measured_peers.peers, LARGE, autotuned=True),
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpcourse.bench.benchmark import Table
-from warpcourse.bench.timing import Timing, table
+from warpcourse.bench.timing import Timing, rows_table
 
 NAMES = {"cublas": "cuBLAS", "cublaslt": "cuBLASLt"}  # of libraries, as tables and pictures show them
 
@@ -45,20 +45,12 @@ class ProductTables:
         return Table(lambda rows: f"{self.shapes_heading}\n{self._shapes(rows)}", self._shapes_summary)
 
     def _ladder(self, value: dict[str, Any]) -> str:
+        def name(row: dict[str, Any]) -> str:
+            return f"{row['step']} {row['name']}" if row["step"] else NAMES[row["name"]]
+
         headers = ("kernel", "ms", "TFLOP/s", f"of {self.library}", f"of {self.peak}", "error", "right")
-        rows = [
-            (
-                f"{row['step']} {row['name']}" if row["step"] else NAMES[row["name"]],
-                row["seconds"] * 1e3,
-                row["tflops"],
-                row[self.ratio],
-                "" if row["ratio_to_peak"] is None else row["ratio_to_peak"],
-                row["relative_error"],
-                row["correct"],
-            )
-            for row in value["rows"]
-        ]
-        return table(headers, rows)
+        keys = (name, "seconds", "tflops", self.ratio, "ratio_to_peak", "relative_error", "correct")
+        return rows_table(headers, keys, value["rows"])
 
     def _ladder_summary(self, value: dict[str, Any]) -> dict[str, Any]:
         about = {key: value[key] for key in ("side", "result", "peak_tflops", "peaks_tflops") if key in value}
@@ -71,17 +63,9 @@ class ProductTables:
         timed = [name for name in rows[0] if isinstance(rows[0][name], dict)]
         more = [name for name in ("tiles",) if name in rows[0]]
         headers = ("m × n × k", *(NAMES.get(name, name) for name in timed), f"of {self.library}", *more, "right")
-        return table(
-            headers,
-            [
-                (
-                    " × ".join(map(str, row["shape"])),
-                    *(row[name]["tflops"] for name in timed),
-                    *(row[key] for key in (self.ratio, *more, "correct")),
-                )
-                for row in rows
-            ],
-        )
+        rates: list[Any] = [lambda row, name=name: row[name]["tflops"] for name in timed]
+        keys = (lambda row: " × ".join(map(str, row["shape"])), *rates, self.ratio, *more, "correct")
+        return rows_table(headers, keys, rows)
 
     def _shapes_summary(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
         return {self.ratio: {"x".join(map(str, row["shape"])): row[self.ratio] for row in rows}}

@@ -30,6 +30,7 @@ from warplab.text import tables
 
 COPY_BYTES = 2**30
 L2_MULTIPLE = 4  # an amount of data that leaves nothing useful in the L2
+_UNITS = {"µs": 1e6, "ms": 1e3, "MB": 1e-6}  # of seconds and bytes
 NO_GPU = 2  # exit code of a benchmark on a machine without a GPU
 
 _READ_ALL = r"""
@@ -292,6 +293,24 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return the text table: first column to the left, the others to the right; floats to four significant digits."""
     columns = [tables.Column(header, "right" if k else "left") for k, header in enumerate(headers)]
     return tables.Table(columns, [[_text(value) for value in row] for row in rows]).text()
+
+
+def rows_table(
+    headers: Sequence[str], keys: Sequence[str | Callable[[Any], Any]], rows: Iterable[Mapping[str, Any]]
+) -> str:
+    """Return `table` of measured rows; None is shown as nothing.
+
+    `keys`: what stands below each header: the key in a row, of seconds where the header says µs or ms and of bytes
+    where it says MB, or a function of the row.
+    """
+
+    def cell(row: Mapping[str, Any], header: str, key: str | Callable[[Any], Any]) -> Any:
+        if callable(key):
+            return key(row)
+        factor = next((_UNITS[word] for word in header.split() if word in _UNITS), None)
+        return "" if row[key] is None else row[key] if factor is None else row[key] * factor
+
+    return table(headers, [[cell(row, *column) for column in zip(headers, keys, strict=True)] for row in rows])
 
 
 def _text(value: Any) -> str:

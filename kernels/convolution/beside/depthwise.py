@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.convolution.common.queued import Queued, address, instance
 from kernels.convolution.common.sources import sizes
-from kernels.convolution.common.step import BackwardDataStep, BackwardFilterStep, ForwardStep
+from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
 
 FILE = "beside/depthwise.cu"
@@ -136,66 +136,40 @@ def partial_blocks(conv: Convolution, dtype: Any, chosen: Tile) -> tuple[int, in
     return chunks, blocks
 
 
-def queued_filter(conv: Convolution, x: Any, dy: Any, dw: Any, chosen: Tile | None, workspace: Any) -> list[Queued]:
-    """Return the launches of backward_filter; `workspace`: of its partial sums, which the kernel for anything has
-    not."""
-    dtype = dw.dtype
-    entry = _entry("backward_filter", conv, dtype, chosen)
-    size = sizes(conv)[0]
-    count = conv.c * conv.r * conv.s
-    if chosen is None:
-        return [Queued(FILE, entry, count, (BLOCK, 1), (x, dy, dw, size))]
-    chunks, blocks = partial_blocks(conv, dtype, chosen)
-    add, extent = instance("depthwise_add_partial", dtype), map(np.int32, (conv.c, conv.r * conv.s, blocks))
-    return [
-        Queued(FILE, entry, chunks * blocks, _block(dtype, chosen), (x, dy, workspace, size, np.int32(blocks))),
-        Queued(
-            FILE,
-            add,
-            math.ceil(count / 32),
-            (32, 32),
-            (workspace, dw, *extent),
-        ),
-    ]
+@dataclass(frozen=True)
+class DepthwiseStep(Step):
+    """What the steps of the three passes share."""
+
+    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
+        """Refuse what is not depthwise."""
+        return super().refuses(conv, layout, dtype) or refusal(conv)
 
 
 @dataclass(frozen=True)
-class DepthwiseForward(ForwardStep):
+class DepthwiseForward(DepthwiseStep):
     """y, with bias and ReLU in the same kernel."""
 
-    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
-        """Return why not; "" if it can."""
-        return super().refuses(conv, layout, dtype) or refusal(conv)
-
-    def launch(
+    def queued(
         self, x: Any, w: Any, y: Any, conv: Convolution, bias: Any = None, relu: bool = False, workspace: Any = None
-    ) -> None:
-        """Queue the kernel."""
+    ) -> list[Queued]:
+        """Return the one launch."""
         chosen = tile(conv, "forward", y.dtype, address(x, w, y))
-        queued(conv, "forward", y.dtype, (x, w, bias, y), chosen, least(relu)).launch()
+        return [queued(conv, "forward", y.dtype, (x, w, bias, y), chosen, least(relu))]
 
 
 @dataclass(frozen=True)
-class DepthwiseBackwardData(BackwardDataStep):
+class DepthwiseBackwardData(DepthwiseStep):
     """The gradient of x."""
 
-    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
-        """Return why not; "" if it can."""
-        return super().refuses(conv, layout, dtype) or refusal(conv)
-
-    def launch(self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None) -> None:
-        """Queue the kernel."""
+    def queued(self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None) -> list[Queued]:
+        """Return the one launch."""
         chosen = tile(conv, "backward_data", dx.dtype, address(dy, w, dx))
-        queued(conv, "backward_data", dx.dtype, (dy, w, dx), chosen).launch()
+        return [queued(conv, "backward_data", dx.dtype, (dy, w, dx), chosen)]
 
 
 @dataclass(frozen=True)
-class DepthwiseBackwardFilter(BackwardFilterStep):
+class DepthwiseBackwardFilter(DepthwiseStep):
     """The gradient of w: sums of blocks in the workspace, then their sum, always in the same order."""
-
-    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
-        """Return why not; "" if it can."""
-        return super().refuses(conv, layout, dtype) or refusal(conv)
 
     def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
         """Return bytes of the partial sums, float32, at the most blocks that an address asks for."""
@@ -203,14 +177,21 @@ class DepthwiseBackwardFilter(BackwardFilterStep):
         blocks = max((partial_blocks(conv, dtype, one)[1] for one in found if one), default=0)
         return 4 * conv.c * conv.r * conv.s * blocks
 
-    def launch(self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None) -> None:
-        """Queue the two kernels."""
-        chosen = tile(conv, "backward_filter", dw.dtype, address(x, dy))
-        workspace = self.workspace(conv, dw.dtype) if workspace is None else workspace
-        if workspace is not None:
-            workspace = workspace.view(np.float32)
-        for one in queued_filter(conv, x, dy, dw, chosen, workspace):
-            one.launch()
+    def queued(self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None) -> list[Queued]:
+        """Return the launches of the sums of blocks and of their sum; one alone of the kernel for anything."""
+        dtype, size, count = dw.dtype, sizes(conv)[0], conv.c * conv.r * conv.s
+        chosen = tile(conv, "backward_filter", dtype, address(x, dy))
+        entry = _entry("backward_filter", conv, dtype, chosen)
+        if chosen is None:
+            return [Queued(FILE, entry, count, (BLOCK, 1), (x, dy, dw, size))]
+        partial = (self.workspace(conv, dtype) if workspace is None else workspace).view(np.float32)
+        chunks, blocks = partial_blocks(conv, dtype, chosen)
+        add, extent = instance("depthwise_add_partial", dtype), map(np.int32, (conv.c, conv.r * conv.s, blocks))
+        arguments = x, dy, partial, size, np.int32(blocks)
+        return [
+            Queued(FILE, entry, chunks * blocks, _block(dtype, chosen), arguments),
+            Queued(FILE, add, math.ceil(count / 32), (32, 32), (partial, dw, *extent)),
+        ]
 
 
 FORWARD = (DepthwiseForward(None, "depthwise", FORMATS),)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.convolution.common.step import ForwardStep
+from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution, Pair
 from kernels.convolution.steps.direct import FP32
 from warplab import cp
@@ -53,7 +53,7 @@ def spectra_bytes(conv: Convolution) -> int:
 
 
 @dataclass(frozen=True)
-class FftStep(ForwardStep):
+class FftStep(Step):
     """cupy.fft on a GPU; numpy.fft on the simulator, which knows no library's kernels."""
 
     def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from kernels.convolution.common.sources import SOURCES, sizes
-from kernels.convolution.common.step import ForwardStep
+from kernels.convolution.common.queued import Queued
+from kernels.convolution.common.sources import sizes
+from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.steps.direct import FP32
 from kernels.convolution.steps.gemm_steps import MAX_GRID_Y, THREADS, TILE
-from warpcourse.bench.lab_kernels import launch
 
 FILE = "beside/winograd.cu"
 PLACES = 16  # of a tile of 4 × 4
 MAX_GRID_Z = 65535
 LEAST_CHANNELS = 64  # the fewest that were measured to gain, in ResNet-50's conv2_x on an H100
-KERNELS = ("filters", "inputs", "products", "outputs")
 
 
 def tiles(conv: Convolution) -> int:
@@ -37,7 +36,7 @@ def elements(conv: Convolution) -> tuple[int, int, int]:
 
 
 def grids(conv: Convolution) -> dict[str, tuple[int, ...]]:
-    """Return blocks of each of KERNELS."""
+    """Return blocks of each kernel, in the order of their launches."""
     threads_for = math.ceil(tiles(conv) / THREADS)
     of_products = math.ceil(conv.k // conv.groups / TILE[0]) * math.ceil(tiles(conv) / TILE[1])
     return {
@@ -49,7 +48,7 @@ def grids(conv: Convolution) -> dict[str, tuple[int, ...]]:
 
 
 @dataclass(frozen=True)
-class WinogradStep(ForwardStep):
+class WinogradStep(Step):
     """winograd.cu, four kernels."""
 
     def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
@@ -74,14 +73,10 @@ class WinogradStep(ForwardStep):
         """Return bytes of the transformed filters and inputs and of their products."""
         return 4 * sum(elements(conv))
 
-    def functions(self) -> dict[str, Any]:
-        """Return the compiled kernels of the active backend."""
-        return {name: SOURCES.function(FILE, f"conv_winograd_{name}") for name in KERNELS}
-
-    def launch(
+    def queued(
         self, x: Any, w: Any, y: Any, conv: Convolution, bias: Any = None, relu: bool = False, workspace: Any = None
-    ) -> None:
-        """Queue the four kernels."""
+    ) -> list[Queued]:
+        """Return the launches of the four kernels."""
         memory = (self.workspace(conv, x.dtype) if workspace is None else workspace).view(np.float32)
         of_u, of_v, of_m = elements(conv)
         u, v, m = memory[:of_u], memory[of_u : of_u + of_v], memory[of_u + of_v : of_u + of_v + of_m]
@@ -92,8 +87,9 @@ class WinogradStep(ForwardStep):
             "products": (u, v, m, size),
             "outputs": (m, bias, y, size, np.int32(relu)),
         }
-        for name, function in self.functions().items():
-            launch(function, grids(conv)[name], THREADS, arguments[name])
+        return [
+            Queued(FILE, f"conv_winograd_{name}", grid, THREADS, arguments[name]) for name, grid in grids(conv).items()
+        ]
 
 
 FORWARD = (WinogradStep(None, "winograd", FP32),)

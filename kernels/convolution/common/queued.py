@@ -16,13 +16,14 @@ VECTOR_BYTES = 16
 
 
 class Queued(NamedTuple):
-    """A launch of the kernel `entry` of `file`, with its grid, its block and its arguments."""
+    """A launch of the kernel `entry` of `file`. `shared_bytes`: dynamic shared memory of a block."""
 
     file: str
     entry: str
     grid: Size
     block: Size
     arguments: tuple
+    shared_bytes: int = 0
 
     def function(self) -> Any:
         """Return the compiled kernel of the active backend."""
@@ -30,7 +31,7 @@ class Queued(NamedTuple):
 
     def launch(self) -> None:
         """Queue it on the current stream, without any check."""
-        launch(self.function(), self.grid, self.block, self.arguments)
+        launch(self.function(), self.grid, self.block, self.arguments, self.shared_bytes)
 
 
 def address(*arrays: Any) -> int:

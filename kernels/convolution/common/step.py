@@ -1,4 +1,4 @@
-"""`Step`: one way to compute a pass of a convolution. Subclasses say how they are launched; `ladder` lists them."""
+"""`Step`: one way to compute a pass of a convolution. Subclasses say what they launch; `ladder` lists them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.convolution.common.queued import Queued
 from kernels.convolution.definition.geometry import Convolution
 from warplab import cp
 
@@ -57,36 +58,17 @@ class Step:
         size = self.workspace_bytes(conv, dtype)
         return cp.empty(size, np.uint8) if size else None
 
+    def queued(self, *arrays: Any, **options: Any) -> list[Queued]:
+        """Return the launches, in order, without any check of their arguments.
 
-@dataclass(frozen=True)
-class ForwardStep(Step):
-    """A way to compute y."""
-
-    def launch(
-        self, x: Any, w: Any, y: Any, conv: Convolution, bias: Any = None, relu: bool = False, workspace: Any = None
-    ) -> None:
-        """Queue the kernels on the current stream, without any check.
-
-        `x`, `w`, `y`: device arrays of the shapes that `conv` gives for the layout of their type. `bias`: float32, one
-        for each filter, or None; it is added to the float32 sums, then ReLU is taken, then the result is rounded.
-        `workspace`: uint8, of at least `workspace_bytes`; None allocates it.
+        Arguments: x, w, y, or dy, w, dx, or x, dy, dw, device arrays of the shapes that the convolution gives for the
+        layout of their type, and that convolution. `workspace`: uint8, of at least `workspace_bytes`; None allocates
+        it. The forward pass takes `bias` before it, float32, one for each filter, or None, and `relu`: the bias is
+        added to the float32 sums, then ReLU is taken, then the result is rounded.
         """
         raise NotImplementedError
 
-
-@dataclass(frozen=True)
-class BackwardDataStep(Step):
-    """A way to compute the gradient of x."""
-
-    def launch(self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None) -> None:
-        """Queue the kernels on the current stream, without any check; see `ForwardStep.launch`."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class BackwardFilterStep(Step):
-    """A way to compute the gradient of w."""
-
-    def launch(self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None) -> None:
-        """Queue the kernels on the current stream, without any check; see `ForwardStep.launch`."""
-        raise NotImplementedError
+    def launch(self, *arrays: Any, **options: Any) -> None:
+        """Queue the kernels on the current stream; arguments as of `queued`."""
+        for one in self.queued(*arrays, **options):
+            one.launch()

@@ -5,34 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kernels.convolution.common.step import BackwardDataStep
 from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.hopper import tile_sizes, wgmma_im2col
-from kernels.convolution.hopper.forward import FORMATS
+from kernels.convolution.hopper.forward import FORMATS, WgmmaStep
 from kernels.convolution.hopper.tile_sizes import Im2colTiles
-from warpcourse.bench import hopper
-
-INSTEAD = "mma_nhwc"
 
 
 @dataclass(frozen=True)
-class WgmmaBackwardDataStep(BackwardDataStep):
-    """5_wgmma_im2col.cu. C and K must be multiples of 8."""
+class WgmmaBackwardDataStep(WgmmaStep):
+    """5_wgmma_im2col.cu."""
 
-    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
-        """Return why it cannot compute this gradient."""
-        if refusal := super().refuses(conv, layout, dtype):
-            return refusal
-        reason = wgmma_im2col.refuses(conv, "backward_data")
-        return f"{self.name} {reason}: take {INSTEAD}" if reason else ""
-
-    def missing(self) -> str:
-        """Return what this machine lacks."""
-        return hopper.missing(self.name, INSTEAD)
-
-    def preferred(self, conv: Convolution, dtype: Any) -> bool:
-        """Return whether this is a GPU: the simulator runs it, but others are simulated sooner."""
-        return hopper.available()
+    walks = "backward_data"
 
     def launch(
         self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None, tiles: Im2colTiles | None = None

@@ -11,17 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernels.convolution.common.sources import FOLDER, INCLUDE, sizes
-from kernels.convolution.common.step import BackwardFilterStep
 from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.hopper import wgmma_im2col
-from kernels.convolution.hopper.forward import FORMATS
+from kernels.convolution.hopper.forward import FORMATS, WgmmaStep
 from kernels.convolution.hopper.tile_sizes import BOX_BYTES, DEPTH, MAX_SHARED_BYTES, STATIC_BYTES
 from warpcourse.bench import hopper
 from warpcourse.bench.hopper import Boxes
 from warplab import cp
 
 FILE = FOLDER / "hopper/wgmma_backward_filter.cu"
-INSTEAD = "mma_nhwc"
 BOX = 64  # filters or channels of a box
 QUAD = 4  # elements of dw that a thread of conv_add_splits computes
 MOST_STAGES = 12
@@ -137,23 +135,8 @@ def seconds(plan: Plan, conv: Convolution) -> float:
 
 
 @dataclass(frozen=True)
-class WgmmaBackwardFilterStep(BackwardFilterStep):
-    """wgmma_backward_filter.cu, two kernels where the pixels are split. C and K must be multiples of 8."""
-
-    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
-        """Return why it cannot compute this gradient."""
-        if refusal := super().refuses(conv, layout, dtype):
-            return refusal
-        reason = wgmma_im2col.refuses(conv, "forward")  # TMA walks x as in a forward pass
-        return f"{self.name} {reason}: take {INSTEAD}" if reason else ""
-
-    def missing(self) -> str:
-        """Return what this machine lacks."""
-        return hopper.missing(self.name, INSTEAD)
-
-    def preferred(self, conv: Convolution, dtype: Any) -> bool:
-        """Return whether this is a GPU: the simulator runs it, but others are simulated sooner."""
-        return hopper.available()
+class WgmmaBackwardFilterStep(WgmmaStep):
+    """wgmma_backward_filter.cu, two kernels where the pixels are split. TMA walks x as in a forward pass."""
 
     def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
         """Return bytes of the splits' sums."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from kernels.convolution.common.step import ForwardStep
+from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.hopper import tile_sizes, wgmma_im2col
 from kernels.convolution.hopper.tile_sizes import Im2colTiles
@@ -17,14 +17,16 @@ BIAS_ALIGNMENT = 8  # bytes; the kernel reads two of them at a time
 
 
 @dataclass(frozen=True)
-class WgmmaStep(ForwardStep):
-    """5_wgmma_im2col.cu. C and K must be multiples of 8."""
+class WgmmaStep(Step):
+    """What the steps by wgmma share. C and K must be multiples of 8. `walks`: the pass whose images TMA walks."""
+
+    walks: ClassVar[str] = "forward"
 
     def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
-        """Return why it cannot compute this convolution."""
+        """Refuse images that TMA cannot walk, too."""
         if refusal := super().refuses(conv, layout, dtype):
             return refusal
-        reason = wgmma_im2col.refuses(conv, "forward")
+        reason = wgmma_im2col.refuses(conv, self.walks)
         return f"{self.name} {reason}: take {INSTEAD}" if reason else ""
 
     def missing(self) -> str:
@@ -34,6 +36,11 @@ class WgmmaStep(ForwardStep):
     def preferred(self, conv: Convolution, dtype: Any) -> bool:
         """Return whether this is a GPU: the simulator runs it, but others are simulated sooner."""
         return hopper.available()
+
+
+@dataclass(frozen=True)
+class WgmmaForwardStep(WgmmaStep):
+    """5_wgmma_im2col.cu."""
 
     def launch(
         self,
@@ -55,4 +62,4 @@ class WgmmaStep(ForwardStep):
         wgmma_im2col.launch(parts, tiles, bias, relu=relu, flat=flat, gradient=False)
 
 
-FORWARD = (WgmmaStep(5, "wgmma_im2col", FORMATS, 16),)
+FORWARD = (WgmmaForwardStep(5, "wgmma_im2col", FORMATS, 16),)

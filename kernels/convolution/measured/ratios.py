@@ -143,9 +143,9 @@ def table(
     }
 
 
-def forward() -> dict[str, Any]:
-    """Measure ResNet-50's layers at batch 32, float16, NHWC: the forward pass."""
-    return table(networks.compared(), "forward", "NHWC", "float16")
+def resnet50(kind: str) -> dict[str, Any]:
+    """Measure a pass of ResNet-50's layers at batch 32, float16, NHWC."""
+    return table(networks.compared(), kind, "NHWC", "float16")
 
 
 def fused() -> dict[str, Any]:
@@ -153,16 +153,6 @@ def fused() -> dict[str, Any]:
     found = table(networks.compared(), "forward", "NHWC", "float16", fused=True)
     found["cost_of_fusion"] = geometric_mean(row["seconds"] / row["plain_seconds"] for row in found["rows"])
     return found
-
-
-def backward_data() -> dict[str, Any]:
-    """Measure the gradient of x."""
-    return table(networks.compared(), "backward_data", "NHWC", "float16")
-
-
-def backward_filter() -> dict[str, Any]:
-    """Measure the gradient of w."""
-    return table(networks.compared(), "backward_filter", "NHWC", "float16")
 
 
 def depthwise() -> dict[str, Any]:

@@ -8,63 +8,54 @@ from typing import Any
 
 import numpy as np
 
-from kernels.convolution.common.sources import SOURCES, sizes
-from kernels.convolution.common.step import ForwardStep
+from kernels.convolution.common.queued import Queued
+from kernels.convolution.common.sources import sizes
+from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.steps.direct import FP32
-from warpcourse.bench.lab_kernels import launch
 
 TILE = 64, 128  # filters and pixels that a block computes, BM and BN in tile_product.cuh
 THREADS = 128
 MAX_GRID_Y = 65535
 
 
-def grid(conv: Convolution) -> int:
+def _grid(conv: Convolution) -> int:
     """Return blocks of both products."""
     pixels, filters, _ = conv.gemm
     return math.ceil(filters / TILE[0]) * math.ceil(pixels / TILE[1]) * conv.groups
 
 
 @dataclass(frozen=True)
-class Im2colStep(ForwardStep):
+class Im2colStep(Step):
     """2_im2col.cu."""
 
     def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
         """Return bytes of the matrix of depth × pixels of all groups."""
         return 4 * conv.c * conv.r * conv.s * conv.gemm[0]
 
-    def im2col_grid(self, conv: Convolution) -> tuple[int, int]:
-        """Return blocks of the kernel that writes the matrix."""
-        return math.ceil(conv.gemm[0] / THREADS), min(conv.c, MAX_GRID_Y)
-
-    def functions(self) -> tuple[Any, Any]:
-        """Return the compiled kernels of the active backend: im2col and the product."""
-        im2col, product = (SOURCES.function("steps/2_im2col.cu", f"conv_im2col{name}") for name in ("", "_product"))
-        return im2col, product
-
-    def launch(
+    def queued(
         self, x: Any, w: Any, y: Any, conv: Convolution, bias: Any = None, relu: bool = False, workspace: Any = None
-    ) -> None:
-        """Queue both kernels."""
+    ) -> list[Queued]:
+        """Return the launches of im2col and of the product."""
         columns = (self.workspace(conv, x.dtype) if workspace is None else workspace).view(np.float32)
-        im2col, product = self.functions()
-        launch(im2col, self.im2col_grid(conv), THREADS, (x, columns, sizes(conv)))
-        launch(product, grid(conv), THREADS, (columns, w, bias, y, sizes(conv), np.int32(relu)))
+        file, grid = "steps/2_im2col.cu", (math.ceil(conv.gemm[0] / THREADS), min(conv.c, MAX_GRID_Y))
+        arguments = columns, w, bias, y, sizes(conv), np.int32(relu)
+        return [
+            Queued(file, "conv_im2col", grid, THREADS, (x, columns, sizes(conv))),
+            Queued(file, "conv_im2col_product", _grid(conv), THREADS, arguments),
+        ]
 
 
 @dataclass(frozen=True)
-class ImplicitGemmStep(ForwardStep):
+class ImplicitGemmStep(Step):
     """3_implicit_gemm.cu."""
 
-    def function(self) -> Any:
-        """Return the compiled kernel of the active backend."""
-        return SOURCES.function("steps/3_implicit_gemm.cu", "conv_implicit_gemm")
-
-    def launch(
+    def queued(
         self, x: Any, w: Any, y: Any, conv: Convolution, bias: Any = None, relu: bool = False, workspace: Any = None
-    ) -> None:
-        """Queue the kernel."""
-        launch(self.function(), grid(conv), THREADS, (x, w, bias, y, sizes(conv), np.int32(relu)))
+    ) -> list[Queued]:
+        """Return the one launch."""
+        arguments = x, w, bias, y, sizes(conv), np.int32(relu)
+        return [Queued("steps/3_implicit_gemm.cu", "conv_implicit_gemm", _grid(conv), THREADS, arguments)]
 
 
 FORWARD = (Im2colStep(2, "im2col", FP32), ImplicitGemmStep(3, "implicit_gemm", FP32))

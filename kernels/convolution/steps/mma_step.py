@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 
-from kernels.convolution.common.sources import SOURCES, sizes
-from kernels.convolution.common.step import ForwardStep
+from kernels.convolution.common.queued import VECTOR_BYTES, Queued, address
+from kernels.convolution.common.sources import sizes
+from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
-from warpcourse.bench.lab_kernels import launch
 
 DEPTH = 64  # of the tiles, BK in 4_mma_nhwc.cu
-VECTOR_BYTES = 16
+FP16 = (("NHWC", "float16"),)
 MULTIPROCESSORS = 132  # of an H100; tiles are chosen for it
 
 
@@ -53,36 +52,17 @@ class MmaTiles:
 LARGE, FLAT, SMALL = MmaTiles(128, 128, 64, 64, 3, 2), MmaTiles(128, 64, 64, 32, 3, 3), MmaTiles(64, 64, 32, 32, 3, 4)
 
 
-def tiles(conv: Convolution) -> MmaTiles:
-    """Return the tiles that were the fastest on an H100: the flat ones, where each multiprocessor gets two or more."""
-    return FLAT if FLAT.grid(conv) >= 2 * MULTIPROCESSORS else SMALL
-
-
-@functools.cache
-def function(chosen: MmaTiles, vectors: bool) -> Any:
-    """Return the kernel of the active backend for given tiles. `vectors`: see `vectors_fit`."""
-    entry = f"conv_mma_nhwc<{', '.join(map(str, astuple(chosen)))}, {str(vectors).lower()}>"
-    kernel = SOURCES.function("steps/4_mma_nhwc.cu", entry)
-    kernel.max_dynamic_shared_size_bytes = chosen.shared_bytes
-    return kernel
-
-
-def at_vectors(*arrays: Any) -> bool:
-    """Return whether arrays start at multiples of 16 bytes."""
-    return all(x.__cuda_array_interface__["data"][0] % VECTOR_BYTES == 0 for x in arrays)
-
-
 def vectors_fit(conv: Convolution, *arrays: Any) -> bool:
     """Return whether eight channels of a group can be copied at once: a multiple of 8, and arrays at multiples of 16
     bytes."""
-    return conv.c // conv.groups % 8 == 0 and at_vectors(*arrays)
+    return conv.c // conv.groups % 8 == 0 and address(*arrays) % VECTOR_BYTES == 0
 
 
 @dataclass(frozen=True)
-class MmaStep(ForwardStep):
+class MmaStep(Step):
     """4_mma_nhwc.cu."""
 
-    def launch(
+    def queued(
         self,
         x: Any,
         w: Any,
@@ -92,12 +72,14 @@ class MmaStep(ForwardStep):
         relu: bool = False,
         workspace: Any = None,
         chosen: MmaTiles | None = None,
-    ) -> None:
-        """Queue the kernel, with the tiles that `tiles` says unless others are given."""
-        chosen = chosen or tiles(conv)
-        kernel = function(chosen, vectors_fit(conv, x, w))
+    ) -> list[Queued]:
+        """Return the one launch, with the tiles that were the fastest on an H100 unless others are given."""
+        # The flat ones, where each multiprocessor gets two or more.
+        chosen = chosen or (FLAT if FLAT.grid(conv) >= 2 * MULTIPROCESSORS else SMALL)
+        entry = f"conv_mma_nhwc<{', '.join(map(str, astuple(chosen)))}, {str(vectors_fit(conv, x, w)).lower()}>"
         arguments = x, w, bias, y, sizes(conv), np.int32(relu)
-        launch(kernel, chosen.grid(conv), chosen.threads, arguments, chosen.shared_bytes)
+        file = "steps/4_mma_nhwc.cu"
+        return [Queued(file, entry, chosen.grid(conv), chosen.threads, arguments, chosen.shared_bytes)]
 
 
-FORWARD = (MmaStep(4, "mma_nhwc", (("NHWC", "float16"),)),)
+FORWARD = (MmaStep(4, "mma_nhwc", FP16),)

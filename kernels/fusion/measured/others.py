@@ -62,21 +62,6 @@ def peers(batch: int = ENDS[0], autotuned: bool = False) -> dict[str, Any]:
     return {"rows": rows, "missing": missing, "ratios": ratios(rows)}
 
 
-def peers_large() -> dict[str, Any]:
-    """Measure the same at the largest of ENDS."""
-    return peers(ENDS[-1])
-
-
-def autotuned() -> dict[str, Any]:
-    """Measure our engine beside torch.compile's max-autotune, one image at a time."""
-    return peers(ENDS[0], autotuned=True)
-
-
-def autotuned_large() -> dict[str, Any]:
-    """Measure the same at the largest of ENDS."""
-    return peers(ENDS[-1], autotuned=True)
-
-
 def ratios(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Return, by batch and precision, the time of the fastest other over the time of our fastest, for each clock; above
     1: ours."""
