@@ -1,15 +1,13 @@
 """Pictures of lab 11's lesson: here those of what the learner wrote, and by name all others, from their rooms.
 
 Those here take plain values: utilisation, waiting, flushes, latencies. Times are units of a model, not seconds of a
-GPU, unless a label names a device. Every function returns a matplotlib Figure that is closed for pyplot, so that a
-notebook shows it once.
+GPU, unless a label names a device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
@@ -21,33 +19,7 @@ from kernels.serving.load.generator import OK, Load
 from kernels.serving.sharing.figures import draw_parts, draw_processes, draw_trade, draw_ways
 from kernels.serving.streams.figures import draw_overlap, draw_pipeline, draw_timeline, recorded_timeline
 from kernels.serving.utilisation.figures import draw_roads, draw_samples, draw_trace, draw_utilisation
-from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
-
-__all__ = [
-    "draw_batches",
-    "draw_busy",
-    "draw_frame",
-    "draw_latencies",
-    "draw_load",
-    "draw_overlap",
-    "draw_overload",
-    "draw_parts",
-    "draw_pipeline",
-    "draw_processes",
-    "draw_recorded_load",
-    "draw_roads",
-    "draw_samples",
-    "draw_sharing",
-    "draw_timeline",
-    "draw_trace",
-    "draw_trade",
-    "draw_utilisation",
-    "draw_waiting",
-    "draw_ways",
-    "recorded_timeline",
-]
-
-COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
+from warplab.draw.style import BLUE, COLOURS, GREY, ORANGE, PALE, chart, finish
 
 
 def draw_busy(kernels: Sequence[tuple[float, float, int]], period: float, sms: int, title: str) -> Figure:
@@ -55,8 +27,7 @@ def draw_busy(kernels: Sequence[tuple[float, float, int]], period: float, sms: i
 
     `kernels`: (begin, end, blocks), a block on an SM of its own. Kernels that run at the same time are stacked.
     """
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 2.5), dpi=DPI)
+    with chart(figsize=(7.6, 2.5)) as (figure, ax):
         placed: list[tuple[float, float, int, int]] = []
         strip = sms * 0.08
         for begin, end, blocks in sorted(kernels):
@@ -71,7 +42,7 @@ def draw_busy(kernels: Sequence[tuple[float, float, int]], period: float, sms: i
         handles = [Patch(color=BLUE, label="SM with a block"), Patch(color=ORANGE, label="some kernel runs")]
         ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_waiting(
@@ -79,8 +50,7 @@ def draw_waiting(
 ) -> Figure:
     """Mean wait, in service times, against the load: lines by formula, crosses for what a simulation gave."""
     loads = np.linspace(0.02, 0.97, 96)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 2.7), dpi=DPI)
+    with chart(figsize=(7.6, 2.7)) as (figure, ax):
         for (name, wait), colour in zip(curves.items(), COLOURS, strict=False):
             ax.plot(loads, [wait(float(load)) for load in loads], color=colour, label=name)
         for (name, found), colour in zip(points.items(), COLOURS, strict=False):
@@ -88,13 +58,12 @@ def draw_waiting(
         ax.set(xlabel="load ρ", ylabel="wait, in service times", xlim=(0, 1), ylim=(0, 18))
         ax.legend(frameon=False)
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_latencies(latencies: Mapping[str, Sequence[float]], unit: str, title: str) -> Figure:
     """Latency by percentile, the upper ones drawn apart as is usual: 50, 90, 99, ... at equal distances."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 2.6), dpi=DPI)
+    with chart(figsize=(7.6, 2.6)) as (figure, ax):
         for (name, values), colour in zip(latencies.items(), COLOURS, strict=False):
             ordered = np.sort(np.asarray(values, float))
             share = (np.arange(len(ordered)) + 0.5) / len(ordered)
@@ -104,7 +73,7 @@ def draw_latencies(latencies: Mapping[str, Sequence[float]], unit: str, title: s
         ax.set(ylabel=f"latency, {unit}", xlim=(0, 3.1), ylim=(0, None))
         ax.legend(frameon=False)
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_batches(
@@ -114,8 +83,7 @@ def draw_batches(
 
     `arrivals`: when each request came. `batches`: (begin, end, numbers of the requests in it).
     """
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.13 * len(arrivals)), dpi=DPI)
+    with chart(figsize=(7.6, 0.9 + 0.13 * len(arrivals))) as (figure, ax):
         for number, (begin, end, requests) in enumerate(batches):
             for request in requests:
                 arrived = arrivals[request]
@@ -128,7 +96,7 @@ def draw_batches(
         ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         finish(figure, ax, title)
         ax.grid(False, axis="y")
-    return closed(figure)
+    return figure
 
 
 def draw_sharing(
@@ -140,8 +108,7 @@ def draw_sharing(
 ) -> Figure:
     """The model's throughput of 1 to `most` processes, in units of one, by time slices and together."""
     counts = range(1, most + 1)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 2.6), dpi=DPI)
+    with chart(figsize=(7.6, 2.6)) as (figure, ax):
         ax.plot(counts, counts, color=PALE, label="n times")
         ax.plot(counts, [together(n, busy, fill) for n in counts], "o-", ms=3, color=BLUE, label="yours: together")
         ax.plot(counts, [in_turns(n, busy) for n in counts], "o-", ms=3, color=ORANGE, label="yours: in turns")
@@ -150,7 +117,7 @@ def draw_sharing(
         ax.legend(frameon=False)
         title = f"the model: alone, kernels run for {busy:.0%} of the time, on {fill:.0%} of the SMs"
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_load(runs: Mapping[int, Sequence[Load]], modelled: Mapping[int, Sequence[BatchQueue]], title: str) -> Figure:
@@ -159,8 +126,7 @@ def draw_load(runs: Mapping[int, Sequence[Load]], modelled: Mapping[int, Sequenc
     `runs`: batch limit -> what became of runs at different rates; `modelled`: the model's queue for each of these runs.
     `title`: on whose clock the runs were.
     """
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.0), dpi=DPI)
+    with chart(1, 2, figsize=(8.6, 3.0)) as (figure, (left, right)):
         for (limit, loads), colour in zip(runs.items(), COLOURS, strict=False):
             offered = [load.offered for load in loads]
             left.plot(
@@ -185,7 +151,7 @@ def draw_load(runs: Mapping[int, Sequence[Load]], modelled: Mapping[int, Sequenc
         right.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         figure.suptitle(title, x=0.01, ha="left", fontsize=9)
         figure.tight_layout()
-    return closed(figure)
+    return figure
 
 
 def draw_frame(nv12: np.ndarray, planes: np.ndarray) -> Figure:
@@ -196,11 +162,10 @@ def draw_frame(nv12: np.ndarray, planes: np.ndarray) -> Figure:
         "decoded: brightness",
         *(f"{name}, {planes.shape[2]} × {planes.shape[1]}" for name in ("red", "green", "blue")),
     ]
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(1, 4, figsize=(7.6, 1.6), dpi=DPI)
+    with chart(1, 4, figsize=(7.6, 1.6)) as (figure, axes):
         for ax, picture, name in zip(axes, shown, names, strict=True):
             ax.imshow(picture, cmap="gray")
             ax.set_title(name, loc="left")
             ax.set_axis_off()
         figure.tight_layout()
-    return closed(figure)
+    return figure

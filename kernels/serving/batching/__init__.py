@@ -2,5 +2,3 @@
 
 from kernels.serving.batching.batcher import Limits
 from kernels.serving.batching.queueing import long_run
-
-__all__ = ["Limits", "long_run"]

@@ -1,37 +1,17 @@
-"""Pictures of lab 11's batcher, queues and load: measured ones carry their origin in the title that is given to them.
-
-Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
-"""
+"""Pictures of lab 11's load: what was measured carries its origin in the title that is given to it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from kernels.serving.load.model import added_per_batch, limits_of, predicted
-from warplab.draw.style import (
-    AMBER,
-    BLUE,
-    DPI,
-    FONT,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALE,
-    PINK,
-    SKY,
-    closed,
-    count_axis,
-    duration_axis,
-    finish,
-)
+from warplab.draw.style import BLUE, COLOURS, GREY, ORANGE, PALE, chart, count_axis, duration_axis, finish
 
-COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER)
 MODEL_RATES = 14
 
 
@@ -42,8 +22,7 @@ def draw_recorded_load(value: Mapping[str, Any], title: str, *, model: bool = Tr
     (module `model`); without `model`, or for a load without the times of batches, they join the marks. `value`: as the
     measurements of load give it.
     """
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.4), dpi=DPI)
+    with chart(1, 2, figsize=(8.6, 3.4)) as (figure, (left, right)):
         for curve, colour in zip(value["curves"], COLOURS, strict=False):
             rows = [row for row in curve["rows"] if row["p99_seconds"] is not None]
             offered = [row["offered_per_second"] for row in rows]
@@ -74,7 +53,7 @@ def draw_recorded_load(value: Mapping[str, Any], title: str, *, model: bool = Tr
         left.legend(frameon=False, title="batch limit", loc="upper left")
         finish(figure, right, "")
         finish(figure, left, title)
-    return closed(figure)
+    return figure
 
 
 def draw_overload(value: Mapping[str, Any], title: str) -> Figure:
@@ -82,8 +61,7 @@ def draw_overload(value: Mapping[str, Any], title: str) -> Figure:
     whole = [row for row in value["by_second"] if row["offered"]]
     seconds = [row["second"] for row in whole]
     answered = np.array([row["answered"] for row in whole])
-    with plt.rc_context(FONT):
-        figure, (top, bottom) = plt.subplots(2, 1, figsize=(8.2, 3.8), dpi=DPI, sharex=True, height_ratios=(2, 1))
+    with chart(2, 1, figsize=(8.2, 3.8), sharex=True, height_ratios=(2, 1)) as (figure, (top, bottom)):
         top.bar(seconds, answered, width=1, align="edge", color=BLUE, label="answered")
         turned = [row["turned_away"] for row in whole]
         top.bar(seconds, turned, bottom=answered, width=1, align="edge", color=PALE, label="turned away with 429")
@@ -96,4 +74,4 @@ def draw_overload(value: Mapping[str, Any], title: str) -> Figure:
         top.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
         finish(figure, bottom, "")
         finish(figure, top, title)
-    return closed(figure)
+    return figure

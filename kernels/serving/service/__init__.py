@@ -2,5 +2,3 @@
 
 from kernels.serving.service.process import start
 from kernels.serving.service.server import ServiceError
-
-__all__ = ["ServiceError", "start"]

@@ -1,7 +1,6 @@
 """Pictures of processes that share a GPU: the model's timelines, and what was recorded beside what the model predicts.
 
-Pictures of a recording carry its label. Every function returns a matplotlib Figure that is closed for pyplot, so that a
-notebook shows it once.
+Pictures of a recording carry its label.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
@@ -17,21 +15,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from kernels.serving.sharing.model import Gpu, Request, predict
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import (
-    AMBER,
-    BLUE,
-    DPI,
-    FONT,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALE,
-    SKY,
-    closed,
-    count_axis,
-    duration_axis,
-    finish,
-)
+from warplab.draw.style import AMBER, BLUE, GREEN, GREY, ORANGE, PALE, SKY, chart, count_axis, duration_axis, finish
 
 COLOURS = {"time slices": ORANGE, "MPS": BLUE, "streams": GREEN, "one batch": AMBER}
 
@@ -42,11 +26,8 @@ def draw_processes(ways: Mapping[str, Sequence[Request]], title: str) -> Figure:
     `ways`: by name ("time slices", "MPS", ...) the model's requests.
     """
     end = max((one.answered for found in ways.values() for one in found), default=1.0)
-    with plt.rc_context(FONT):
-        clients = [1 + max((one.client for one in found), default=0) for found in ways.values()]
-        figure, axes = plt.subplots(
-            len(ways), 1, figsize=(7.6, 0.9 + 0.26 * sum(clients)), dpi=DPI, sharex=True, squeeze=False
-        )
+    clients = [1 + max((one.client for one in found), default=0) for found in ways.values()]
+    with chart(len(ways), 1, figsize=(7.6, 0.9 + 0.26 * sum(clients)), sharex=True, squeeze=False) as (figure, axes):
         for ax, (way, found), rows in zip(axes.flat, ways.items(), clients, strict=True):
             for one in found:
                 low = one.client - 0.38
@@ -66,7 +47,7 @@ def draw_processes(ways: Mapping[str, Sequence[Request]], title: str) -> Figure:
         duration_axis(axes.flat[-1].xaxis)
         axes.flat[-1].set_xlabel("virtual time")
         figure.tight_layout()
-    return closed(figure)
+    return figure
 
 
 def draw_ways(m: Measurement, gpu: Gpu | None = None, saturated: Measurement | None = None) -> Figure:
@@ -74,8 +55,7 @@ def draw_ways(m: Measurement, gpu: Gpu | None = None, saturated: Measurement | N
 
     `m`: the recording "sharing_ways"; rows of batch 1. `saturated`: "sharing_saturated", for more requests in flight.
     """
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(7.8, 3.1), dpi=DPI)
+    with chart(1, 2, figsize=(7.8, 3.1)) as (figure, (left, right)):
         more = saturated.value["rows"] if saturated else ()
         found = [row for row in (*m.value["rows"], *more) if row["batch"] == 1]
         ks = sorted({row["clients"] for row in found})
@@ -107,7 +87,7 @@ def draw_ways(m: Measurement, gpu: Gpu | None = None, saturated: Measurement | N
         left.legend(frameon=False)
         finish(figure, left, m.label)
         finish(figure, right, "")
-    return closed(figure)
+    return figure
 
 
 def draw_trade(ways: Measurement, batches: Measurement) -> Figure:
@@ -127,8 +107,7 @@ def draw_trade(ways: Measurement, batches: Measurement) -> Figure:
             )
         },
     }
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 3.4), dpi=DPI)
+    with chart(figsize=(7.8, 3.4)) as (figure, ax):
         for name, (colour, points) in curves.items():
             xs = [row["p50_seconds"] for _, row in points]
             ys = [row["images_per_second"] for _, row in points]
@@ -143,7 +122,7 @@ def draw_trade(ways: Measurement, batches: Measurement) -> Figure:
             _one_two_five(axis)
         ax.legend(frameon=False, title="numbers: images in flight")
         finish(figure, ax, ways.label)
-    return closed(figure)
+    return figure
 
 
 def draw_parts(m: Measurement) -> Figure:
@@ -151,8 +130,7 @@ def draw_parts(m: Measurement) -> Figure:
 
     `m`: the recording "sharing_parts".
     """
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(7.8, 2.9), dpi=DPI, width_ratios=(2, 3))
+    with chart(1, 2, figsize=(7.8, 2.9), width_ratios=(2, 3)) as (figure, (left, right)):
         rows = sorted(m.value["alone"], key=lambda row: row["percentage"])
         whole = rows[-1]
         xs = [row["percentage"] for row in rows]
@@ -179,7 +157,7 @@ def draw_parts(m: Measurement) -> Figure:
         finish(figure, left, m.label)
         finish(figure, right, "")
         right.grid(False, axis="y")
-    return closed(figure)
+    return figure
 
 
 def _pair(row: Mapping[str, Any]) -> str:

@@ -9,16 +9,3 @@ from kernels.serving.streams.preprocess import Preprocess
 from kernels.serving.streams.schedule import DEFAULT, Schedule
 from kernels.serving.streams.timeline import ONE_COPY_ENGINE, simulate
 from kernels.serving.streams.video import frames_on_cpu, make_clip
-
-__all__ = [
-    "DEFAULT",
-    "ONE_COPY_ENGINE",
-    "Preprocess",
-    "Schedule",
-    "Stages",
-    "frames_on_cpu",
-    "make_clip",
-    "pipelined",
-    "races",
-    "simulate",
-]

@@ -1,14 +1,10 @@
-"""Pictures of lab 11's streams and pipeline: timelines of engines or of streams, measured or in virtual time.
-
-Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
-"""
+"""Pictures of lab 11's streams and pipeline: timelines of engines or of streams, measured or in virtual time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -19,9 +15,9 @@ from kernels.serving.streams.execution import DECODE_CALL
 from kernels.serving.streams.hazards import Race
 from kernels.serving.streams.schedule import Kind, Operation
 from kernels.serving.streams.timeline import Span, Timeline, simulate
-from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
+from warplab.draw.style import BLUE, COLOURS, GREY, ORANGE, PALE, chart, finish
 
-STREAMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, "#7A5400", "#003F63")
+STREAMS = (*COLOURS, "#7A5400", "#003F63")
 ORDER = ("host", "NVDEC", DECODE_CALL, "H2D", "copy", "SMs", "D2H")
 HEIGHT = 0.76  # of a bar, in rows
 MOST_SPANS = 1500
@@ -52,8 +48,7 @@ def draw_timeline(
     )
     colours = {stream: STREAMS[i % len(STREAMS)] for i, stream in enumerate(streams)}
     racing = {id(o) for race in races for o in (race.first, race.second)}
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8.4, 0.95 + 0.42 * max(1, len(names))), dpi=DPI)
+    with chart(figsize=(8.4, 0.95 + 0.42 * max(1, len(names)))) as (figure, ax):
         for lane, span in _lanes(spans, rows):
             _bar(ax, span, names.index(_row(span, rows)), lane, colours, end, framed=id(span.operation) in racing)
         ax.set_yticks(range(len(names)), [str(name) for name in names])
@@ -63,7 +58,7 @@ def draw_timeline(
             ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False)
         finish(figure, ax, title or f"{timeline.end:.3g} ms")
         ax.grid(False, axis="y")
-    return closed(figure)
+    return figure
 
 
 def _row(span: Span, rows: str) -> Any:
@@ -120,64 +115,51 @@ def recorded_timeline(row: Mapping[str, Any], source: str) -> Timeline:
 
 
 def draw_overlap(value: Mapping[str, Any], label: str) -> Figure:
-    """Milliseconds of each way to copy an array there and back: measured, and in virtual time from the same stages.
+    """Draw the milliseconds of each way to copy an array there and back: measured, and in virtual time from its stages.
 
     `value`: of the measurement "overlap"; `label`: its origin. The pageable way, many times the others, is cut off and
     says its time.
     """
-    rows = value["rows"]
-    names = [row["way"] for row in rows]
+    rows, stages = value["rows"], value["stage_ms"]
     most = 1.12 * max(row["ms"] for row in rows if not row["way"].startswith("pageable"))
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.36 * len(rows)), dpi=DPI)
-        for i, row in enumerate(rows):
-            ax.barh(i, min(row["ms"], most), height=0.62, color=PALE if row["ms"] > most else BLUE)
-            colour = GREY if row["ms"] > most else "white"
-            ax.text(0.01 * most, i, f"{row['ms']:.3g} ms", va="center", fontsize=8, color=colour)
-            if row["ms"] <= most:
-                ax.plot([_predicted(value, row["way"])] * 2, [i - 0.4, i + 0.4], color=ORANGE, lw=2)
-        stage = max(value["stage_ms"].values())
-        ax.axvline(stage, color=GREY, lw=1, ls=":")
-        ax.set_yticks(range(len(rows)), names)
-        ax.set(xlim=(0, most), ylim=(len(rows) - 0.5, -0.5), xlabel=f"ms ({label})")
-        handles = [
-            Patch(fc=BLUE, label="measured"),
-            Line2D([], [], color=ORANGE, lw=2, label="predicted from the three stages"),
-            Line2D([], [], color=GREY, lw=1, ls=":", label="slowest stage"),
-        ]
-        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False)
-        megabytes = value["bytes"] / 2**20
-        finish(figure, ax, f"{megabytes:.0f} MiB to the GPU, through a kernel, and back")
+    bars = []
+    for row in rows:
+        chunks, streams, order, pinned = WAYS[row["way"]]
+        predicted = simulate(chunked(chunks, streams, order=order, pinned=pinned, **stages)).end
+        bars.append((row["way"], row["ms"], predicted))
+    with chart(figsize=(7.6, 0.9 + 0.36 * len(rows))) as (figure, ax):
+        ax.axvline(max(stages.values()), color=GREY, lw=1, ls=":")
+        ax.set(xlim=(0, most), xlabel=f"ms ({label})")
+        slowest = Line2D([], [], color=GREY, lw=1, ls=":", label="slowest stage")
+        _bars(ax, bars, most, "predicted from the three stages", [slowest])
+        finish(figure, ax, f"{value['bytes'] / 2**20:.0f} MiB to the GPU, through a kernel, and back")
         ax.grid(False, axis="y")
-    return closed(figure)
-
-
-def _predicted(value: Mapping[str, Any], way: str) -> float:
-    chunks, streams, order, pinned = WAYS[way]
-    stages = value["stage_ms"]
-    return simulate(chunked(chunks, streams, order=order, pinned=pinned, **stages)).end
+    return figure
 
 
 def draw_pipeline(value: Mapping[str, Any], label: str) -> Figure:
-    """Milliseconds per frame of each way to run the pipeline, measured and predicted from the first way's stages.
+    """Draw the milliseconds per frame of each way to run the pipeline, measured and predicted from the first's stages.
 
     `value`: of the measurement "pipeline"; `label`: its origin.
     """
-    rows = value["rows"]
-    most = max(row["ms_per_frame"] for row in rows)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.36 * len(rows)), dpi=DPI)
-        for i, row in enumerate(rows):
-            ax.barh(i, row["ms_per_frame"], height=0.62, color=BLUE)
-            ax.text(0.01 * most, i, f"{row['ms_per_frame']:.3g} ms", va="center", fontsize=8, color="white")
-            ax.plot([row["predicted_ms_per_frame"]] * 2, [i - 0.4, i + 0.4], color=ORANGE, lw=2)
-        ax.set_yticks(range(len(rows)), [row["way"] for row in rows])
-        ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"ms per frame ({label})")
-        handles = [
-            Patch(fc=BLUE, label="measured"),
-            Line2D([], [], color=ORANGE, lw=2, label="predicted from the stages"),
-        ]
-        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False)
+    bars = [(row["way"], row["ms_per_frame"], row["predicted_ms_per_frame"]) for row in value["rows"]]
+    with chart(figsize=(7.6, 0.9 + 0.36 * len(bars))) as (figure, ax):
+        _bars(ax, bars, max(ms for _, ms, _ in bars), "predicted from the stages", [])
+        ax.set_xlabel(f"ms per frame ({label})")
         finish(figure, ax, f"decode, preprocess, infer: {value['frames']} frames of {value['clip']}")
         ax.grid(False, axis="y")
-    return closed(figure)
+    return figure
+
+
+def _bars(ax: Axes, bars: Sequence[tuple[str, float, float]], most: float, meaning: str, others: list[Line2D]) -> None:
+    """Draw (name, measured, predicted) of each way; bars beyond `most` are cut off, pale, and without a prediction."""
+    for i, (_, ms, predicted) in enumerate(bars):
+        cut = ms > most
+        ax.barh(i, min(ms, most), height=0.62, color=PALE if cut else BLUE)
+        ax.text(0.01 * most, i, f"{ms:.3g} ms", va="center", fontsize=8, color=GREY if cut else "white")
+        if not cut:
+            ax.plot([predicted] * 2, [i - 0.4, i + 0.4], color=ORANGE, lw=2)
+    ax.set_yticks(range(len(bars)), [name for name, _, _ in bars])
+    ax.set_ylim(len(bars) - 0.5, -0.5)
+    handles = [Patch(fc=BLUE, label="measured"), Line2D([], [], color=ORANGE, lw=2, label=meaning), *others]
+    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False)

@@ -8,15 +8,3 @@ from kernels.serving.utilisation.monitor import Monitor, draw_recording
 from kernels.serving.utilisation.profilers import ORIGIN, by_kernel, recorded_profiles
 from kernels.serving.utilisation.three_roads import decide
 from kernels.serving.utilisation.virtual import Kernel, looked_at
-
-__all__ = [
-    "CASES",
-    "ORIGIN",
-    "Kernel",
-    "Monitor",
-    "by_kernel",
-    "decide",
-    "draw_recording",
-    "looked_at",
-    "recorded_profiles",
-]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -25,14 +24,13 @@ from warplab.draw.style import (
     AMBER,
     BLUE,
     DPI,
-    FONT,
     GREEN,
     GREY,
     ORANGE,
     PALE,
     PINK,
     SKY,
-    closed,
+    chart,
     duration_axis,
     finish,
 )
@@ -43,9 +41,23 @@ if TYPE_CHECKING:
     from kernels.serving.utilisation.monitor import Sample
 
 UTILISATION, ACTIVITY, OCCUPANCY = "utilisation (NVML)", "SM activity", "occupancy"
-COLOURS = {UTILISATION: ORANGE, ACTIVITY: BLUE, OCCUPANCY: GREEN, "DRAM": PINK, "FP32": SKY}
+# By what is told: the name of a `monitor.Sample`'s field, and a colour.
+INSTRUMENTS = {
+    UTILISATION: ("utilisation", ORANGE),
+    ACTIVITY: ("sm", BLUE),
+    OCCUPANCY: ("occupancy", GREEN),
+    "DRAM": ("dram", PINK),
+    "FP32": ("fp32", SKY),
+}
 STYLES = {UTILISATION: "-", ACTIVITY: "-", OCCUPANCY: "--"}  # activity and occupancy may be equal
 NARROWEST = 0.003  # of a timeline's width: about two pixels, so that no span vanishes
+TRACE_COLOURS = {
+    traces.CALL: GREY,
+    traces.UP: ORANGE,
+    traces.KERNEL: BLUE,
+    traces.ON_DEVICE: SKY,
+    traces.DOWN: PINK,
+}
 ROAD_COLOURS = {MEMORY: PINK, INSTRUCTIONS: BLUE, LATENCY: AMBER}
 
 
@@ -65,8 +77,7 @@ def draw_samples(
     looks = samples(kernels, period, until, card=card)
     if not looks:
         raise ValueError("there is no sample period to draw; give a kernel, or `until`")
-    with plt.rc_context(FONT):
-        figure, (above, below) = plt.subplots(2, 1, figsize=(7.6, 3.8), dpi=DPI, sharex=True)
+    with chart(2, 1, figsize=(7.6, 3.8), sharex=True) as (figure, (above, below)):
         for kernel in kernels:
             box = Rectangle((kernel.start, 0), kernel.seconds, kernel.sms / card.sms, fc=SKY, ec=BLUE, lw=1)
             above.add_patch(box)
@@ -86,18 +97,14 @@ def draw_samples(
         below.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, below, "")
         finish(figure, above, title)
-    return closed(figure)
+    return figure
 
 
 def _look_lines(ax: Axes, looks: Sequence[Look]) -> None:
-    rows = {
-        UTILISATION: [look.utilisation for look in looks],
-        ACTIVITY: [look.sm_activity for look in looks],
-        OCCUPANCY: [look.occupancy for look in looks],
-    }
     edges = [look.start for look in looks] + [looks[-1].end]
-    for name, values in rows.items():
-        ax.stairs(values, edges, baseline=None, color=COLOURS[name], lw=2, ls=STYLES[name], label=name)
+    shares = zip(*((look.utilisation, look.sm_activity, look.occupancy) for look in looks), strict=True)
+    for (name, style), values in zip(STYLES.items(), shares, strict=True):
+        ax.stairs(values, edges, baseline=None, color=INSTRUMENTS[name][1], lw=2, ls=style, label=name)
 
 
 def draw_utilisation(m: Measurement) -> Figure:
@@ -106,20 +113,15 @@ def draw_utilisation(m: Measurement) -> Figure:
     A bar that is missing was not told by that driver.
     """
     rows = m.value["rows"]
-    told = {
-        UTILISATION: [row["nvml"] for row in rows],
-        ACTIVITY: [row["gpm"]["sm"] for row in rows],
-        OCCUPANCY: [row["gpm"]["occupancy"] for row in rows],
-        "FP32": [row["gpm"]["fp32"] for row in rows],
-        "DRAM": [row["gpm"]["dram"] for row in rows],
-    }
+    told = {UTILISATION: [row["nvml"] for row in rows]}
+    for name in (ACTIVITY, OCCUPANCY, "FP32", "DRAM"):
+        told[name] = [row["gpm"][INSTRUMENTS[name][0]] for row in rows]
     told = {name: values for name, values in told.items() if any(v is not None for v in values)}
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 0.9 + 0.55 * len(rows)), dpi=DPI)
+    with chart(figsize=(7.8, 0.9 + 0.55 * len(rows))) as (figure, ax):
         height = 0.84 / len(told)
         for place, (name, values) in enumerate(told.items()):
             at = np.arange(len(rows)) + (place - (len(told) - 1) / 2) * height
-            ax.barh(at, [v or 0 for v in values], height, color=COLOURS[name], label=name)
+            ax.barh(at, [v or 0 for v in values], height, color=INSTRUMENTS[name][1], label=name)
             for y, v in zip(at, values, strict=True):
                 if v is not None:
                     ax.text(v + 0.01, y, f"{100 * v:.2f}", va="center", fontsize=6.5)
@@ -129,7 +131,7 @@ def draw_utilisation(m: Measurement) -> Figure:
         ax.set_xlim(0, 1.08)
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, ax, f"how busy is it?\n{m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_monitor(found: Sequence[Sample], label: str, marks: Iterable[tuple[float, str]] = ()) -> Figure:
@@ -137,17 +139,10 @@ def draw_monitor(found: Sequence[Sample], label: str, marks: Iterable[tuple[floa
 
     A monitor draws in its own thread, beside a program that may draw too: so no pyplot here, and no shared settings.
     """
-    curves = {
-        UTILISATION: ("utilisation", ORANGE),
-        ACTIVITY: ("sm", BLUE),
-        OCCUPANCY: ("occupancy", GREEN),
-        "DRAM": ("dram", PINK),
-        "FP32": ("fp32", SKY),
-    }
     figure = Figure(figsize=(7.8, 4.0), dpi=DPI)
     shares, watts = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
     memory = watts.twinx()
-    for name, (field, colour) in curves.items():
+    for name, (field, colour) in INSTRUMENTS.items():
         _curve(shares, found, field, name, colour)
     _curve(watts, found, "watts", "power", AMBER)
     _curve(memory, found, "memory_bytes", "memory in use", GREY)
@@ -196,8 +191,7 @@ def draw_roads(decisions: Sequence[Decision], title: str | None = None) -> Figur
     """
     if not decisions:
         raise ValueError("there is no decision to draw; decide() about a launch first")
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.4, 4.4), dpi=DPI)
+    with chart(figsize=(7.4, 4.4)) as (figure, ax):
         corners = {
             LATENCY: [(0, 0), (LEAST, 0), (LEAST, LEAST), (0, LEAST)],
             MEMORY: [(LEAST, 0), (1.04, 0), (1.04, 1.04), (LEAST, LEAST)],
@@ -233,7 +227,7 @@ def draw_roads(decisions: Sequence[Decision], title: str | None = None) -> Figur
             ax,
             title or f"three roads on {decisions[0].card.name}; {how.get(frozenset(measured), 'times as labelled')}",
         )
-    return closed(figure)
+    return figure
 
 
 def draw_trace(found: Sequence[Span], title: str) -> Figure:
@@ -241,26 +235,14 @@ def draw_trace(found: Sequence[Span], title: str) -> Figure:
 
     What is too short to be seen is drawn two pixels wide.
     """
-    rows = [
-        kind
-        for kind in (traces.CALL, traces.UP, traces.KERNEL, traces.ON_DEVICE, traces.DOWN)
-        if any(span.kind == kind for span in found)
-    ]
-    colours = dict(
-        zip(
-            (traces.CALL, traces.UP, traces.KERNEL, traces.ON_DEVICE, traces.DOWN),
-            (GREY, ORANGE, BLUE, SKY, PINK),
-            strict=True,
-        )
-    )
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8.2, 0.9 + 0.42 * len(rows)), dpi=DPI)
+    rows = [kind for kind in TRACE_COLOURS if any(span.kind == kind for span in found)]
+    with chart(figsize=(8.2, 0.9 + 0.42 * len(rows))) as (figure, ax):
         for start, end in traces.gaps(found):
             ax.axvspan(start, end, color=PALE, alpha=0.6, lw=0)
         least = NARROWEST * max((span.end for span in found), default=0.0)
         for place, kind in enumerate(rows):
             spans = [(span.start, max(span.seconds, least)) for span in found if span.kind == kind]
-            ax.broken_barh(spans, (place - 0.36, 0.72), color=colours[kind], lw=0)
+            ax.broken_barh(spans, (place - 0.36, 0.72), color=TRACE_COLOURS[kind], lw=0)
         ax.set_yticks(range(len(rows)), [f"host: {k}s" if k == traces.CALL else k for k in rows])
         ax.set_ylim(len(rows) - 0.5, -0.5)
         duration_axis(ax.xaxis)
@@ -268,7 +250,7 @@ def draw_trace(found: Sequence[Span], title: str) -> Figure:
         ax.set_xlabel(f"kernels ran {100 * share:.3g} % of the GPU's time; grey: nothing on the GPU")
         finish(figure, ax, title)
         ax.grid(False, axis="y")
-    return closed(figure)
+    return figure
 
 
 def _percent(ax: Axes) -> None:
