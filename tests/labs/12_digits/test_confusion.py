@@ -5,8 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from sklearn.metrics import confusion_matrix as reference
-from sklearn.metrics import precision_recall_fscore_support as reference_scores
 
 from digits.look.confusion import (
     accuracy,
@@ -20,7 +18,10 @@ from digits.look.confusion import (
     top,
     worst,
 )
+from tests.support.lazily import module
 from tests.support.random_inputs import generator
+
+reference = module("sklearn.metrics")
 
 
 def test_rows_are_the_truth_and_columns_the_answers():
@@ -31,8 +32,8 @@ def test_matrix_precision_recall_and_f1_are_scikit_learns():
     rng = generator()
     labels, predicted = rng.integers(0, 7, 500), rng.integers(0, 7, 500)
     matrix = confusion_matrix(labels, predicted, 7)
-    assert np.array_equal(matrix, reference(labels, predicted, labels=range(7)))
-    expected = reference_scores(labels, predicted, labels=range(7))
+    assert np.array_equal(matrix, reference.confusion_matrix(labels, predicted, labels=range(7)))
+    expected = reference.precision_recall_fscore_support(labels, predicted, labels=range(7))
     for ours, theirs in zip((precision(matrix), recall(matrix), f1(matrix)), expected, strict=False):
         np.testing.assert_allclose(ours, theirs)
     assert accuracy(matrix) == pytest.approx((labels == predicted).mean())
