@@ -343,15 +343,3 @@ def _percentile(seconds: np.ndarray, percent: float) -> float:
 
 def _number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
-
-
-def get(url: str, timeout: float = 5.0) -> tuple[int, bytes]:
-    """Status and body of a GET, past any proxy. OSError if nobody answers."""
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=timeout)
-    try:
-        connection.request("GET", parts.path or "/")
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()

@@ -17,7 +17,7 @@ import numpy as np
 from kernels.serving import engines
 from kernels.serving.batching.batcher import Limits
 from kernels.serving.engines import small_network_engine, torch_networks
-from kernels.serving.load.generator import LOST, OK, TOO_MANY, InProcess, Load, OverHttp, get, offer
+from kernels.serving.load.generator import LOST, OK, TOO_MANY, InProcess, Load, OverHttp, offer
 from kernels.serving.service import process as service_process
 from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Table
@@ -28,6 +28,7 @@ LIMITS_OF_LARGE = (LIMITS[0], LIMITS[1], Limits(16, 0.002, 256), LIMITS[2])
 PARTS = (0.3, 0.6, 0.8, 0.9, 1.0, 1.2)  # of what a service answers when it is offered more than it can
 MOST = 40_000.0  # requests per second that this generator is asked for, at most
 SECONDS = 0.6  # of each point
+CONNECTIONS, SAMPLES = 128, 64  # over HTTP
 PLAN = "kernels.fusion.served:trained"  # lab 09's plan, where that lab is
 PLAN_SIZES = (1, 8, 32)
 DEEP = "kernels.serving.engines.small_network_engine:deep"
@@ -78,19 +79,30 @@ def batch_times(served: Subject) -> list[dict[str, Any]]:
 
 
 def curve(served: Subject, limits: Limits, guess: float, seconds: float, parts: Sequence[float]) -> dict[str, Any]:
-    """Load from light to too much on one batcher. `guess`: requests per second that it may answer at most."""
-    most, _ = _offer(served, limits, min(1.5 * guess, MOST), 0.4)
+    """Offer load from light to too much to one batcher. `guess`: requests per second that it may answer at most."""
+
+    def row(rate: float, seconds: float) -> dict[str, Any]:
+        with InProcess(served.predict, limits, served.data, check=served.right) as service:
+            load = offer(service, min(rate, MOST), seconds)
+        return load.summary() | {"mean_batch": load.statuses.get(OK, 0) / max(service.batcher.counts.batches, 1)}
+
+    most = row(1.5 * guess, 0.4)["answered_per_second"]
+    return _curve(f"{served.name}, batch limit {limits.batch_limit}", limits, most, parts, lambda r: row(r, seconds))
+
+
+def _curve(
+    title: str, limits: Limits, most: float, parts: Sequence[float], row: Callable[[float], dict[str, Any]]
+) -> dict[str, Any]:
+    """A row for each of `parts` of `most`, the requests per second that are answered when more come."""
     rows = []
     for part in parts:
-        load, batches = _offer(served, limits, min(part * most.throughput, MOST), seconds)
-        answered = load.statuses.get(OK, 0)
-        rows.append(load.summary() | {"mean_batch": answered / max(batches, 1)})
-        print(f"  {served.name}, batch limit {limits.batch_limit}: {json.dumps(timing.rounded(rows[-1]))}", flush=True)
+        rows.append(row(part * most))
+        print(f"  {title}: {json.dumps(timing.rounded(rows[-1]))}", flush=True)
     return {
         "batch_limit": limits.batch_limit,
         "wait_limit_seconds": limits.wait_limit,
         "capacity": limits.capacity,
-        "saturated_per_second": most.throughput,
+        "saturated_per_second": most,
         "rows": rows,
     }
 
@@ -118,7 +130,8 @@ def verdict(curves: Sequence[dict[str, Any]], latency_limit: float) -> dict[str,
     """
     best: dict[str, float | None] = {}
     for found in curves:
-        kept = [row["answered_per_second"] for row in found["rows"] if _keeps(row, latency_limit)]
+        none_turned_away = (row for row in found["rows"] if set(row["statuses"]) == {str(OK)})
+        kept = [row["answered_per_second"] for row in none_turned_away if row["p99_seconds"] <= latency_limit]
         best[str(found["batch_limit"])] = max(kept, default=None)
     alone, batched = best.get("1"), [value for key, value in best.items() if key != "1" and value]
     return {
@@ -127,17 +140,6 @@ def verdict(curves: Sequence[dict[str, Any]], latency_limit: float) -> dict[str,
         "ratio": max(batched) / alone if alone and batched else None,
         "correct": all(set(row["statuses"]) <= {str(OK), str(TOO_MANY)} for found in curves for row in found["rows"]),
     }
-
-
-def _keeps(row: dict[str, Any], latency_limit: float) -> bool:
-    return set(row["statuses"]) == {str(OK)} and row["p99_seconds"] <= latency_limit
-
-
-def _offer(served: Subject, limits: Limits, rate: float, seconds: float) -> tuple[Load, int]:
-    """The load, and how many batches it took."""
-    with InProcess(served.predict, limits, served.data, check=served.right) as service:
-        load = offer(service, rate, seconds)
-    return load, service.batcher.counts.batches
 
 
 # -- on a GPU, in process ----------------------------------------------------------------------------------------------
@@ -205,27 +207,12 @@ def http_curve(
     seconds: float = 1.0,
     parts: Sequence[float] = PARTS,
     guess: float = 6000.0,
-    samples: int = 64,
-    connections: int = 128,
 ) -> dict[str, Any]:
-    """Load on the service over HTTP, one sample per request, from light to too much."""
-    with _service(engine, limits, options) as (service, bodies, right):
-        most = _ask(service.url, bodies, right, guess, 1.0, connections)
-        rows = []
-        for part in parts:
-            load = _ask(service.url, bodies, right, part * most.throughput, seconds, connections)
-            rows.append(load.summary())
-            print(f"  {engine} over HTTP: {json.dumps(timing.rounded(rows[-1]))}", flush=True)
-        counts = service.stop()
-    found = {
-        "batch_limit": limits.batch_limit,
-        "wait_limit_seconds": limits.wait_limit,
-        "capacity": limits.capacity,
-        "connections": connections,
-        "saturated_per_second": most.throughput,
-        "rows": rows,
-        "counts": counts,
-    }
+    """Offer load to the service over HTTP, one sample per request, from light to too much."""
+    with _service(engine, limits, options) as (service, ask):
+        most = ask(guess, 1.0).throughput
+        found = _curve(f"{engine} over HTTP", limits, most, parts, lambda rate: ask(rate, seconds).summary())
+        found |= {"connections": CONNECTIONS, "counts": service.stop()}
     return {"engine": engine, "curves": [found], "cpus": os.cpu_count()} | verdict([found], LATENCY_LIMIT)
 
 
@@ -237,13 +224,12 @@ def overload_over_http(
     seconds: float = OVERLOAD_SECONDS,
     times: float = OVERLOAD,
     guess: float = 1000.0,
-    connections: int = 128,
 ) -> dict[str, Any]:
     """The service over HTTP, offered `times` what it answers at most. `accepted`, `answered`: by its own count."""
-    with _service(engine, limits, options) as (service, bodies, right):
-        most = _ask(service.url, bodies, right, guess, 1.5, connections)
-        before = most.statuses.get(OK, 0) + len(bodies)
-        load = _ask(service.url, bodies, right, times * most.throughput, seconds, connections)
+    with _service(engine, limits, options) as (service, ask):
+        most = ask(guess, 1.5)
+        before = most.statuses.get(OK, 0) + SAMPLES
+        load = ask(times * most.throughput, seconds)
         counts = service.stop()
     found = overloaded(load, most.throughput, counts["accepted"] - before, counts["answered"] - before)
     return found | {"engine": engine, "batch_limit": limits.batch_limit, "capacity": limits.capacity}
@@ -251,9 +237,9 @@ def overload_over_http(
 
 @contextlib.contextmanager
 def _service(
-    engine: str, limits: Limits, options: dict[str, Any] | None, samples: int = 64
-) -> Iterator[tuple[service_process.RunningService, list[bytes], Callable[[int, bytes], bool]]]:
-    """The service in a process of its own, bodies of requests with a sample each, and whether an answer is right."""
+    engine: str, limits: Limits, options: dict[str, Any] | None
+) -> Iterator[tuple[service_process.RunningService, Callable[[float, float], Load]]]:
+    """The service in a process of its own, and what offers it (rate, seconds) of requests with a sample each."""
     with service_process.start(
         engine,
         options=options,
@@ -261,26 +247,20 @@ def _service(
         wait_limit=limits.wait_limit,
         capacity=limits.capacity,
     ) as service:
-        shape = json.loads(get(service.url + "/v1/model")[1])["sample_shape"]
-        data = np.random.default_rng(2017).random((samples, *shape), np.float32).round(3)
+        shape = service.model()["sample_shape"]
+        data = np.random.default_rng(2017).random((SAMPLES, *shape), np.float32).round(3)
         near = _near(np.array([service.ask(sample[None])[0] for sample in data]))
 
         def right(index: int, body: bytes) -> bool:
             return near(index, json.loads(body)["predictions"][0])
 
-        yield service, [json.dumps({"instances": [sample.tolist()]}).encode() for sample in data], right
+        bodies = [json.dumps({"instances": [sample.tolist()]}).encode() for sample in data]
 
+        def ask(rate: float, seconds: float) -> Load:
+            with OverHttp(service.url + "/v1/predict", bodies, connections=CONNECTIONS, check=right) as asked:
+                return offer(asked, rate, seconds)
 
-def _ask(
-    url: str,
-    bodies: Sequence[bytes],
-    right: Callable[[int, bytes], bool],
-    rate: float,
-    seconds: float,
-    connections: int,
-) -> Load:
-    with OverHttp(url + "/v1/predict", bodies, connections=connections, check=right) as service:
-        return offer(service, rate, seconds)
+        yield service, ask
 
 
 def load_over_http() -> dict[str, Any]:
@@ -319,10 +299,6 @@ def _load_text(value: dict[str, Any]) -> str:
     return head + timing.table(("batch limit", "offered/s", "answered/s", "p50 ms", "p99 ms", "429s"), rows)
 
 
-def _load_summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {"best_per_second": value["best"], "ratio": value["ratio"]}
-
-
 def _overload_text(value: dict[str, Any]) -> str:
     return (
         f"{value['engine']}: {value['times']:.1f} × what it answers, for {value['run']['seconds']:.0f} s: accepted "
@@ -331,11 +307,13 @@ def _overload_text(value: dict[str, Any]) -> str:
     )
 
 
-def _overload_summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: value[key] for key in ("times", "accepted", "answered", "lost")}
-
-
-TABLES: dict[str, Table] = {
-    **{key: Table(_load_text, _load_summary) for key in MEASUREMENTS if key.startswith("load")},
-    "overload_over_http": Table(_overload_text, _overload_summary),
+TABLES = {
+    **{
+        key: Table(_load_text, lambda value: {"best_per_second": value["best"], "ratio": value["ratio"]})
+        for key in MEASUREMENTS
+        if key.startswith("load")
+    },
+    "overload_over_http": Table(
+        _overload_text, lambda value: {key: value[key] for key in ("times", "accepted", "answered", "lost")}
+    ),
 }

@@ -48,13 +48,17 @@ class RunningService:
             raise
 
     def ask(self, samples: Any, timeout: float = 60.0) -> np.ndarray:
-        """The engine's answers to these samples, one request. Refused if the service refuses it."""
+        """Return the engine's answers to these samples, one request. Refused if the service refuses it."""
         body = json.dumps({"instances": np.asarray(samples).tolist()}).encode()
         return np.array(json.loads(self._get("/v1/predict", body, timeout))["predictions"])
 
     def metrics(self) -> str:
-        """What the service tells Prometheus."""
+        """Return what the service tells Prometheus."""
         return self._get("/metrics")
+
+    def model(self) -> dict[str, Any]:
+        """Return what the service says of its engine."""
+        return json.loads(self._get("/v1/model"))
 
     def stop(self, timeout: float = 60.0) -> dict[str, int]:
         """Shut it down: what it accepted is answered first. Returns what became of all samples.

@@ -6,10 +6,10 @@ every answer was compared bit by bit with one that had been compared with NumPy'
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +20,7 @@ from kernels.serving.small_network import Requests, SmallNetwork, on_device
 from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Table
 from warpcourse.paths import COURSE
+from warpcourse.processes.child import module
 
 NETWORK = SmallNetwork()
 CLIENTS = (1, 2, 4, 8, 16)
@@ -146,11 +147,8 @@ def faults() -> dict[str, Any]:
     rows = []
     for way in ("time slices", "MPS"):
         for event in ("illegal access", "killed"):
-            if way == "MPS":
-                with mps.daemon() as service:
-                    rows.append(_fault(way, event, service.environment))
-            else:
-                rows.append(_fault(way, event, {}))
+            with mps.daemon() if way == "MPS" else contextlib.nullcontext() as service:
+                rows.append(_fault(way, event, service.environment if service else {}))
     return {"rows": rows}
 
 
@@ -187,23 +185,16 @@ def _first_line(error: str) -> str:
 def client_limit() -> dict[str, Any]:
     """How many of ASKED_FOR processes get a context from one MPS server, and what the others are told."""
     timing.cupy_on_gpu()
-    with mps.daemon() as service:
-        command = [sys.executable, "-m", "kernels.serving.sharing.bare_client"]
-        environment = {**os.environ, **service.environment}
-        options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = module("kernels.serving.sharing.bare_client")
+    options: dict[str, Any] = {"cwd": COURSE, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with mps.daemon() as service, contextlib.ExitStack() as started:
+        options["env"] = {**os.environ, **service.environment}
         begun = time.monotonic()
-        processes: list[subprocess.Popen[str]] = []
-        try:
-            for _ in range(ASKED_FOR):
-                processes.append(subprocess.Popen(command, cwd=COURSE, env=environment, **options))
-            answers = [json.loads(one.stdout.readline())["error"] for one in processes if one.stdout]
-            seconds, connected = time.monotonic() - begun, service.clients()
-        finally:
-            for one in processes:
-                assert one.stdin
-                one.stdin.close()
-            for one in processes:
-                one.wait(30)
+        processes = [started.enter_context(subprocess.Popen(command, **options)) for _ in range(ASKED_FOR)]
+        for one in processes:
+            started.callback(one.stdin.close)  # of all first, so that they end at the same time
+        answers = [json.loads(one.stdout.readline())["error"] for one in processes]
+        seconds, connected = time.monotonic() - begun, service.clients()
     errors = {name: answers.count(name) for name in sorted(set(answers)) if name}
     return {
         "asked_for": ASKED_FOR,

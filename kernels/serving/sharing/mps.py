@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpcourse.processes.tree import is_running
+
 CONTROL = "nvidia-cuda-mps-control"
 PATIENCE = 20  # seconds for a command to be answered
 
@@ -42,7 +44,7 @@ class Service:
         }
 
     def ask(self, command: str) -> str:
-        """What the daemon answers to a command such as "get_server_list"."""
+        """Return what the daemon answers to a command such as "get_server_list"."""
         done = subprocess.run(
             [CONTROL],
             input=f"{command}\n",
@@ -54,18 +56,18 @@ class Service:
         return done.stdout.strip()
 
     def clients(self) -> int:
-        """How many processes are connected to the daemon's servers."""
+        """Return how many processes are connected to the daemon's servers."""
         servers = [line for line in self.ask("get_server_list").split() if line.isdigit()]
         return sum(len(self.ask(f"get_client_list {server}").split()) for server in servers)
 
     def logs(self) -> str:
-        """The last lines of the daemon's and the servers' logs."""
+        """Return the last lines of the daemon's and the servers' logs."""
         texts = [path.read_text(errors="replace") for path in sorted((self.folder / "log").glob("*.log"))]
         return "\n".join(line for text in texts for line in text.splitlines()[-20:])
 
 
 def installed() -> bool:
-    """Whether the daemon's program is on this machine."""
+    """Return whether the daemon's program is on this machine."""
     return shutil.which(CONTROL) is not None
 
 
@@ -109,14 +111,5 @@ def _quit(service: Service) -> None:
     except subprocess.TimeoutExpired:  # a client has not ended
         service.ask("quit -t 1")
     end = time.monotonic() + PATIENCE
-    while pid.isdigit() and runs(int(pid)) and time.monotonic() < end:
+    while pid.isdigit() and is_running(int(pid)) and time.monotonic() < end:
         time.sleep(0.02)
-
-
-def runs(pid: int) -> bool:
-    """Whether a process is there and has not ended (a zombie has)."""
-    try:
-        state = Path("/proc", str(pid), "stat").read_text()
-    except OSError:
-        return False
-    return state.rpartition(")")[2].split()[0] not in ("Z", "X")

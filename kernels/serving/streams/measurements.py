@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from kernels.serving.streams.execution import DECODE_CALL, execute
 from kernels.serving.streams.pipeline import Stages, one_after_the_other, pipelined
 from kernels.serving.streams.pipeline_on_gpu import WARM_UP, PipelineOnGpu
 from kernels.serving.streams.schedule import Schedule
-from kernels.serving.streams.timeline import Timeline, simulate
+from kernels.serving.streams.timeline import Span, Timeline, simulate
 from kernels.serving.utilisation import busy_kernels
 from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Table
@@ -63,7 +63,7 @@ def overlap(nbytes: int = BYTES, runs: int = 5) -> dict[str, Any]:
         correct = bool(np.array_equal(target, expected))
         median = timelines[runs // 2]
         rows.append(
-            {"way": name, "ms": _length(median), "correct": correct, **_shares(median), "spans": _spans(median)}
+            {"way": name, "ms": _length(median), "correct": correct, **_shares(median), "spans": _spans(median.spans)}
         )
     return {"bytes": nbytes, "chunks": CHUNKS, "rounds": rounds, "stage_ms": ms, "rows": rows}
 
@@ -107,19 +107,15 @@ def _shares(timeline: Timeline) -> dict[str, float]:
     }
 
 
-def _spans(timeline: Timeline) -> list[list[Any]]:
+def _spans(spans: Iterable[Span], since: float = 0.0) -> list[list[Any]]:
     """[operation's name, stream, engine, start, end] of each operation, in milliseconds."""
-    return [[s.operation.name, s.operation.stream, s.engine, s.start, s.end] for s in timeline.spans]
+    return [[s.operation.name, s.operation.stream, s.engine, s.start - since, s.end - since] for s in spans]
 
 
 def _overlap_text(value: dict[str, Any]) -> str:
     rows = [(r["way"], r["ms"], r["copy_and_kernel_ms"], r["both_copies_ms"], r["correct"]) for r in value["rows"]]
     header = ("way", "ms", "copy and kernel, ms", "both copies, ms", "right")
     return f"{value['bytes']:,} bytes there and back\n" + timing.table(header, rows)
-
-
-def _overlap_summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {"ms": {row["way"]: row["ms"] for row in value["rows"]}}
 
 
 CLIPS = {"320 × 192": (320, 192, 90), "1920 × 1080": (1920, 1080, 30)}
@@ -193,10 +189,6 @@ def _preprocess_text(value: dict[str, Any]) -> str:
     return f"NV12 of {value['frame']} to planes\n" + timing.table(("kernel", "planes", "µs", "GB/s", "right"), rows)
 
 
-def _preprocess_summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {"seconds": {f"{r['kernel']}, {r['columns']} × {r['rows']}": r["seconds"] for r in value["rows"]}}
-
-
 def nvdec(folder: str | Path | None = None) -> dict[str, Any]:
     """Frames per second that NVDEC decodes from H.264: one video, and several at the same time, each by a thread.
 
@@ -261,7 +253,9 @@ def pipeline(folder: str | Path | None = None, frames: int = FRAMES) -> dict[str
             row = {"way": name, "depth": depth, "batch": batch, "ms_per_frame": _length(best) / frames}
             row |= {"predicted_ms_per_frame": predicted / frames, "same": bool(np.array_equal(answers, gpu.answers))}
             row |= {"from_numpy": close, "correct": row["same"] and close < TOLERANCE}
-            rows.append(row | _busy(best, frames) | {"spans": _middle(best, frames)})
+            row |= {"decode_call_ms_per_frame": best.busy(DECODE_CALL) / frames}
+            row |= {"sms_ms_per_frame": best.busy("SMs") / frames, "spans": _middle(best, frames)}
+            rows.append(row)
     return {"clip": "1920 × 1080", "frames": frames, "stages_ms": vars(stages[1]), "rows": rows}
 
 
@@ -280,19 +274,11 @@ def _stages(timeline: Timeline) -> Stages:
     return Stages(decode=ms["decode"], preprocess=ms["preprocess"], infer=ms["infer"], answers=ms["answer"])
 
 
-def _busy(timeline: Timeline, frames: int) -> dict[str, float]:
-    return {
-        "decode_call_ms_per_frame": timeline.busy(DECODE_CALL) / frames,
-        "sms_ms_per_frame": timeline.busy("SMs") / frames,
-    }
-
-
 def _middle(timeline: Timeline, frames: int) -> list[list[Any]]:
     """The spans of eight frames in the middle, from the first one's start."""
     begin = timeline.of(f"decode {frames // 2}").start
     end = timeline.of(f"decode {min(frames - 1, frames // 2 + 8)}").start
-    inside = [s for s in timeline.spans if s.engine and s.start >= begin and s.end <= end]
-    return [[s.operation.name, s.operation.stream, s.engine, s.start - begin, s.end - begin] for s in inside]
+    return _spans((s for s in timeline.spans if s.engine and s.start >= begin and s.end <= end), begin)
 
 
 def _nvdec_text(value: dict[str, Any]) -> str:
@@ -300,18 +286,10 @@ def _nvdec_text(value: dict[str, Any]) -> str:
     return f"NVDEC, {value['codec']}\n" + timing.table(("clip", "videos at once", "frames/s"), rows)
 
 
-def _nvdec_summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {"frames_per_second": {f"{r['clip']}, {r['sessions']}": r["frames_per_second"] for r in value["rows"]}}
-
-
 def _pipeline_text(value: dict[str, Any]) -> str:
     rows = [(r["way"], r["ms_per_frame"], r["predicted_ms_per_frame"], r["correct"]) for r in value["rows"]]
     header = ("way", "ms per frame", "predicted", "right")
     return f"{value['frames']} frames of {value['clip']}: decode, preprocess, infer\n" + timing.table(header, rows)
-
-
-def _pipeline_summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {"ms_per_frame": {row["way"]: row["ms_per_frame"] for row in value["rows"]}}
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
@@ -321,8 +299,20 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "pipeline": pipeline,
 }
 TABLES = {
-    "overlap": Table(_overlap_text, _overlap_summary),
-    "preprocess": Table(_preprocess_text, _preprocess_summary),
-    "nvdec": Table(_nvdec_text, _nvdec_summary),
-    "pipeline": Table(_pipeline_text, _pipeline_summary),
+    "overlap": Table(_overlap_text, lambda value: {"ms": {r["way"]: r["ms"] for r in value["rows"]}}),
+    "preprocess": Table(
+        _preprocess_text,
+        lambda value: {
+            "seconds": {f"{r['kernel']}, {r['columns']} × {r['rows']}": r["seconds"] for r in value["rows"]}
+        },
+    ),
+    "nvdec": Table(
+        _nvdec_text,
+        lambda value: {
+            "frames_per_second": {f"{r['clip']}, {r['sessions']}": r["frames_per_second"] for r in value["rows"]}
+        },
+    ),
+    "pipeline": Table(
+        _pipeline_text, lambda value: {"ms_per_frame": {r["way"]: r["ms_per_frame"] for r in value["rows"]}}
+    ),
 }

@@ -18,9 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["h2d", "d2h", "kernel", "decode", "record", "wait", "host", "sync"]
+Stream = str | int
+Names = str | Iterable[str]
+Action = Callable[[], object] | None
 DEFAULT = "default"
 """The name of the default stream."""
 ON_HOST = ("host", "sync")
@@ -37,14 +40,14 @@ class Operation:
     index: int
     kind: Kind
     name: str
-    stream: str | int | None = None
+    stream: Stream | None = None
     ms: float = 0.0
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     event: str | None = None
     pinned: bool = True
     share: float = 1.0
-    action: Callable[[], object] | None = field(default=None, repr=False, compare=False)
+    action: Action = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         where = "on the host" if self.kind in ON_HOST else f"in stream {self.stream}"
@@ -60,7 +63,7 @@ class Schedule:
     what `execution.execute` calls on a GPU.
     """
 
-    def __init__(self, *, default_stream: str = "legacy", non_blocking: Iterable[str | int] = ()) -> None:
+    def __init__(self, *, default_stream: str = "legacy", non_blocking: Iterable[Stream] = ()) -> None:
         if default_stream not in ("legacy", "per-thread"):
             raise ScheduleError(f"default_stream is 'legacy' or 'per-thread', not {default_stream!r}")
         self.default_stream = default_stream
@@ -70,99 +73,90 @@ class Schedule:
     def h2d(
         self,
         buffer: str,
-        stream: str | int = DEFAULT,
+        stream: Stream = DEFAULT,
         *,
         ms: float,
         source: str | None = None,
         pinned: bool = True,
         name: str | None = None,
-        action: Callable[[], object] | None = None,
+        action: Action = None,
     ) -> Operation:
-        """cudaMemcpyAsync, host to device: reads the host buffer `source` ("host BUFFER"), writes `buffer`."""
+        """Add cudaMemcpyAsync, host to device: reads the host buffer `source` ("host BUFFER"), writes `buffer`."""
         source = f"host {buffer}" if source is None else source
-        return self._add("h2d", name or f"H2D {buffer}", stream, ms, (source,), (buffer,), pinned=pinned, action=action)
+        return self._add("h2d", name or f"H2D {buffer}", stream, ms, source, buffer, pinned=pinned, action=action)
 
     def d2h(
         self,
         buffer: str,
-        stream: str | int = DEFAULT,
+        stream: Stream = DEFAULT,
         *,
         ms: float,
         target: str | None = None,
         pinned: bool = True,
         name: str | None = None,
-        action: Callable[[], object] | None = None,
+        action: Action = None,
     ) -> Operation:
-        """cudaMemcpyAsync, device to host: reads `buffer`, writes the host buffer `target` ("host BUFFER")."""
+        """Add cudaMemcpyAsync, device to host: reads `buffer`, writes the host buffer `target` ("host BUFFER")."""
         target = f"host {buffer}" if target is None else target
-        return self._add("d2h", name or f"D2H {buffer}", stream, ms, (buffer,), (target,), pinned=pinned, action=action)
+        return self._add("d2h", name or f"D2H {buffer}", stream, ms, buffer, target, pinned=pinned, action=action)
 
     def kernel(
         self,
         name: str,
-        stream: str | int = DEFAULT,
+        stream: Stream = DEFAULT,
         *,
         ms: float,
-        reads: str | Iterable[str] = (),
-        writes: str | Iterable[str] = (),
+        reads: Names = (),
+        writes: Names = (),
         share: float = 1.0,
-        action: Callable[[], object] | None = None,
+        action: Action = None,
     ) -> Operation:
-        """A launch. `share` in (0, 1]: the part of the SMs that its blocks fill; kernels that fit run together."""
+        """Add a launch. `share` in (0, 1]: the part of the SMs that its blocks fill; kernels that fit run together."""
         if not 0 < share <= 1:
             raise ScheduleError(f"'{name}' has share={share}; a kernel fills more than 0 and at most 1 of the SMs")
-        return self._add("kernel", name, stream, ms, _names(reads), _names(writes), share=share, action=action)
+        return self._add("kernel", name, stream, ms, reads, writes, share=share, action=action)
 
     def decode(
         self,
         name: str,
-        stream: str | int = DEFAULT,
+        stream: Stream = DEFAULT,
         *,
         ms: float,
-        reads: str | Iterable[str] = (),
-        writes: str | Iterable[str] = (),
-        action: Callable[[], object] | None = None,
+        reads: Names = (),
+        writes: Names = (),
+        action: Action = None,
     ) -> Operation:
-        """A frame decoded by NVDEC, beside copies and kernels."""
-        return self._add("decode", name, stream, ms, _names(reads), _names(writes), action=action)
+        """Add a frame decoded by NVDEC, beside copies and kernels."""
+        return self._add("decode", name, stream, ms, reads, writes, action=action)
 
-    def host(
-        self,
-        name: str,
-        *,
-        ms: float,
-        reads: str | Iterable[str] = (),
-        writes: str | Iterable[str] = (),
-        action: Callable[[], object] | None = None,
-    ) -> Operation:
-        """Work of the host thread, which issues nothing meanwhile."""
-        return self._add("host", name, None, ms, _names(reads), _names(writes), action=action)
+    def host(self, name: str, *, ms: float, reads: Names = (), writes: Names = (), action: Action = None) -> Operation:
+        """Add work of the host thread, which issues nothing meanwhile."""
+        return self._add("host", name, None, ms, reads, writes, action=action)
 
-    def record(self, event: str, stream: str | int = DEFAULT) -> Operation:
-        """cudaEventRecord: the event is there when all is done that was issued to the stream before."""
+    def record(self, event: str, stream: Stream = DEFAULT) -> Operation:
+        """Add cudaEventRecord: the event is there when all is done that was issued to the stream before."""
         return self._add("record", f"record {event}", stream, event=event)
 
-    def wait(self, event: str, stream: str | int = DEFAULT) -> Operation:
-        """cudaStreamWaitEvent: what is issued to the stream after this waits for the event; the host does not."""
+    def wait(self, event: str, stream: Stream = DEFAULT) -> Operation:
+        """Add cudaStreamWaitEvent: what is issued to the stream after this waits for the event; the host does not."""
         return self._add("wait", f"wait {event}", stream, event=event)
 
-    def synchronize(self, *, stream: str | int | None = None, event: str | None = None) -> Operation:
-        """The host waits for a stream, for an event, or, given neither, for the whole device."""
+    def synchronize(self, *, stream: Stream | None = None, event: str | None = None) -> Operation:
+        """Let the host wait for a stream, for an event, or, given neither, for the whole device."""
         if stream is not None and event is not None:
             raise ScheduleError("synchronize with a stream or with an event, not with both")
         what = f"stream {stream}" if stream is not None else event if event is not None else "device"
         return self._add("sync", f"sync {what}", stream, event=event)
 
     def without(self, *operations: Operation) -> Schedule:
-        """The same schedule without these operations."""
+        """Return the same schedule without these operations."""
         left = Schedule(default_stream=self.default_stream, non_blocking=self.non_blocking)
-        for operation in self._operations:
-            if operation not in operations:
-                left._append(operation)
+        kept = (o for o in self._operations if o not in operations)
+        left._operations = [replace(o, index=index) for index, o in enumerate(kept)]
         return left
 
-    def blocks(self, stream: str | int) -> bool:
-        """Whether the legacy default stream and this one wait for each other."""
+    def blocks(self, stream: Stream) -> bool:
+        """Return whether the legacy default stream and this one wait for each other."""
         return self.default_stream == "legacy" and stream not in self.non_blocking
 
     @property
@@ -179,38 +173,31 @@ class Schedule:
         self,
         kind: Kind,
         name: str,
-        stream: str | int | None,
+        stream: Stream | None,
         ms: float = 0.0,
-        reads: tuple[str, ...] = (),
-        writes: tuple[str, ...] = (),
-        *,
-        event: str | None = None,
-        pinned: bool = True,
-        share: float = 1.0,
-        action: Callable[[], object] | None = None,
+        reads: Names = (),
+        writes: Names = (),
+        **more: Any,
     ) -> Operation:
         if not 0 <= ms < float("inf"):
             raise ScheduleError(f"'{name}' takes ms={ms}; give its duration in milliseconds, 0 or more")
         if stream is None and kind not in ON_HOST:
             raise ScheduleError(f"'{name}' has stream=None; name a stream, or leave it out for the default stream")
-        new = Operation(len(self), kind, name, stream, float(ms), reads, writes, event, pinned, share, action)
+        new = Operation(len(self), kind, name, stream, float(ms), _names(reads), _names(writes), **more)
         self._operations.append(new)
         return new
 
-    def _append(self, o: Operation) -> None:
-        self._operations.append(replace(o, index=len(self)))
 
-
-def _names(names: str | Iterable[str]) -> tuple[str, ...]:
+def _names(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def dependencies(schedule: Schedule) -> list[list[int]]:
-    """For each operation, the indices of earlier ones that CUDA's rules make it wait for directly.
+    """Return, for each operation, the indices of earlier ones that CUDA's rules make it wait for directly.
 
     For "sync" those that the host waits for. What the host itself waits for is not in here.
     """
-    last: dict[str | int, int] = {}
+    last: dict[Stream, int] = {}
     recorded: dict[str, int] = {}
     found: list[list[int]] = []
     for o in schedule:
@@ -231,5 +218,5 @@ def dependencies(schedule: Schedule) -> list[list[int]]:
     return found
 
 
-def _legacy_pair(schedule: Schedule, one: str | int, other: str | int) -> bool:
+def _legacy_pair(schedule: Schedule, one: Stream, other: Stream) -> bool:
     return DEFAULT in (one, other) and schedule.blocks(one) and schedule.blocks(other)

@@ -11,6 +11,7 @@ import heapq
 from dataclasses import dataclass, replace
 
 from kernels.serving.streams.schedule import ON_HOST, Operation, Schedule, dependencies
+from kernels.serving.utilisation.traces import union
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Machine:
             raise ValueError(f"{self.name}: needs a decoder and issue_ms of 0 or more")
 
     def engine(self, operation: Operation) -> str | None:
-        """Where an operation runs: "H2D", "D2H" or "copy", "SMs", "NVDEC", "host"; None for records and waits."""
+        """Return where an operation runs: "H2D", "D2H" or "copy", "SMs", "NVDEC", "host"; None: records, waits."""
         if operation.kind in ("h2d", "d2h"):
             return operation.kind.upper() if self.copy_engines == 2 else "copy"
         return {"kernel": "SMs", "decode": "NVDEC", "host": "host", "sync": "host"}.get(operation.kind)
@@ -72,23 +73,23 @@ class Timeline:
         return tuple(dict.fromkeys(str(s.engine) for s in sorted(used, key=lambda s: s.start)))
 
     def of(self, name: str) -> Span:
-        """The span of the first operation of that name. KeyError names those there are."""
+        """Return the span of the first operation of that name. KeyError names those there are."""
         for span in self.spans:
             if span.operation.name == name:
                 return span
         raise KeyError(f"no operation '{name}'; there are {', '.join(s.operation.name for s in self.spans)}")
 
     def busy(self, engine: str) -> float:
-        """Milliseconds in which the engine had work."""
+        """Return the milliseconds in which the engine had work."""
         return sum(end - start for start, end in self._intervals(engine))
 
     def overlap(self, one: str, other: str) -> float:
-        """Milliseconds in which both engines had work."""
+        """Return the milliseconds in which both engines had work."""
         pairs = ((a, b) for a in self._intervals(one) for b in self._intervals(other))
         return sum(max(0.0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
 
     def copies_in_turns(self) -> Timeline:
-        """Times by events, with each copy's start put off until its engine had ended the copy before.
+        """Return the times by events, with each copy's start put off until its engine had ended the copy before.
 
         An event in front of a copy says when the copy could begin, not when its engine took it up; an engine does one
         copy at a time, so that its copies lie in the order of their ends.
@@ -101,16 +102,9 @@ class Timeline:
         spans = (replace(s, start=moved.get(s.operation.index, s.start)) for s in self.spans)
         return Timeline(tuple(spans), self.source)
 
-    def _intervals(self, engine: str) -> list[list[float]]:
+    def _intervals(self, engine: str) -> list[tuple[float, float]]:
         """Disjoint intervals of work of an engine."""
-        joined: list[list[float]] = []
-        of_engine = (s for s in self.spans if s.engine == engine and s.operation.kind != "sync" and s.end > s.start)
-        for span in sorted(of_engine, key=lambda s: s.start):
-            if joined and span.start <= joined[-1][1]:
-                joined[-1][1] = max(joined[-1][1], span.end)
-            else:
-                joined.append([span.start, span.end])
-        return joined
+        return union(s for s in self.spans if s.engine == engine and s.operation.kind != "sync" and s.end > s.start)
 
     def __str__(self) -> str:
         rows = [s for s in self.spans if s.engine]
@@ -127,7 +121,7 @@ def _where(operation: Operation) -> str:
 
 
 def simulate(schedule: Schedule, machine: Machine = TODAY) -> Timeline:
-    """When each operation would run on the machine, in virtual time: no GPU's time, but what the rules allow.
+    """Return when each operation would run on the machine, in virtual time: no GPU's time, but what the rules allow.
 
     An engine takes operations in the order in which they became ready, and of those the first issued; a copy engine
     goes on with the stream that it served last while that has a copy ready (seen on an H100, 2026-11-23: with 2 streams

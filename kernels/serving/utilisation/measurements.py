@@ -29,17 +29,8 @@ COPY_BYTES = 2**30
 DUTIES = (0.25, 0.5, 0.8)
 IDLE, ONE_THREAD, ONE_WARP = "idle", "one thread", "one warp on each SM"
 COPY, FULL = "copy, all SMs", "FMA, all SMs full"
-# Metrics of Nsight Compute: name here -> metric.
-NCU = {
-    "seconds": "gpu__time_duration.sum",
-    "cycles_active": "sm__cycles_active.avg",
-    "cycles_elapsed": "sm__cycles_elapsed.max",
-    "occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
-    "issue": "smsp__issue_active.avg.pct_of_peak_sustained_active",
-    "compute": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-    "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-    "dram": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-}
+# Metrics of Nsight Compute, beside those of `road_measurements`.
+NANOSECONDS, ACTIVE, ELAPSED = "gpu__time_duration.sum", "sm__cycles_active.avg", "sm__cycles_elapsed.max"
 
 
 def part_time(duty: float) -> str:
@@ -327,14 +318,13 @@ def launch_counted() -> None:
 
 def counted() -> dict[str, Any]:
     """Nsight Compute's counters of one kernel of each load."""
-    found = nsight_compute.profiled(isolated_call.command(f"{__name__}:launch_counted"), NCU.values())
+    metrics = (NANOSECONDS, ACTIVE, ELAPSED, *road_measurements.NCU.values())
+    found = nsight_compute.profiled(isolated_call.command(f"{__name__}:launch_counted"), metrics)
     rows = []
     for name, launch in zip(WITH_KERNELS, found, strict=True):
-        told = {ours: launch.metrics[metric] for ours, metric in NCU.items()}
-        shares = {key: told[key] / 100 for key in ("occupancy", "issue", "compute", "memory", "dram")}
-        sm = told["cycles_active"] / told["cycles_elapsed"]
-        rows.append({"load": name, "grid": launch.grid, "block": launch.block, "sm": sm, **shares})
-        rows[-1]["seconds"] = told["seconds"] / 1e9
+        sm = launch.metrics[ACTIVE] / launch.metrics[ELAPSED]
+        row = {"load": name, "grid": launch.grid, "block": launch.block, "sm": sm}
+        rows.append({**row, **road_measurements.shares(launch), "seconds": launch.metrics[NANOSECONDS] / 1e9})
     return {"rows": rows, "ncu": nsight_compute.version()}
 
 
@@ -353,11 +343,6 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.2f}"
 
 
-def _summary(value: Mapping[str, Any]) -> dict[str, Any]:
-    one = next(row for row in value["rows"] if row["load"] == ONE_THREAD)
-    return {ONE_THREAD: {"nvml": one["nvml"], "sm": one["gpm"]["sm"]}}
-
-
 def _road_text(value: Mapping[str, Any]) -> str:
     rows = [
         (
@@ -373,7 +358,14 @@ def _road_text(value: Mapping[str, Any]) -> str:
 
 
 TABLES = {
-    "utilisation": Table(_text, _summary),
+    "utilisation": Table(
+        _text,
+        lambda value: {
+            row["load"]: {"nvml": row["nvml"], "sm": row["gpm"]["sm"]}
+            for row in value["rows"]
+            if row["load"] == ONE_THREAD
+        },
+    ),
     "roads": Table(_road_text, lambda value: {row["case"]: row["road"] for row in value["rows"]}),
 }
 MEASUREMENTS: dict[str, Callable[[], Any]] = {

@@ -14,23 +14,22 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from kernels.serving.utilisation.nvml import GPM, Activity, Gpu, NoNvml
+from kernels.serving.utilisation.nvml import Activity, Gpu, NoNvml
 
 RECORDING = Path(__file__).with_name("monitor.jsonl")
 INTERVAL = 0.1  # seconds; GPM wants at least so much between two readings
 
 
-@dataclass(frozen=True)
-class Sample:
-    """What one look at the GPU gave. Shares are 0 to 1; None is what the driver does not tell.
+@dataclass(frozen=True, kw_only=True)
+class Sample(Activity):
+    """What one look at the GPU gave, `nvml.Activity` since the look before. None is what the driver does not tell.
 
-    `seconds`: since the monitor began. `utilisation`, `memory_utilisation`: NVML's, of its last sample period. `sm`,
-    `occupancy`, `fp32`, `tensor`, `dram` …: `nvml.Activity` since the sample before.
+    `seconds`: since the monitor began. `utilisation`, `memory_utilisation`: NVML's, of its last sample period, 0 to 1.
     """
 
     seconds: float
@@ -41,14 +40,6 @@ class Sample:
     memory_mhz: int | None = None
     watts: float | None = None
     celsius: int | None = None
-    graphics: float | None = None
-    sm: float | None = None
-    occupancy: float | None = None
-    integer: float | None = None
-    fp32: float | None = None
-    fp16: float | None = None
-    tensor: float | None = None
-    dram: float | None = None
 
 
 class Source(Protocol):
@@ -57,7 +48,7 @@ class Source(Protocol):
     label: str
 
     def read(self, seconds: float) -> Sample | None:
-        """The sample at a time since the beginning; None when there are no more."""
+        """Return the sample at a time since the beginning; None when there are no more."""
 
     def close(self) -> None:
         """Free what the source holds."""
@@ -79,14 +70,14 @@ class NvmlSource:
         utilisation, memory_utilisation = self._gpu.utilisation()
         sm_mhz, memory_mhz = self._gpu.clocks()
         return Sample(
-            seconds,
-            utilisation,
-            memory_utilisation,
-            self._gpu.memory()[0],
-            sm_mhz,
-            memory_mhz,
-            self._gpu.power(),
-            self._gpu.temperature(),
+            seconds=seconds,
+            utilisation=utilisation,
+            memory_utilisation=memory_utilisation,
+            memory_bytes=self._gpu.memory(),
+            sm_mhz=sm_mhz,
+            memory_mhz=memory_mhz,
+            watts=self._gpu.power(),
+            celsius=self._gpu.temperature(),
             **asdict(activity),
         )
 
@@ -104,7 +95,7 @@ class RecordedSource:
         self.label = f"recorded on {self.about['device']}, {self.about['date']}: not of this program"
 
     def read(self, seconds: float) -> Sample | None:
-        """The last sample taken until then; None after the end."""
+        """Return the last sample taken until then; None after the end."""
         if not self.samples or seconds > self.samples[-1].seconds:
             return None
         return next((s for s in reversed(self.samples) if s.seconds <= seconds), self.samples[0])
@@ -114,7 +105,7 @@ class RecordedSource:
 
 
 def source() -> Source:
-    """The GPU of this machine, else the lab's recording. Raises NoNvml where there is neither."""
+    """Return the GPU of this machine, else the lab's recording. Raises NoNvml where there is neither."""
     try:
         return NvmlSource()
     except NoNvml as error:
@@ -167,7 +158,7 @@ class Monitor:
         self.marks.append((self._clock() - self._began, name))
 
     def draw(self) -> Any:
-        """A matplotlib Figure of the samples so far; where they are a recording, with the marks of that."""
+        """Draw the samples so far; where they are a recording, with the marks of that."""
         from kernels.serving.utilisation.figures import draw_monitor
 
         marks = self.marks
@@ -212,7 +203,7 @@ class Monitor:
 
 
 def load(path: Path | str) -> tuple[dict[str, Any], list[Sample]]:
-    """What `Monitor.save` wrote: the machine with its marks, and the samples. ValueError where that is not one."""
+    """Return what `Monitor.save` wrote: the machine with its marks, and the samples. ValueError where it is not one."""
     lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
     known = {field.name for field in fields(Sample)}
     if not lines or not {"device", "date"} <= lines[0].keys():
@@ -224,17 +215,11 @@ def load(path: Path | str) -> tuple[dict[str, Any], list[Sample]]:
 
 
 def draw_recording(path: Path | str | None = None) -> Any:
-    """A matplotlib Figure of a whole recording, the lab's unless `path` names another, labelled with its origin."""
+    """Draw a whole recording, the lab's unless `path` names another, labelled with its origin."""
     from kernels.serving.utilisation.figures import draw_monitor
 
     about, samples = load(path or RECORDING)
     return draw_monitor(samples, f"recorded on {about['device']}, {about['date']}", about["marks"])
-
-
-def mean(samples: Sequence[Sample], name: str, after: float = 0.0, until: float = float("inf")) -> float | None:
-    """The mean of one field of `Sample` over the samples in a span of time; None where none tells it."""
-    values = [getattr(s, name) for s in samples if after <= s.seconds <= until and getattr(s, name) is not None]
-    return sum(values) / len(values) if values else None
 
 
 def _short(value: Any) -> Any:
@@ -261,6 +246,3 @@ class _LivePicture:
         file = io.BytesIO()
         figure.savefig(file, format="png")
         self._image.value = file.getvalue()
-
-
-assert set(GPM) == {field.name for field in fields(Activity)}

@@ -11,27 +11,21 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from types import ModuleType
 from typing import Any
 
-# Share of what: name here -> GPM's.
-GPM = {
-    "graphics": "NVML_GPM_METRIC_GRAPHICS_UTIL",
-    "sm": "NVML_GPM_METRIC_SM_UTIL",
-    "occupancy": "NVML_GPM_METRIC_SM_OCCUPANCY",
-    "integer": "NVML_GPM_METRIC_INTEGER_UTIL",
-    "fp32": "NVML_GPM_METRIC_FP32_UTIL",
-    "fp16": "NVML_GPM_METRIC_FP16_UTIL",
-    "tensor": "NVML_GPM_METRIC_ANY_TENSOR_UTIL",
-    "dram": "NVML_GPM_METRIC_DRAM_BW_UTIL",
-}
 # GPM, asked once, told nothing of one window in eight (H100, driver 580.159, 2026-11-23).
 ATTEMPTS, PAUSE = 5, 0.002
 
 
 class NoNvml(RuntimeError):
     """There is no NVIDIA driver here, or it refuses."""
+
+
+def _gpm(metric: str) -> Any:
+    """A share that GPM counts as `metric`."""
+    return field(default=None, metadata={"gpm": f"NVML_GPM_METRIC_{metric}"})
 
 
 @dataclass(frozen=True)
@@ -43,14 +37,14 @@ class Activity:
     bandwidth.
     """
 
-    graphics: float | None = None
-    sm: float | None = None
-    occupancy: float | None = None
-    integer: float | None = None
-    fp32: float | None = None
-    fp16: float | None = None
-    tensor: float | None = None
-    dram: float | None = None
+    graphics: float | None = _gpm("GRAPHICS_UTIL")
+    sm: float | None = _gpm("SM_UTIL")
+    occupancy: float | None = _gpm("SM_OCCUPANCY")
+    integer: float | None = _gpm("INTEGER_UTIL")
+    fp32: float | None = _gpm("FP32_UTIL")
+    fp16: float | None = _gpm("FP16_UTIL")
+    tensor: float | None = _gpm("ANY_TENSOR_UTIL")
+    dram: float | None = _gpm("DRAM_BW_UTIL")
 
 
 @dataclass(frozen=True)
@@ -78,12 +72,6 @@ class Gpu:
     @property
     def name(self) -> str:
         found = self._nvml.nvmlDeviceGetName(self._handle)
-        return found.decode() if isinstance(found, bytes) else found
-
-    @property
-    def driver(self) -> str:
-        """The driver's version."""
-        found = self._nvml.nvmlSystemGetDriverVersion()
         return found.decode() if isinstance(found, bytes) else found
 
     def utilisation(self) -> tuple[float, float]:
@@ -114,10 +102,9 @@ class Gpu:
         ]
         return sorted(found, key=lambda sample: sample.time)
 
-    def memory(self) -> tuple[int, int]:
-        """Bytes in use, by all processes, and bytes that there are."""
-        found = self._nvml.nvmlDeviceGetMemoryInfo(self._handle)
-        return found.used, found.total
+    def memory(self) -> int:
+        """Return the bytes in use, by all processes."""
+        return self._nvml.nvmlDeviceGetMemoryInfo(self._handle).used
 
     def clocks(self) -> tuple[int | None, int | None]:
         """Clock of the SMs and of the memory, in MHz."""
@@ -154,17 +141,17 @@ class Gpu:
         asked = self._nvml.c_nvmlGpmMetricsGet_t()
         asked.version = self._nvml.NVML_GPM_METRICS_GET_VERSION
         asked.sample1, asked.sample2 = before, after
-        asked.numMetrics = len(GPM)
-        for place, metric in enumerate(GPM.values()):
-            asked.metrics[place].metricId = getattr(self._nvml, metric)
+        shares = fields(Activity)
+        asked.numMetrics = len(shares)
+        for share, metric in zip(shares, asked.metrics, strict=False):  # NVML's array has room for all that there are
+            metric.metricId = getattr(self._nvml, share.metadata["gpm"])
         for _ in range(ATTEMPTS):
             if self._told(self._nvml.nvmlGpmMetricsGet, asked) is not None:
                 break
             time.sleep(PAUSE)
         else:
             return Activity()
-        answers = zip(GPM, asked.metrics, strict=False)
-        return Activity(**{name: _share(one) for name, one in answers})
+        return Activity(*map(_share, asked.metrics[: len(shares)]))
 
     def forget(self, reading: Any) -> None:
         """Free a reading."""

@@ -12,11 +12,11 @@ from kernels.serving.utilisation.course_cases import CASES
 from kernels.serving.utilisation.three_roads import chosen
 from warpcourse.bench import lab_kernels, nsight_compute, timing
 from warpcourse.bench.compared_launches import Launch, is_array
+from warpcourse.bench.nsight_compute import ProfiledLaunch
 from warpcourse.processes import isolated_call
 
-# Metrics of Nsight Compute (section SpeedOfLight and others): name here -> metric.
+# Percentages of Nsight Compute (section SpeedOfLight and others): name here -> metric.
 NCU = {
-    "seconds": "gpu__time_duration.sum",
     "compute": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
     "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
     "dram": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -33,6 +33,11 @@ def _on_device(launch: Launch) -> tuple:
 
 def _queue(launch: Launch, arguments: tuple) -> None:
     lab_kernels.launch(launch.kernel(), launch.grid, launch.block, arguments, launch.shared_bytes)
+
+
+def shares(launch: ProfiledLaunch) -> dict[str, float]:
+    """Return the shares, 0 to 1, that Nsight Compute counted of a launch, by the names of NCU."""
+    return {name: launch.metrics[metric] / 100 for name, metric in NCU.items()}
 
 
 def _found() -> list[tuple[str, Launch]]:
@@ -67,9 +72,8 @@ def roads() -> dict[str, Any]:
     counted = nsight_compute.profiled(isolated_call.command(f"{__name__}:launch_counted"), NCU.values())
     rows = []
     for (name, _), launch in zip(found, counted, strict=True):
-        shares = {ours: launch.metrics[metric] / 100 for ours, metric in NCU.items() if ours != "seconds"}
-        row = {"case": name, "kernel": launch.kernel, "seconds": seconds[name], **shares}
-        rows.append({**row, "road": chosen(shares["memory"], shares["compute"])})
+        row = {"case": name, "kernel": launch.kernel, "seconds": seconds[name], **shares(launch)}
+        rows.append({**row, "road": chosen(row["memory"], row["compute"])})
     return {"rows": rows, "ncu": nsight_compute.version()}
 
 

@@ -39,13 +39,13 @@ class Span:
 
 
 def read(path: Path | str) -> list[Span]:
-    """The spans of a trace in a file, .json or .json.gz."""
+    """Return the spans of a trace in a file, .json or .json.gz."""
     data = Path(path).read_bytes()
     return spans(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
 
 
 def spans(trace: Mapping[str, Any]) -> list[Span]:
-    """Kernels, copies and calls of a Chrome trace, by start. ValueError for what is not one."""
+    """Return kernels, copies and calls of a Chrome trace, by start. ValueError for what is not one."""
     if "traceEvents" not in trace:
         raise ValueError("this is no Chrome trace: it has no traceEvents; export one with export_chrome_trace()")
     found = []
@@ -63,12 +63,12 @@ def spans(trace: Mapping[str, Any]) -> list[Span]:
 
 
 def on_gpu(found: Iterable[Span]) -> list[Span]:
-    """The spans of the GPU, without the host's calls."""
+    """Return the spans of the GPU, without the host's calls."""
     return [span for span in found if span.kind != CALL]
 
 
-def union(found: Iterable[Span]) -> list[tuple[float, float]]:
-    """Start and end of the stretches of time in which at least one span ran."""
+def union(found: Iterable[Any]) -> list[tuple[float, float]]:
+    """Return start and end of the stretches of time in which at least one of these ran; they have `start` and `end`."""
     merged: list[list[float]] = []
     for span in sorted(found, key=lambda span: span.start):
         if merged and span.start <= merged[-1][1]:
@@ -79,7 +79,7 @@ def union(found: Iterable[Span]) -> list[tuple[float, float]]:
 
 
 def share(found: Sequence[Span], kinds: Iterable[str] = (KERNEL,)) -> float:
-    """Share of the GPU's time, from its first span to its last, in which a span of these kinds ran.
+    """Return the share of the GPU's time, from its first span to its last, in which a span of these kinds ran.
 
     Of kernels alone it is what NVML calls utilisation. ValueError without a span on the GPU.
     """
@@ -91,13 +91,13 @@ def share(found: Sequence[Span], kinds: Iterable[str] = (KERNEL,)) -> float:
 
 
 def gaps(found: Sequence[Span]) -> list[tuple[float, float]]:
-    """Start and end of the stretches between the first and the last span on the GPU in which nothing ran there."""
+    """Return start and end of the stretches between the first and the last span on the GPU in which nothing ran."""
     busy = union(on_gpu(found))
     return [(end, start) for (_, end), (start, _) in itertools.pairwise(busy)]
 
 
 def summary(found: Sequence[Span]) -> list[dict[str, Any]]:
-    """A row per kernel or kind of copy, as Nsight Systems' tables have: count, seconds in all, share of their sum."""
+    """Return a row per kernel or kind of copy, as Nsight Systems has: count, seconds in all, share of their sum."""
     rows: dict[str, list[float]] = {}
     for span in on_gpu(found):
         rows.setdefault(span.name if span.kind == KERNEL else span.kind, []).append(span.seconds)

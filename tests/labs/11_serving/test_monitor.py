@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from kernels.serving.utilisation import monitor
-from kernels.serving.utilisation.monitor import Monitor, NvmlSource, RecordedSource, Sample, load, mean
+from kernels.serving.utilisation.monitor import Monitor, NvmlSource, RecordedSource, Sample, load
 from kernels.serving.utilisation.nvml import Gpu, NoNvml
 
 _spec = importlib.util.spec_from_file_location("fake_nvml", Path(__file__).with_name("fake_nvml.py"))
@@ -37,12 +37,18 @@ def seen():
     return found
 
 
+def _mean(samples, name, after=0.0, until=float("inf")):
+    """The mean of a field over the samples in a span of time that tell it; None where none does."""
+    values = [getattr(s, name) for s in samples if after <= s.seconds <= until and getattr(s, name) is not None]
+    return sum(values) / len(values) if values else None
+
+
 def test_what_a_monitor_sees(seen):
     assert len(seen.samples) == 30
     assert seen.label == "measured on Virtual H100"
     assert [name for _, name in seen.marks] == ["idle", "one thread", "half"]
     idle, one, half = (
-        {field: mean(seen.samples, field, start + 0.35, start + 1.05) for field in ("utilisation", "sm", "occupancy")}
+        {field: _mean(seen.samples, field, start + 0.35, start + 1.05) for field in ("utilisation", "sm", "occupancy")}
         for start in (0, 1, 2)
     )
     assert idle == {"utilisation": 0, "sm": 0, "occupancy": 0}
@@ -50,7 +56,7 @@ def test_what_a_monitor_sees(seen):
     assert half["utilisation"] == pytest.approx(1, abs=0.03)
     assert one["sm"] == pytest.approx(1 / 132, rel=0.02)
     assert half["sm"] == pytest.approx(half["occupancy"], rel=1e-6) == pytest.approx(0.5, rel=0.02)
-    assert mean(seen.samples, "watts") is None  # the fake refuses
+    assert _mean(seen.samples, "watts") is None  # the fake refuses
     assert seen.samples[0].memory_bytes == 3 * 2**30
 
 
@@ -96,7 +102,7 @@ def test_the_thread_samples_until_the_block_ends(seen, tmp_path):
             self.looks += 1
             if self.looks == 3:
                 arrived.set()
-            return Sample(seconds)
+            return Sample(seconds=seconds)
 
         def close(self):
             self.closed = True

@@ -1,8 +1,6 @@
 """Processes that share a GPU, tried on the simulator: the protocol, the common window, errors, and what is measured."""
 
-import os
 import stat
-import subprocess
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from kernels.serving.sharing import client_process as sharing_client
 from kernels.serving.sharing import measurements as sharing_measurements
 from kernels.serving.sharing.clients import ClientFailed, Clients, Load, Reading, Served, summary
 from kernels.serving.small_network import SmallNetwork
+from warpcourse.processes.tree import is_running
 
 TINY = SmallNetwork(layers=2, channels=8, size=4, classes=3)
 WINDOW = 0.3  # seconds; no test depends on how much is served in it
@@ -129,7 +128,7 @@ def test_the_daemon_has_a_folder_of_its_own_and_quits_after_errors(control):
         assert set(service.environment) == {"CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"}
         raise KeyError
     assert not service.folder.exists()
-    assert not mps.runs(int(pid))
+    assert not is_running(int(pid))
 
 
 def test_a_daemon_whose_clients_have_not_ended_is_made_to_quit(control, monkeypatch):
@@ -137,16 +136,7 @@ def test_a_daemon_whose_clients_have_not_ended_is_made_to_quit(control, monkeypa
     with mps.daemon() as service:
         pid = (service.folder / "pipe" / f"{mps.CONTROL}.pid").read_text().strip()
         monkeypatch.setattr(mps, "PATIENCE", 1)
-    assert not mps.runs(int(pid))
-
-
-def test_a_process_runs_until_it_has_ended():
-    assert mps.runs(os.getpid())
-    child = subprocess.Popen(["true"])
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, and still in the table of processes
-    assert not mps.runs(child.pid)
-    child.wait()
-    assert not mps.runs(child.pid)
+    assert not is_running(int(pid))
 
 
 def test_without_mps_the_error_says_so(control, monkeypatch):

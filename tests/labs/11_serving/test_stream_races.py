@@ -2,6 +2,7 @@
 
 import importlib.util
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -196,7 +197,7 @@ def test_what_is_repaired_as_told_has_no_race():
                     repaired.synchronize(event=name)
                 else:
                     repaired.wait(name, o.stream)
-            repaired._append(o)
+            repaired._operations.append(replace(o, index=len(repaired)))
             if o.stream is not None and o.kind not in ("sync", "host"):
                 repaired.record(f"repair {o.index}", o.stream)
         assert races(repaired) == []
