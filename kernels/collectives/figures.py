@@ -277,12 +277,11 @@ def _directed(ax: Axes, topology: Topology, edge: Edge, colour: str, lane: int, 
 def draw_overlap(title: str = "a step of training, by the model", **steps: TrainingStep) -> Figure:
     """Draw timelines of steps by label: computation above, all-reduces of buckets below; what is not hidden in
     orange."""
+    end = max(step.end for step in steps.values())
+    colours = {"hidden behind the backward pass": GREEN, "not hidden": ORANGE}
     with plt.rc_context(FONT):
-        figure, axes = plt.subplots(
-            len(steps), 1, figsize=(7.6, 0.75 + 0.95 * len(steps)), dpi=DPI, sharex=True, squeeze=False
-        )
-        end = max(step.end for step in steps.values()) * 1e3
-        for ax, (label, step) in zip(axes[:, 0], steps.items(), strict=True):
+        figure, axes = _timelines(len(steps), end, "all-reduces", colours, title)
+        for ax, (label, step) in zip(axes, steps.items(), strict=True):
             _bar(ax, 0, 0, step.forward, SKY, "forward")
             _bar(ax, 0, step.forward, step.backward, BLUE, "backward")
             for bucket in step.buckets:
@@ -290,17 +289,9 @@ def draw_overlap(title: str = "a step of training, by the model", **steps: Train
                 _bar(ax, 1, bucket.begin, hidden, GREEN)
                 _bar(ax, 1, hidden, bucket.end, ORANGE)
                 ax.vlines(bucket.begin * 1e3, 0.62, 1.38, color="white", lw=0.8)
-            ax.set_yticks([0, 1], ["computation", "all-reduces"])
-            ax.set(ylim=(1.6, -0.6), xlim=(0, end * 1.02))
-            words = label.replace("_", " ")
-            finish(
-                figure, ax, f"{words}: {step.end * 1e3:.0f} ms, {step.exposed * 1e3:.1f} ms of all-reduces not hidden"
-            )
+            late = f"{step.end * 1e3:.0f} ms, {step.exposed * 1e3:.1f} ms of all-reduces not hidden"
+            finish(figure, ax, f"{label.replace('_', ' ')}: {late}")
             ax.grid(False, axis="y")
-        axes[-1, 0].set_xlabel("ms")
-        handles = [Patch(color=GREEN, label="hidden behind the backward pass"), Patch(color=ORANGE, label="not hidden")]
-        figure.legend(handles=handles, loc="upper right", ncols=2, frameon=False, fontsize=8)
-        figure.suptitle(title, x=0.01, ha="left", fontsize=9)
         figure.tight_layout()
     return closed(figure)
 
@@ -313,26 +304,35 @@ def draw_streams(timelines: Mapping[str, Any], label: str, rank: int = 0) -> Fig
     that are no lists are passed over.
     """
     shown = {name: [r for r in rows if r["rank"] == rank] for name, rows in timelines.items() if isinstance(rows, list)}
+    end = max(row["end"] for rows in shown.values() for row in rows)
+    colours = {"forward": SKY, "backward": BLUE, "sum": GREEN, "update": AMBER}
     with plt.rc_context(FONT):
-        size = 7.6, 0.75 + 0.95 * len(shown)
-        figure, axes = plt.subplots(len(shown), 1, figsize=size, dpi=DPI, sharex=True, squeeze=False)
-        end = max(row["end"] for rows in shown.values() for row in rows) * 1e3
-        colours = {"forward": SKY, "backward": BLUE, "sum": GREEN, "update": AMBER}
-        for ax, (name, rows) in zip(axes[:, 0], shown.items(), strict=True):
+        figure, axes = _timelines(len(shown), end, "sums", colours, label)
+        for ax, (name, rows) in zip(axes, shown.items(), strict=True):
             for row in rows:
                 at = 0 if row["stream"] == "compute" else 1
                 _bar(ax, at, row["begin"], row["end"], colours.get(row["what"].split()[0], GREY))
                 ax.vlines(row["begin"] * 1e3, at - 0.38, at + 0.38, color="white", lw=0.8)
-            ax.set_yticks([0, 1], ["computation", "sums"])
-            ax.set(ylim=(1.6, -0.6), xlim=(0, end * 1.02))
             finish(figure, ax, f"{name}, rank {rank}: {max(row['end'] for row in rows) * 1e3:.2f} ms")
             ax.grid(False, axis="y")
-        axes[-1, 0].set_xlabel("ms")
-        handles = [Patch(color=colour, label=what) for what, colour in colours.items()]
-        figure.legend(handles=handles, loc="upper right", ncols=4, frameon=False, fontsize=8)
-        figure.suptitle(label, x=0.01, ha="left", fontsize=9)
         figure.tight_layout()
     return closed(figure)
+
+
+def _timelines(
+    count: int, end: float, below: str, colours: Mapping[str, str], title: str
+) -> tuple[Figure, Sequence[Axes]]:
+    """Return axes below each other, of `end` seconds: computation above, `below` below it; and a legend of colours."""
+    size = 7.6, 0.75 + 0.95 * count
+    figure, axes = plt.subplots(count, 1, figsize=size, dpi=DPI, sharex=True, squeeze=False)
+    for ax in axes[:, 0]:
+        ax.set_yticks([0, 1], ["computation", below])
+        ax.set(ylim=(1.6, -0.6), xlim=(0, end * 1e3 * 1.02))
+    axes[-1, 0].set_xlabel("ms")
+    handles = [Patch(color=colour, label=what) for what, colour in colours.items()]
+    figure.legend(handles=handles, loc="upper right", ncols=len(handles), frameon=False, fontsize=8)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=9)
+    return figure, axes[:, 0]
 
 
 def _bar(ax: Axes, row: int, begin: float, end: float, colour: str, text: str = "") -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.collectives.sizes import rank_names
 from warpcourse.bench import timing
 
 SECONDS = 30.0  # time limit, if none is given
@@ -158,7 +159,7 @@ class Ranks:
         self.wait_for(
             events,
             seconds,
-            lambda late: (f"{what} had not ended after {seconds:g} s at {ranks_text(late)} of {len(self)}", late),
+            lambda late: (f"{what} had not ended after {seconds:g} s at {rank_names(late)} of {len(self)}", late),
         )
 
     def wait_for(self, events: Sequence[Any], seconds: float, message: Message) -> None:
@@ -195,8 +196,3 @@ def not_come(events: Sequence[Any], seconds: float) -> list[int]:
             return late
         time.sleep(_POLL)
     return []
-
-
-def ranks_text(ranks: Sequence[int]) -> str:
-    """Return words such as "rank 1" and "ranks 0, 2"."""
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))

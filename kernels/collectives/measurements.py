@@ -108,6 +108,11 @@ def _moved(ranks: Ranks, array: Any) -> Any:
     return here
 
 
+def _timed(made: dict[str, TimedCalls], rounds: int = 5) -> list[tuple[str, timing.Timing, bool]]:
+    """Time rows of calls in turns: of each its name, its timing, and whether all its results were right."""
+    return [(name, found, made[name].correct) for name, found in time_together(made, rounds).items()]
+
+
 def _messages(schedule: Any, buffers: _Buffers, graph: bool) -> Messages:
     check_schedule(schedule)
     return Messages(schedule, buffers.ranks, buffers.arrays, graph=graph)
@@ -123,9 +128,9 @@ def broadcast_curve(n: int = N) -> dict[str, Any]:
             for name in ("copies", "graph")
         }
         made = {name: buffers.row(engine.launch, "broadcast", 3) for name, engine in engines.items()}
-        for name, found in time_together(made, 3).items():
+        for name, found, correct in _timed(made, 3):
             row = {"engine": name, "slices": slices, "seconds": found.seconds, "gbps": found.bandwidth(n)}
-            rows.append({**row, "correct": made[name].correct})
+            rows.append(row | {"correct": correct})
     return {"ranks": len(ranks), "bytes": n, "rows": rows}
 
 
@@ -134,10 +139,9 @@ def relay_tiles(n: int = N) -> dict[str, Any]:
     ranks = Ranks(ranks_here())
     buffers, rows = _Buffers(ranks, n), []
     for collective, relays in (("broadcast", _broadcasts(ranks)), ("all-reduce", _relayed_sums(ranks))):
-        made = _made(buffers, relays, collective)
-        for name, found in time_together(made, 3).items():
+        for name, found, correct in _timed(_made(buffers, relays, collective), 3):
             row = {"collective": collective, "relay": name, "seconds": found.seconds, "gbps": found.bandwidth(n)}
-            rows.append({**row, "correct": made[name].correct})
+            rows.append(row | {"correct": correct})
     return {"ranks": len(ranks), "bytes": n, "rows": rows}
 
 
@@ -234,9 +238,9 @@ def all_reduce_curve() -> dict[str, Any]:
         if n <= SMALL[-1]:
             launches["one-shot"] = lambda b=buffers: one_shot.launch(b.arrays, b.arrays)
         made = {name: buffers.row(launch, "all-reduce", 5) for name, launch in launches.items()}
-        for name, found in time_together(made, 3).items():
+        for name, found, correct in _timed(made, 3):
             row = {"engine": name, "bytes": n, "seconds": found.seconds, "bus_gbps": found.bandwidth(n) * factor}
-            rows.append({**row, "correct": made[name].correct})
+            rows.append(row | {"correct": correct})
     return {"ranks": k, "nccl": version(), "rows": rows}
 
 
@@ -252,9 +256,9 @@ def small_messages() -> dict[str, Any]:
         }
         for graph in (False, True):
             made = {name: buffers.row(launch, "all-reduce", CALLS, graph) for name, launch in launches.items()}
-            for name, found in time_together(made).items():
+            for name, found, correct in _timed(made):
                 row = {"engine": name, "graph": graph, "bytes": n, "seconds": found.seconds}
-                rows.append({**row, "correct": made[name].correct})
+                rows.append(row | {"correct": correct})
     return {"ranks": len(ranks), "nccl": version(), "calls": CALLS, "rows": rows}
 
 
@@ -276,15 +280,8 @@ def sgd() -> dict[str, Any]:
             weights = Training(EQUAL, k, way=way, overlap=overlap).train()
             apart = max(difference(reference, found) for found in weights)
             seconds = seconds_per_step(Training(task, k, way=way, overlap=overlap))
-            rows.append(
-                {
-                    "way": way,
-                    "overlap": overlap,
-                    "seconds": seconds,
-                    "difference": apart,
-                    "correct": apart < 1e-4,
-                }
-            )
+            row = {"way": way, "overlap": overlap, "seconds": seconds, "difference": apart}
+            rows.append(row | {"correct": apart < 1e-4})
     independent = seconds_per_step(Training(task, k, way=None))
     alone = (first + seconds_per_step(Training(TASK, 1, way=None))) / 2  # before and after, as clocks may drift
     for row in rows:
@@ -313,12 +310,9 @@ def sgd_timeline() -> dict[str, Any]:
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
-    "broadcast_curve": broadcast_curve,
-    "relay_tiles": relay_tiles,
-    "broadcast_table": broadcast_table,
-    "all_reduce_table": all_reduce_table,
-    "all_reduce_curve": all_reduce_curve,
-    "small_messages": small_messages,
-    "sgd": sgd,
-    "sgd_timeline": sgd_timeline,
+    function.__name__: function
+    for function in (
+        *(broadcast_curve, relay_tiles, broadcast_table, all_reduce_table),
+        *(all_reduce_curve, small_messages, sgd, sgd_timeline),
+    )
 }

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kernels.collectives.sizes import rank_names
 from warpcourse.paths import COURSE
 
 SECONDS = 60.0  # time limit of the ranks' work, if none is given
@@ -44,7 +45,7 @@ class MpiMissing(RuntimeError):
 
 
 class RankFailed(RuntimeError):
-    """Ranks that died, failed, hang or never started. `ranks`: their numbers."""
+    """Processes of ranks that died, failed, hang or never started. `ranks`: their numbers."""
 
     def __init__(self, message: str, ranks: Sequence[int]) -> None:
         super().__init__(message)
@@ -55,13 +56,8 @@ class RankLate(TimeoutError):
     """Raised in a rank whose messages have not come. `waits_for`: ranks; `step`: of the schedule."""
 
     def __init__(self, waits_for: Sequence[int], step: int) -> None:
-        super().__init__(f"waits for {names(waits_for)} in step {step}")
+        super().__init__(f"waits for {rank_names(waits_for)} in step {step}")
         self.waits_for, self.step = tuple(waits_for), step
-
-
-def names(ranks: Sequence[int]) -> str:
-    """Return words such as "rank 1" and "ranks 0, 2"."""
-    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))
 
 
 # --- In a rank -----------------------------------------------------------------------------------------------------
@@ -277,12 +273,12 @@ class _Job:
         if late := self._with("late"):
             waits = {rank: self.events[rank]["waits_for"] for rank in late}
             text = "; ".join(
-                f"rank {rank} waited for {names(waits[rank])} in step {self.events[rank]['step']}" for rank in late
+                f"rank {rank} waited for {rank_names(waits[rank])} in step {self.events[rank]['step']}" for rank in late
             )
             blamed = sorted(
                 {other for found in waits.values() for other in found} - set(late) - set(self._with("finished"))
             )
-            what = f"{names(blamed)} did not answer" if blamed else f"{names(late)} had not done"
+            what = f"{rank_names(blamed)} did not answer" if blamed else f"{rank_names(late)} had not done"
             self._fail(f"{what} within {self.seconds:g} s: {text}", blamed or late)
 
     def _hear_the_others(self) -> None:
@@ -293,12 +289,12 @@ class _Job:
     def _raise_unfinished(self, why: str) -> None:
         if silent := [rank for rank in range(self.ranks) if rank not in self.events]:
             self._fail(
-                f"{names(silent)} of {self.ranks} did not start: {why}. Look whether the machines can be reached and "
-                "hold the course in the same folder",
+                f"{rank_names(silent)} of {self.ranks} did not start: {why}. Look whether the machines can be reached "
+                "and hold the course in the same folder",
                 silent,
             )
         unfinished = self._with("started")
-        self._fail(f"{names(unfinished)} had not finished: {why}", unfinished)
+        self._fail(f"{rank_names(unfinished)} had not finished: {why}", unfinished)
 
     def _fail(self, text: str, ranks: Sequence[int]) -> None:
         said = "".join(self.other[-_LINES:]).strip()

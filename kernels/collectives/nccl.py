@@ -30,7 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.collectives.gpu_ranks import SECONDS, GpuTimeout, Ranks, ranks_text
+from kernels.collectives.gpu_ranks import SECONDS, GpuTimeout, Ranks
+from kernels.collectives.mpi_ranks import RankFailed
+from kernels.collectives.sizes import rank_names
 
 COLLECTIVES = "broadcast", "all-reduce", "all-gather", "reduce-scatter"
 _REMEDY = "it comes with `make setup` on a machine with a GPU"
@@ -40,14 +42,6 @@ _TYPES = {"float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "float16": "NCCL
 
 class NcclMissing(RuntimeError):
     """NCCL cannot be loaded here."""
-
-
-class RankFailed(RuntimeError):
-    """A process of a rank failed, or was not heard of in time. `ranks`: which."""
-
-    def __init__(self, message: str, ranks: Sequence[int]) -> None:
-        super().__init__(message)
-        self.ranks = tuple(ranks)
 
 
 def library() -> Any:
@@ -173,7 +167,7 @@ def _answers(ends: list[Connection], seconds: float) -> list[np.ndarray]:
         ready = wait(list(waiting), max(0.0, end - time.monotonic()))
         if not ready:
             late = sorted(waiting.values())
-            raise RankFailed(f"nothing was heard of {ranks_text(late)} of {len(ends)} within {seconds:g} s", late)
+            raise RankFailed(f"nothing was heard of {rank_names(late)} of {len(ends)} within {seconds:g} s", late)
         for here in ready:
             rank = waiting[here]
             try:

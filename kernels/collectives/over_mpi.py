@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="warplab-mpi-") as folder:
         for rank, array in enumerate(arrays):
             np.save(_given(folder, rank), array, allow_pickle=False)
-        (Path(folder) / "schedule.json").write_text(json.dumps(_to_json(schedule)))
+        (Path(folder) / "schedule.json").write_text(json.dumps(asdict(schedule)))
         arguments = ["--folder", folder, "--seconds", str(seconds), *(["--fail", fail] if fail else [])]
         launch(__spec__.name, arguments, schedule.ranks, seconds=seconds)
         return [np.load(_result(folder, rank), allow_pickle=False) for rank in range(schedule.ranks)]
@@ -111,16 +112,6 @@ def _wait(mpi: Any, requests: list[Any], others: list[int], deadline: float, ste
             time.sleep(2e-5)  # there may be more ranks than processors
 
 
-def _to_json(schedule: Schedule) -> dict[str, Any]:
-    sends = [[send.step, send.source, send.destination, send.slice, send.reduce, send.count] for send in schedule.sends]
-    fields = {name: getattr(schedule, name) for name in ("collective", "ranks", "slices", "root")}
-    return {**fields, "sends": sends}
-
-
-def _from_json(found: dict[str, Any]) -> Schedule:
-    return Schedule(**{**found, "sends": tuple(Send(*fields) for fields in found["sends"])})
-
-
 def _given(folder: str, rank: int) -> Path:
     return Path(folder) / f"given-{rank}.npy"
 
@@ -133,7 +124,8 @@ def _result(folder: str, rank: int) -> Path:
 
 
 def _run_given(folder: str, fail: str | None, rank: Rank) -> dict[str, Any]:
-    schedule = _from_json(json.loads((Path(folder) / "schedule.json").read_text()))
+    found = json.loads((Path(folder) / "schedule.json").read_text())
+    schedule = Schedule(**found | {"sends": [Send(**send) for send in found["sends"]]})
     array = np.array(np.load(_given(folder, rank.number), allow_pickle=False), order="C")
     run_rank(schedule, array, rank, _failing(fail, rank.number, schedule.steps))
     np.save(_result(folder, rank.number), array, allow_pickle=False)

@@ -119,18 +119,9 @@ class TmaAllReduce(_Relay):
         size, k = _bytes(self.ranks, buffers), len(self.ranks)
         _require_float32(buffers)
         for rank in range(k):
-            after = (rank + 1) % k
-            where = np.uint32(rank), np.uint32(k)
-            self._start(
-                rank,
-                buffers[rank],
-                buffers[after],
-                size,
-                *where,
-                self.boxes[rank],
-                self.boxes[after],
-                self.boxes[rank - 1],
-            )
+            after, where = (rank + 1) % k, (np.uint32(rank), np.uint32(k))
+            boxes = self.boxes[rank], self.boxes[after], self.boxes[rank - 1]
+            self._start(rank, buffers[rank], buffers[after], size, *where, *boxes)
 
 
 class StoreBroadcast:

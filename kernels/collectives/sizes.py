@@ -1,4 +1,4 @@
-"""What the generators of schedules ask of their arguments, and sizes as words."""
+"""What the generators of schedules ask of their arguments, and numbers as words."""
 
 from __future__ import annotations
 
@@ -45,3 +45,8 @@ def binary_size(n: float) -> str:
         if n >= 2**power:
             return f"{n / 2**power:g} {unit}"
     return f"{n:g} B"
+
+
+def rank_names(ranks: Sequence[int]) -> str:
+    """Return words such as "rank 1" and "ranks 0, 2"."""
+    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))

@@ -6,6 +6,7 @@ They say what is wrong with an answer, as `warplab.checks` does, and hold no ans
 from __future__ import annotations
 
 import copy
+import functools
 import math
 
 import numpy as np
@@ -111,52 +112,48 @@ def compared(check, divergence, *arguments, **options):
 
 def check_bound(error_bound, most, w, q, scale, step):
     """Run error_bound on one filter; raise CheckFailed unless it is a bound of `most`, the largest error, and close."""
-    got = error_bound(w, q, scale, step)
     where = f"error_bound(w={w!r}, q={q!r}, scale={scale}, step={step})"
+    failed = functools.partial(checks.CheckFailed, where=where)
+    got = error_bound(w, q, scale, step)
     if got is None:
-        raise checks.CheckFailed("error_bound is not written yet, it returns nothing.", where=where, kind="not written")
+        raise failed("error_bound is not written yet, it returns nothing.", kind="not written")
     if not isinstance(got, int | float | np.integer | np.floating) or isinstance(got, bool) or not math.isfinite(got):
         wanted = "a finite number"
-        raise checks.CheckFailed("error_bound returns the wrong type.", expected=wanted, got=repr(got), where=where)
+        raise failed("error_bound returns the wrong type.", expected=wanted, got=repr(got))
     if got < most * (1 - 1e-6):
-        raise checks.CheckFailed(
+        raise failed(
             "the error can be larger than error_bound says.",
             expected=f"at least {most:.6g}: there are activations with that error",
             got=f"{got:.6g}",
-            where=where,
             look_at="the worst that each activation can do, whatever the others do",
         )
     if got > most * 1.01:
-        raise checks.CheckFailed(
+        raise failed(
             "error_bound says more than the error can be.",
             expected=f"at most 1 % above the largest error, {most:.6g}",
             got=f"{got:.6g}, {got / most:.3g} times as much",
-            where=where,
             look_at="what is known: the weights and what is used instead of them",
         )
 
 
 def check_lifetimes(lifetimes, graph, pixels, right):
     """Run lifetimes on one graph; raise CheckFailed where it is not `right`."""
-    where = f"pixels={pixels}, this graph:\n{listing(graph)}"
+    failed = functools.partial(checks.CheckFailed, where=f"pixels={pixels}, this graph:\n{listing(graph)}")
     got = lifetimes(copy.deepcopy(graph), pixels)
     if got is None:
-        raise checks.CheckFailed("lifetimes is not written yet, it returns nothing.", where=where, kind="not written")
+        raise failed("lifetimes is not written yet, it returns nothing.", kind="not written")
     if not isinstance(got, dict) or got.keys() != right.keys():
         names = ", ".join(map(str, got)) if isinstance(got, dict) else type(got).__name__
-        raise checks.CheckFailed(
-            "lifetimes has other tensors than nodes write.", expected=", ".join(right), got=names, where=where
-        )
+        raise failed("lifetimes has other tensors than nodes write.", expected=", ".join(right), got=names)
     for name, wanted in right.items():
         parts = list(got[name]) if isinstance(got[name], tuple | list) else []
         if parts == list(wanted):
             continue
         pairs = zip(("bytes", "first", "last"), wanted, parts, strict=False)
-        raise checks.CheckFailed(
+        raise failed(
             f"lifetimes is wrong for {name}.",
             expected=f"(bytes, first, last) = {wanted}",
             got=repr(got[name]),
-            where=where,
             look_at=", ".join(what for what, a, b in pairs if a != b) or "how many parts it has",
         )
 
@@ -165,35 +162,34 @@ def check_place(place, tensors, limit):
     """Run place once; raise CheckFailed where a placement is impossible or ends behind the limit."""
     rows = "\n".join(f"{name}: {size} bytes, {first} to {last}" for name, (size, first, last) in tensors.items())
     where = f"limit {limit}, these tensors, alive from launch to launch:\n{rows}"
+    failed = functools.partial(checks.CheckFailed, where=where)
     got = place(dict(tensors), limit)
     if got is None:
-        raise checks.CheckFailed("place is not written yet, it returns nothing.", where=where, kind="not written")
+        raise failed("place is not written yet, it returns nothing.", kind="not written")
     if not isinstance(got, dict) or got.keys() != tensors.keys():
         names = ", ".join(map(str, got)) if isinstance(got, dict) else type(got).__name__
-        raise checks.CheckFailed("place has other tensors than it was given.", got=names, where=where)
+        raise failed("place has other tensors than it was given.", got=names)
     for name, offset in got.items():
         whole = isinstance(offset, int | np.integer) and not isinstance(offset, bool)
         if not whole or offset < 0 or offset % 256:
             wanted = "a multiple of 256 from 0 on"
-            raise checks.CheckFailed(f"no offset for {name}.", expected=wanted, got=repr(offset), where=where)
+            raise failed(f"no offset for {name}.", expected=wanted, got=repr(offset))
     ends = {name: int(got[name]) + size for name, (size, _, _) in tensors.items()}
     for one, (_, first, last) in tensors.items():
         for other, (_, other_first, other_last) in tensors.items():
             launches = max(first, other_first), min(last, other_last)
             if one < other and launches[0] <= launches[1] and got[one] < ends[other] and got[other] < ends[one]:
-                raise checks.CheckFailed(
+                raise failed(
                     f"{one} and {other} overlap while both are alive.",
                     expected=f"no byte in common: both are alive in launch {launches[0]}",
                     got=f"bytes {got[one]} to {ends[one]}, and {got[other]} to {ends[other]}",
-                    where=where,
                 )
     if max(ends.values()) > limit:
         last = max(ends, key=ends.get)
-        raise checks.CheckFailed(
+        raise failed(
             "more memory than allowed.",
             expected=f"at most {limit} bytes",
             got=f"{ends[last]} bytes, since {last} begins at {got[last]}",
-            where=where,
             look_at="in which order tensors get their places, and whether one takes the lowest place where it fits",
             kind="limit",
         )

@@ -59,7 +59,7 @@ class Boxes:
     def __post_init__(self) -> None:
         """Raise ValueError for what the driver would refuse, and for boxes whose rows are not 128 bytes."""
         sizes = self.rows, self.columns, 1 if self.middle is None else self.middle
-        _demand(
+        demand(
             self,
             (self.dtype in _KINDS, f"dtype must be {' or '.join(_KINDS)}"),
             (self.address % 16 == 0, "the address must be a multiple of 16"),
@@ -104,7 +104,7 @@ class Pixels:
         """Raise ValueError for what the driver would refuse."""
         corners = *self.first, *self.beyond
         low, high = CORNERS
-        _demand(
+        demand(
             self,
             (self.dtype in _KINDS, f"dtype must be {' or '.join(_KINDS)}"),
             (self.address % 16 == 0, "the address must be a multiple of 16"),
@@ -133,8 +133,8 @@ class Pixels:
         return below, right
 
 
-def _demand(what: Any, *rules: tuple[bool, str]) -> None:
-    """Raise ValueError for the first rule that does not hold."""
+def demand(what: Any, *rules: tuple[bool, str]) -> None:
+    """Raise ValueError for the first rule, whether it holds and its text, that does not hold."""
     for right, rule in rules:
         if not right:
             raise ValueError(f"{what}: {rule}")

@@ -7,6 +7,8 @@ choose(KERNELS, "cuda_scan").launch(blocks, 256, (source, out))
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ class Sources:
     `package`: dotted name, such as "kernels.matmul". `templates`: by file the instances to compile together, such as
     "scan<4>", and all other kernels of that file that are not extern "C"; an instance that is not listed is compiled
     alone. `options`: further compiler options by file. `cuda_headers`: whether files include headers of the CUDA
-    toolkit (cooperative groups, mma.h).
+    toolkit (cooperative groups, mma.h). `own_headers`: folders of headers, within the lab's.
     """
 
     def __init__(
@@ -38,12 +40,14 @@ class Sources:
         templates: Mapping[str, Sequence[str]] | None = None,
         options: Mapping[str, Sequence[str]] | None = None,
         cuda_headers: bool = False,
+        own_headers: Sequence[str] = (),
     ) -> None:
         self.package = package
         self.folder = COURSE / Path(*package.split("."))
         self._templates = dict(templates or {})
         self._options = dict(options or {})
         self._cuda_headers = cuda_headers
+        self._own_headers = [self.folder / name for name in own_headers]
         self._modules: dict[tuple[str, str], Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
 
@@ -54,7 +58,17 @@ class Sources:
     def options(self, file: str) -> tuple[str, ...]:
         """Return compiler options for a file of CUDA C++."""
         folders = tuple(f"-I{folder}" for folder in headers.include_folders()) if self._cuda_headers else ()
-        return (*OPTIONS, *self._options.get(file, ()), *folders)
+        return (*OPTIONS, *self._options.get(file, ()), *self._include, *folders)
+
+    @functools.cached_property
+    def _include(self) -> tuple[str, ...]:
+        """Return options for the lab's own headers, with a digest of them, since CuPy keeps compiled code by source and
+        options and does not look into headers."""
+        if not self._own_headers:
+            return ()
+        texts = (path.read_bytes() for folder in self._own_headers for path in sorted(folder.glob("*.cuh")))
+        digest = hashlib.sha256(b"".join(texts)).hexdigest()[:16]
+        return (*(f"-I{folder}" for folder in self._own_headers), f"-DHEADERS=0x{digest}")
 
     def function(self, file: str, entry: str) -> Any:
         """Return the kernel `entry` of the active backend: a CuPy function of a .cu file, or a Numba dispatcher of a

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -12,25 +11,15 @@ from kernels.convolution.definition.geometry import Convolution
 from warpcourse.bench.lab_kernels import Sources
 
 FOLDER = Path(__file__).parents[1]  # of the lab; files are named from there, such as "steps/1_direct.cu"
-INCLUDE = tuple(f"-I{FOLDER / room}" for room in ("common", "steps"))  # where headers are
+HEADERS = ("common", "steps")  # folders of headers
+INCLUDE = tuple(f"-I{FOLDER / folder}" for folder in HEADERS)
+SOURCES = Sources("kernels.convolution", cuda_headers=True, own_headers=HEADERS)
 _FIELDS = (
     *("n", "c", "h", "w", "k", "r", "s", "p", "q"),
     *("pad_h", "pad_w", "stride_h", "stride_w", "dilation_h", "dilation_w"),
     *("group_c", "group_k", "depth"),
 )
 SIZES = np.dtype([(name, np.int32) for name in _FIELDS])
-
-
-def _headers() -> str:
-    """Return a digest of the headers. CuPy keeps compiled code by source and options, and does not look into
-    headers."""
-    texts = (path.read_bytes() for path in sorted(FOLDER.glob("*/*.cuh")))
-    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
-
-
-OPTIONS = (*INCLUDE, f"-DHEADERS=0x{_headers()}")
-FILES = [path.relative_to(FOLDER).as_posix() for path in sorted(FOLDER.glob("*/*.cu"))]
-SOURCES = Sources("kernels.convolution", options=dict.fromkeys(FILES, OPTIONS), cuda_headers=True)
 
 
 @functools.lru_cache(maxsize=1024)

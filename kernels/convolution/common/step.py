@@ -26,10 +26,6 @@ class Step:
     formats: tuple[tuple[str, str], ...]
     alignment: int = 1
 
-    def layout(self, dtype: Any) -> str:
-        """Return the layout of arrays of a type in `formats`."""
-        return {known: layout for layout, known in self.formats}[np.dtype(dtype).name]
-
     def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
         """Return why the step cannot compute this convolution, and what to take instead; "" if it can.
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warplab.text.tables import Column, Table
-
 
 @dataclass(frozen=True)
 class Call:
@@ -102,9 +100,3 @@ CALLS = (
     Call("cudnnDestroyActivationDescriptor", "–", "likewise"),
     Call("cudnnDestroy", "cudnn.destroy_handle(handle)", "as it was"),
 )
-
-
-def table() -> Table:
-    """Return all calls, then and today."""
-    columns = [Column("2017: a call"), Column("today: the graph API"), Column("what changed")]
-    return Table(columns, [[call.then, call.today, call.why] for call in CALLS])

@@ -1,6 +1,7 @@
 """The three passes in NumPy, float64, any padding, stride, dilation and groups: what kernels are compared with.
 
-One window position (r, s) after the other, so that the code reads as the definition and memory stays small.
+One window position (r, s) after the other, so that the code reads as the definition and memory stays small. Arrays of
+CuPy give arrays of CuPy: NumPy's functions hand them on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from kernels.convolution.definition.geometry import Convolution
 def forward(x: np.ndarray, w: np.ndarray, conv: Convolution, layout: str = "NCHW") -> np.ndarray:
     """Return y, float64, of `conv.y_shape(layout)`. `x`, `w`: of the shapes that `conv` gives for the layout."""
     padded, filters = _padded(_nchw(x, layout), conv), _grouped_filters(w, conv, layout)
-    y = np.zeros((conv.n, conv.groups, conv.k // conv.groups, conv.p, conv.q))
+    y = _zeros(x, conv.n, conv.groups, conv.k // conv.groups, conv.p, conv.q)
     for r in range(conv.r):
         for s in range(conv.s):
             y += np.einsum("ngcpq,gkc->ngkpq", padded[_window(conv, r, s)], filters[..., r, s], optimize=True)
@@ -23,7 +24,7 @@ def forward(x: np.ndarray, w: np.ndarray, conv: Convolution, layout: str = "NCHW
 def backward_data(dy: np.ndarray, w: np.ndarray, conv: Convolution, layout: str = "NCHW") -> np.ndarray:
     """Return the gradient of x, float64, of `conv.x_shape(layout)`, given that of y."""
     filters, grad = _grouped_filters(w, conv, layout), _grouped_output(dy, conv, layout)
-    dx = _padded(np.zeros(conv.x_shape()), conv)
+    dx = _padded(_zeros(dy, *conv.x_shape()), conv)
     for r in range(conv.r):
         for s in range(conv.s):
             dx[_window(conv, r, s)] += np.einsum("ngkpq,gkc->ngcpq", grad, filters[..., r, s], optimize=True)
@@ -35,7 +36,7 @@ def backward_data(dy: np.ndarray, w: np.ndarray, conv: Convolution, layout: str 
 def backward_filter(x: np.ndarray, dy: np.ndarray, conv: Convolution, layout: str = "NCHW") -> np.ndarray:
     """Return the gradient of w, float64, of `conv.w_shape(layout)`, given x and the gradient of y."""
     padded, grad = _padded(_nchw(x, layout), conv), _grouped_output(dy, conv, layout)
-    dw = np.zeros((conv.groups, conv.k // conv.groups, conv.c // conv.groups, conv.r, conv.s))
+    dw = _zeros(x, conv.groups, conv.k // conv.groups, conv.c // conv.groups, conv.r, conv.s)
     for r in range(conv.r):
         for s in range(conv.s):
             dw[..., r, s] = np.einsum("ngkpq,ngcpq->gkc", grad, padded[_window(conv, r, s)], optimize=True)
@@ -46,6 +47,10 @@ def relative_error(result: np.ndarray, exact: np.ndarray) -> float:
     """Return ‖result − exact‖ / ‖exact‖, in the Frobenius norm."""
     exact = exact.astype(np.float64)
     return float(np.linalg.norm(result.astype(np.float64) - exact) / np.linalg.norm(exact))
+
+
+def _zeros(like: np.ndarray, *shape: int) -> np.ndarray:
+    return np.zeros_like(like, np.float64, shape=shape)
 
 
 def _window(conv: Convolution, r: int, s: int) -> tuple:
@@ -78,7 +83,7 @@ def _nchw(array: np.ndarray, layout: str) -> np.ndarray:
 
 
 def _as_layout(array: np.ndarray, layout: str) -> np.ndarray:
-    return array if layout == "NCHW" else np.ascontiguousarray(array.transpose(0, 2, 3, 1))
+    return array if layout == "NCHW" else array.transpose(0, 2, 3, 1).copy()
 
 
 def place(row: int, column: int, size: int, window: int, outputs: int, padding: int, stride: int) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernels.convolution.definition.geometry import Convolution
+from warpcourse.bench.hopper import demand
 
 PATH = Path(__file__).parent / "tiles.json"
 MAX_SHARED_BYTES = 227 * 1024  # of a block on compute capability 9.0
@@ -56,7 +57,8 @@ class Im2colTiles:
         if min(astuple(self)) < 1:
             raise ValueError(f"{self}: all sizes must be at least 1")
         partial = (self.split - 1) * self.bm * self.bn * 4 // self.split
-        rules = (
+        demand(
+            self,
             (self.bm % (64 * self.consumers) == 0, "bm must be a multiple of 64 for each consumer"),
             (self.bm <= 256, "bm must be 256 at most"),
             (self.bn in (64, 128, 256), "bn must be 64, 128 or 256"),
@@ -71,9 +73,6 @@ class Im2colTiles:
                 f"{self.blocks} blocks need {self.blocks * (self.shared_bytes + STATIC_BYTES)} bytes of shared memory",
             ),
         )
-        for right, rule in rules:
-            if not right:
-                raise ValueError(f"{self}: {rule}")
 
     @property
     def cluster(self) -> int:

@@ -33,12 +33,11 @@ _INTS = (
 )
 _MAP = hopper.MAP_BYTES
 PART = np.dtype(  # of 5_wgmma_im2col.cu
-    {
-        "names": ["x", "w", "y", *_INTS],
-        "formats": [f"V{_MAP}"] * 3 + ["i4"] * len(_INTS),
-        "offsets": [0, _MAP, 2 * _MAP, *(3 * _MAP + 4 * i for i in range(len(_INTS)))],
-        "itemsize": 4 * _MAP,
-    }
+    [
+        *((name, f"V{_MAP}") for name in "xwy"),
+        *((name, np.int32) for name in _INTS),
+        ("rest", f"V{_MAP - 4 * len(_INTS)}"),
+    ]
 )
 
 
@@ -263,16 +262,7 @@ def _part(phase: Phase, conv: Convolution, x: Boxes | Pixels, w: Boxes, y: Boxes
 
 def _parts_type(size: int) -> np.dtype:
     """`Parts` of 5_wgmma_im2col.cu."""
-    end = size * PART.itemsize
-    fields = {"part": ((PART, size), 0), "channels": ("i4", end), "filters": ("i4", end + 4)}
-    return np.dtype(
-        {
-            "names": list(fields),
-            "formats": [kind for kind, _ in fields.values()],
-            "offsets": [at for _, at in fields.values()],
-            "itemsize": end + _MAP,
-        }
-    )
+    return np.dtype([("part", PART, (size,)), ("channels", np.int32), ("filters", np.int32), ("rest", f"V{_MAP - 8}")])
 
 
 def _parts(found: list[np.ndarray], size: int, channels: int, filters: int) -> np.ndarray:

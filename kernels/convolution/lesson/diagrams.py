@@ -5,7 +5,7 @@ Every function returns a matplotlib Figure that is closed for pyplot, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,14 +34,8 @@ def draw_sum(x: np.ndarray, w: np.ndarray, y: np.ndarray, at: tuple[int, int], c
               for r in range(conv.r) for s in range(conv.s)}  # fmt: skip
     with plt.rc_context(FONT):
         parts = (("x", padded, window), ("w", w, set(np.ndindex(w.shape))), ("y", y, {at}))
-        figure, axes = plt.subplots(
-            1,
-            3,
-            figsize=(0.31 * sum(part.shape[1] for _, part, _ in parts) + 1.6, 0.31 * padded.shape[0] + 0.5),
-            dpi=DPI,
-            width_ratios=[part.shape[1] for _, part, _ in parts],
-            layout="constrained",
-        )
+        widths = [part.shape[1] for _, part, _ in parts]
+        figure, axes = _panels(0.31 * sum(widths) + 1.6, 0.31 * padded.shape[0] + 0.5, widths)
         for ax, (name, values, marked) in zip(axes, parts, strict=True):
             inner = conv if name == "x" else None
             _numbers(ax, values, marked, inner)
@@ -59,16 +53,9 @@ def draw_windows(variants: Mapping[str, Convolution]) -> Figure:
     """
     with plt.rc_context(FONT):
         sizes = [conv.room[1] for conv in variants.values()]
-        figure, axes = plt.subplots(
-            1,
-            len(variants),
-            figsize=(0.24 * sum(sizes) + 0.5 * len(sizes), 0.24 * max(c.room[0] for c in variants.values()) + 1.3),
-            dpi=DPI,
-            width_ratios=sizes,
-            squeeze=False,
-            layout="constrained",
-        )
-        for ax, (name, conv) in zip(axes[0], variants.items(), strict=True):
+        height = 0.24 * max(conv.room[0] for conv in variants.values()) + 1.3
+        figure, axes = _panels(0.24 * sum(sizes) + 0.5 * len(sizes), height, sizes)
+        for ax, (name, conv) in zip(axes, variants.items(), strict=True):
             _windows(ax, conv)
             ax.set_anchor("N")
             ax.set_title(f"{name}\n{conv.p} × {conv.q} outputs", loc="left")
@@ -90,14 +77,8 @@ def draw_im2col(conv: Convolution, sources: np.ndarray, element: int) -> Figure:
     repeats = int(np.count_nonzero(sources == element))
     with plt.rc_context(FONT):
         unit = 0.25
-        figure, axes = plt.subplots(
-            1,
-            2,
-            figsize=(unit * (conv.w + columns) + 0.9, unit * max(rows, conv.c * conv.h) + 0.8),
-            dpi=DPI,
-            width_ratios=(conv.w, columns),
-            layout="constrained",
-        )
+        height = unit * max(rows, conv.c * conv.h) + 0.8
+        figure, axes = _panels(unit * (conv.w + columns) + 0.9, height, (conv.w, columns))
         panels = ((axes[0], places, "x"), (axes[1], sources, f"matrix: element {element} is in it {repeats} times"))
         for ax, numbers, title in panels:
             for (i, j), number in np.ndenumerate(numbers):
@@ -128,14 +109,8 @@ def draw_tile(conv: Convolution, row: int, column: int, height: int = 8, width: 
     high, wide = conv.room
     with plt.rc_context(FONT):
         unit = 0.24
-        figure, axes = plt.subplots(
-            1,
-            1 + len(channels),
-            figsize=(unit * wide * (1.6 + len(channels)) + 0.9, unit * high + 0.75),
-            dpi=DPI,
-            width_ratios=(1.6, *[1] * len(channels)),
-            layout="constrained",
-        )
+        widths = 1.6, *[1] * len(channels)
+        figure, axes = _panels(unit * wide * (1.6 + len(channels)) + 0.9, unit * high + 0.75, widths)
         matrix = axes[0]
         matrix.add_patch(Rectangle((0, 0), columns, rows, fc="none", ec=GREY, ls="--", lw=1.4))
         for i in range(window, rows, window):
@@ -172,15 +147,9 @@ def draw_gather(
     planes = times_loaded(profile, conv, array, block)[:channels]
     most = most or int(planes.max())
     with plt.rc_context(FONT):
-        figure, axes = plt.subplots(
-            1,
-            len(planes),
-            figsize=(len(planes) * (0.22 * conv.w + 0.25) + 0.2, 0.22 * conv.h + 0.8),
-            dpi=DPI,
-            squeeze=False,
-            layout="constrained",
-        )
-        for c, ax in enumerate(axes[0]):
+        width = len(planes) * (0.22 * conv.w + 0.25) + 0.2
+        figure, axes = _panels(width, 0.22 * conv.h + 0.8, [1] * len(planes))
+        for c, ax in enumerate(axes):
             for (i, j), number in np.ndenumerate(planes[c]):
                 shade = plt.get_cmap("Blues")(0.15 + 0.75 * min(1, number / most)) if number else "white"
                 ax.add_patch(Rectangle((j, i), 1, 1, fc=shade, ec=PALE, lw=0.5))
@@ -223,15 +192,8 @@ def draw_layouts(profiles: Mapping[str, object], array: str = "x") -> Figure:
     drawn = {name: _first_load(profile, array) for name, profile in profiles.items()}
     with plt.rc_context(FONT):
         most = max(min(MOST_LINES, len(lines)) for lines, *_ in drawn.values())
-        figure, axes = plt.subplots(
-            1,
-            len(drawn),
-            figsize=(3.7 * len(drawn), 0.16 * most + 1.3),
-            dpi=DPI,
-            squeeze=False,
-            layout="constrained",
-        )
-        for ax, (name, (lines, asked, sectors, width)) in zip(axes[0], drawn.items(), strict=True):
+        figure, axes = _panels(3.7 * len(drawn), 0.16 * most + 1.3, [1] * len(drawn))
+        for ax, (name, (lines, asked, sectors, width)) in zip(axes, drawn.items(), strict=True):
             cells = LINE_BYTES // width
             for i, line in enumerate(lines[:MOST_LINES]):
                 for sector in range(LINE_BYTES // SECTOR_BYTES):
@@ -267,8 +229,7 @@ def draw_winograd_tiles(outputs: int = 6) -> Figure:
     for i, j in np.ndindex(outputs // 2, outputs // 2):
         readers[2 * i : 2 * i + 4, 2 * j : 2 * j + 4] += 1
     with plt.rc_context(FONT):
-        figure, axes = plt.subplots(1, 2, figsize=(5.4, 2.9), dpi=DPI, width_ratios=(side, outputs),
-                                    layout="constrained")  # fmt: skip
+        figure, axes = _panels(5.4, 2.9, (side, outputs))
         for (i, j), number in np.ndenumerate(readers):
             shade = {1: "white", 2: "#DCEAF4", 4: "#A9CCE3"}[number]
             axes[0].add_patch(Rectangle((j, i), 1, 1, fc=shade, ec=PALE, lw=0.5))
@@ -308,6 +269,15 @@ def draw_wavefronts(layers: int = 4, steps: int = 8) -> Figure:
         ax.spines[:].set_visible(False)
         ax.set_title("number: when a cell can run", loc="left", weight="bold")
     return closed(figure)
+
+
+def _panels(width: float, height: float, widths: Sequence[float]) -> tuple[Figure, Sequence[Axes]]:
+    """Return a figure of so many inches, and axes side by side, as wide as `widths` are to each other."""
+    size, shares = (width, height), list(widths)
+    figure, axes = plt.subplots(
+        1, len(shares), figsize=size, dpi=DPI, width_ratios=shares, squeeze=False, layout="constrained"
+    )
+    return figure, axes[0]
 
 
 def _numbers(ax: Axes, values: np.ndarray, marked: set, conv: Convolution | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernels.fusion.graph import Graph
-from kernels.fusion.graph.build import Builder
+from kernels.fusion.graph.build import Builder, same_padding
 from kernels.fusion.graph.operators import Shape
 
 
@@ -146,11 +146,7 @@ def _padding(layer: Any, sizes: Iterable[int], window: Shape, dilation: Shape = 
         return 0, 0, 0, 0
     if layer.padding != "same":
         raise UnsupportedLayer(f"layer {layer.name!r} has padding={layer.padding!r}; possible: 'same', 'valid'")
-    before, after = [], []
-    for size, extent, step, gap in zip(sizes, window, layer.strides, dilation, strict=True):
-        total = max((-(-size // step) - 1) * step + gap * (extent - 1) + 1 - size, 0)
-        before.append(total // 2)
-        after.append(total - total // 2)
+    before, after = same_padding(sizes, window, layer.strides, dilation)
     return *before, *after
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from kernels.fusion.graph import Graph, GraphError
-from kernels.fusion.graph.build import Builder
+from kernels.fusion.graph.build import Builder, same_padding
 from kernels.fusion.graph.operators import Shape
 
 
@@ -175,11 +175,7 @@ def _steps(importer: _Importer, node: onnx.NodeProto, given: dict, window: list[
     if kind == "VALID":
         padding = (0, 0, 0, 0)
     elif kind in ("SAME_UPPER", "SAME_LOWER"):
-        less, more = [], []
-        for size, extent, step, gap in zip(importer.shape(node)[1:], window, stride, dilation, strict=True):
-            total = max((-(-size // step) - 1) * step + gap * (extent - 1) + 1 - size, 0)
-            less.append(total // 2)
-            more.append(total - total // 2)
+        less, more = same_padding(importer.shape(node)[1:], tuple(window), stride, dilation)
         padding = (*less, *more) if kind == "SAME_UPPER" else (*more, *less)
     return {"padding": padding, "stride": stride}
 

@@ -13,6 +13,15 @@ from kernels.fusion.graph.operators import Shape
 from kernels.fusion.graph.validate import result_shape
 
 
+def same_padding(sizes: Iterable[int], window: Shape, stride: Shape, dilation: Shape) -> tuple[Shape, Shape]:
+    """Return what pads an image so that a window begins at each stride: on both axes the lesser half, and the rest."""
+    ends = [
+        max((-(-size // step) - 1) * step + gap * (extent - 1) + 1 - size, 0)
+        for size, extent, step, gap in zip(sizes, window, stride, dilation, strict=True)
+    ]
+    return tuple(total // 2 for total in ends), tuple(total - total // 2 for total in ends)
+
+
 class Builder:
     """A graph under construction. The output tensor of a node gets the node's name."""
 

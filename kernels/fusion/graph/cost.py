@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from kernels.fusion.graph.graph import Graph
 from kernels.fusion.graph.nodes import Node
+from kernels.fusion.graph.operators import ITEMSIZE
 from warplab.hardware.cards import Card
 
 FREE = {"identity", "dropout", "flatten", "constant"}
-ITEMSIZE = {"float32": 4, "float16": 2, "int8": 1}
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ def multiply_adds(node: Node, graph: Graph) -> int:
 
 def _cost(graph: Graph, node: Node, batch: int) -> Cost:
     precision = node.attributes.get("precision", "float32")
-    read = sum(_bytes(graph, name) for name in node.inputs)
+    read = sum(graph.tensors[name].nbytes for name in node.inputs)
     written = 0
     for part in node.outputs:
         tensor = graph.tensors[part.tensor]
-        written += _bytes(graph, part.tensor) * part.channels // tensor.channels
+        written += tensor.nbytes * part.channels // tensor.channels
     elements = sum(math.prod(graph.tensors[part.tensor].shape[1:]) * part.channels for part in node.outputs)
     products = multiply_adds(node, graph)
     operations = 2 * products if products else elements
@@ -102,8 +102,3 @@ def _cost(graph: Graph, node: Node, batch: int) -> Cost:
 def _weights(node: Node, precision: str) -> int:
     """Bytes of weights: filters in the node's precision, all others in float32."""
     return sum(values.size * (ITEMSIZE[precision] if name == "filters" else 4) for name, values in node.weights.items())
-
-
-def _bytes(graph: Graph, name: str) -> int:
-    tensor = graph.tensors[name]
-    return math.prod(tensor.shape) * ITEMSIZE[tensor.dtype]

@@ -74,10 +74,6 @@ def _stored(values: np.ndarray, tensor: Tensor) -> np.ndarray:
     return values if tensor.scale is None else rounded_values(values, tensor.scale)
 
 
-def _constant(_inputs: list, _attributes: Any, weights: dict) -> np.ndarray:
-    return weights["value"][None]
-
-
 def _convolution(inputs: list, attributes: Any, weights: dict) -> np.ndarray:
     x, filters = inputs[0], weights["filters"]
     x = x.reshape(len(x), *as_image(x.shape[1:]))
@@ -117,25 +113,13 @@ def _average_pool(inputs: list, attributes: Any, _weights: dict) -> np.ndarray:
     return np.sum([patch for _, patch in patches], axis=0) / count
 
 
-def _global_average_pool(inputs: list, attributes: Any, _weights: dict) -> np.ndarray:
-    return inputs[0].mean(axis=(2, 3), keepdims=attributes["keep_axes"])
-
-
-def _dense(inputs: list, _attributes: Any, weights: dict) -> np.ndarray:
-    return inputs[0] @ weights["matrix"].T + weights.get("bias", 0)
-
-
 def _softmax(inputs: list, _attributes: Any, _weights: dict) -> np.ndarray:
     exponentials = np.exp(inputs[0] - inputs[0].max(axis=1, keepdims=True))
     return exponentials / exponentials.sum(axis=1, keepdims=True)
 
 
-def _same(inputs: list, _attributes: Any, _weights: dict) -> np.ndarray:
-    return inputs[0]
-
-
 _FUNCTIONS: dict[str, Callable[[list, Any, dict], np.ndarray]] = {
-    "constant": _constant,
+    "constant": lambda _inputs, _attributes, weights: weights["value"][None],
     "conv": _convolution,
     "batch_norm": _batch_norm,
     "relu": lambda inputs, *_: np.maximum(inputs[0], 0),
@@ -143,14 +127,12 @@ _FUNCTIONS: dict[str, Callable[[list, Any, dict], np.ndarray]] = {
     "concat": lambda inputs, *_: np.concatenate(inputs, axis=1),
     "max_pool": _max_pool,
     "average_pool": _average_pool,
-    "global_average_pool": _global_average_pool,
+    "global_average_pool": lambda inputs, attributes, _: inputs[0].mean(axis=(2, 3), keepdims=attributes["keep_axes"]),
     "flatten": lambda inputs, *_: inputs[0].reshape(len(inputs[0]), -1),
-    "dense": _dense,
+    "dense": lambda inputs, _, weights: inputs[0] @ weights["matrix"].T + weights.get("bias", 0),
     "softmax": _softmax,
-    "identity": _same,
-    "dropout": _same,
     "cbr": _cbr,
-    "convert": _same,
+    **dict.fromkeys(("identity", "dropout", "convert"), lambda inputs, *_: inputs[0]),
 }
 
 

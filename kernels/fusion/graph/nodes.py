@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.fusion.graph.operators import OPERATORS, PRECISIONS, Operator, Shape
+from kernels.fusion.graph.operators import ITEMSIZE, OPERATORS, PRECISIONS, Operator, Shape
 
 LAYOUTS = ("NCHW", "NHWC")
 
@@ -52,6 +52,11 @@ class Tensor:
     def channels(self) -> int:
         """Return channels of an image, or features of a vector."""
         return self.shape[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Return bytes of one sample."""
+        return math.prod(self.shape) * ITEMSIZE[self.dtype]
 
     def same_in_memory(self) -> bool:
         """Return whether both layouts put the elements into the same order."""

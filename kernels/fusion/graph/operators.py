@@ -17,7 +17,8 @@ import numpy as np
 Shape = tuple[int, ...]
 Attributes = Mapping[str, Any]
 Weights = Mapping[str, np.ndarray]
-PRECISIONS = ("float32", "float16", "int8")
+ITEMSIZE = {"float32": 4, "float16": 2, "int8": 1}
+PRECISIONS = tuple(ITEMSIZE)
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,6 @@ class Operator:
     weights: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     slices: bool = False
-
-
-def _same(inputs: list[Shape], _attributes: Attributes, _weights: Weights) -> Shape:
-    return inputs[0]
-
-
-def _constant(_inputs: list[Shape], _attributes: Attributes, weights: Weights) -> Shape:
-    return weights["value"].shape
 
 
 def _convolution(inputs: list[Shape], attributes: Attributes, weights: Weights) -> Shape:
@@ -123,10 +116,6 @@ def _global(inputs: list[Shape], attributes: Attributes, _weights: Weights) -> S
     return (channels, 1, 1) if attributes["keep_axes"] else (channels,)
 
 
-def _flatten(inputs: list[Shape], _attributes: Attributes, _weights: Weights) -> Shape:
-    return (math.prod(inputs[0]),)
-
-
 def _softmax(inputs: list[Shape], _attributes: Attributes, _weights: Weights) -> Shape:
     if len(inputs[0]) != 1:
         raise ValueError(f"the input has the shape {inputs[0]}; softmax takes a vector of features")
@@ -162,21 +151,23 @@ _STEPS = {"padding": (0, 0, 0, 0), "stride": (1, 1)}
 _CONVOLUTION = {**_STEPS, "dilation": (1, 1)}
 _NORM = ("gamma", "beta", "mean", "variance")
 
+_SAME = Operator(lambda inputs, *_: inputs[0])
+
 OPERATORS: Mapping[str, Operator] = {
-    "constant": Operator(_constant, (0, 0), weights=("value",)),
+    "constant": Operator(lambda _inputs, _attributes, weights: weights["value"].shape, (0, 0), weights=("value",)),
     "conv": Operator(_conv, attributes=_CONVOLUTION, weights=("filters",), optional=("bias",)),
     "batch_norm": Operator(_batch_norm, attributes={"epsilon": 1e-3}, weights=_NORM),
-    "relu": Operator(_same),
+    "relu": _SAME,
     "add": Operator(_add, (2, 2)),
     "concat": Operator(_concat, (1, math.inf)),
     "max_pool": Operator(_pool, attributes={"window": None, **_STEPS}, slices=True),
     "average_pool": Operator(_pool, attributes={"window": None, **_STEPS, "count_padding": False}, slices=True),
     "global_average_pool": Operator(_global, attributes={"keep_axes": False}),
-    "flatten": Operator(_flatten),
+    "flatten": Operator(lambda inputs, *_: (math.prod(inputs[0]),)),
     "dense": Operator(_dense, weights=("matrix",), optional=("bias",)),
     "softmax": Operator(_softmax),
-    "identity": Operator(_same),
-    "dropout": Operator(_same),
+    "identity": _SAME,
+    "dropout": _SAME,
     # What passes make.
     "cbr": Operator(
         _cbr,
@@ -186,5 +177,5 @@ OPERATORS: Mapping[str, Operator] = {
         ("filter_scales",),
         slices=True,
     ),
-    "convert": Operator(_same),
+    "convert": _SAME,
 }

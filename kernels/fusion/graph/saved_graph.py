@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +17,9 @@ FORMAT = 1
 _STRUCTURE = "structure"
 
 
-def save(graph: Graph, path: str | Path) -> None:
-    """Write the graph to `path`, which should end in .npz."""
-    structure = {
-        "format": FORMAT,
+def structure_of(graph: Graph) -> dict[str, Any]:
+    """Return all of a graph but its weights, in JSON types: name, inputs, outputs, and records of tensors and nodes."""
+    return {
         "name": graph.name,
         "inputs": graph.inputs,
         "outputs": graph.outputs,
@@ -30,11 +31,29 @@ def save(graph: Graph, path: str | Path) -> None:
                 "inputs": node.inputs,
                 "outputs": [asdict(part) for part in node.outputs],
                 "attributes": dict(node.attributes),
-                "weights": list(node.weights),
             }
             for node in graph.nodes
         ],
     }
+
+
+def tensor_of(record: dict[str, Any]) -> Tensor:
+    """Return the tensor of a record in `structure_of`."""
+    scale = None if record["scale"] is None else float(record["scale"])
+    return Tensor(**record | {"shape": tuple(record["shape"]), "scale": scale})
+
+
+def node_of(record: dict[str, Any], weights: Mapping[str, np.ndarray]) -> Node:
+    """Return the node of a record in `structure_of`, with its weights."""
+    slices = tuple(Slice(**part) for part in record["outputs"])
+    return Node(record["name"], record["op"], tuple(record["inputs"]), slices, record["attributes"], weights)
+
+
+def save(graph: Graph, path: str | Path) -> None:
+    """Write the graph to `path`, which should end in .npz."""
+    structure = {"format": FORMAT, **structure_of(graph)}
+    for record, node in zip(structure["nodes"], graph.nodes, strict=True):
+        record["weights"] = list(node.weights)
     arrays = {f"{i}.{name}": values for i, node in enumerate(graph.nodes) for name, values in node.weights.items()}
     np.savez(path, **{_STRUCTURE: np.array(json.dumps(structure))}, **arrays)
 
@@ -50,14 +69,9 @@ def load(path: str | Path) -> Graph:
         structure = json.loads(str(file[_STRUCTURE]))
         if structure["format"] != FORMAT:
             raise GraphError(f"{path} has format {structure['format']}; this code reads {FORMAT}: save the graph again")
-        nodes = [_node(i, node, file) for i, node in enumerate(structure["nodes"])]
-    tensors = [Tensor(**{**tensor, "shape": tuple(tensor["shape"])}) for tensor in structure["tensors"]]
-    return Graph(
-        structure["name"], tuple(nodes), {t.name: t for t in tensors}, structure["inputs"], structure["outputs"]
-    )
-
-
-def _node(index: int, node: dict, file: np.lib.npyio.NpzFile) -> Node:
-    weights = {name: file[f"{index}.{name}"] for name in node["weights"]}
-    slices = tuple(Slice(**part) for part in node["outputs"])
-    return Node(node["name"], node["op"], tuple(node["inputs"]), slices, node["attributes"], weights)
+        nodes = [
+            node_of(record, {name: file[f"{i}.{name}"] for name in record["weights"]})
+            for i, record in enumerate(structure["nodes"])
+        ]
+    tensors = {record["name"]: tensor_of(record) for record in structure["tensors"]}
+    return Graph(structure["name"], tuple(nodes), tensors, structure["inputs"], structure["outputs"])

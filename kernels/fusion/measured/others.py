@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels.fusion import tactics
 from kernels.fusion.exchange.onnx_export import export_onnx
-from kernels.fusion.graph import Graph
+from kernels.fusion.graph import Graph, Node, interpret
 from kernels.fusion.measured import clocks
 from kernels.fusion.measured.engine import CAPTURED, ENDS, row
 from kernels.fusion.passes.choose_layout import choose_layout
@@ -22,6 +22,7 @@ from kernels.fusion.plan import build, tuning
 from kernels.fusion.plan.engine import Engine
 from kernels.fusion.tactics.timing_cache import TimingCache
 from kernels.fusion.trained import digits
+from kernels.fusion.trained.network import OUTPUT
 from kernels.fusion.trained.variants import KINDS, UNFUSED, variant
 from warpcourse.bench import timing
 
@@ -40,7 +41,7 @@ def peers(batch: int = ENDS[0], autotuned: bool = False) -> dict[str, Any]:
     """
     timing.cupy_on_gpu()
     images = digits.split()[2].images[:batch]
-    expected = _expected(images)
+    expected = interpret.run(variant(UNFUSED), images)[OUTPUT]
     rows, missing = [_our_row(kind, batch, way) for kind in KINDS[1:] for way in CAPTURED], {}
     for name, precision, prepare in _autotuned(images) if autotuned else _others(batch, images):
         started = time.perf_counter()
@@ -186,21 +187,12 @@ def _one_slice_each(graph: Graph) -> Graph:
     """Return the graph with every cbr that writes several slices taken apart again: cuDNN's graphs write one tensor."""
     nodes = []
     for node in graph.nodes:
+        if len(node.outputs) == 1:
+            nodes.append(node)
+            continue
         start = 0
         for i, part in enumerate(node.outputs):
             weights = {name: values[start : start + part.channels] for name, values in node.weights.items()}
-            alone = len(node.outputs) == 1
-            nodes.append(
-                node
-                if alone
-                else type(node)(f"{node.name} {i}", node.op, node.inputs, (part,), node.attributes, weights)
-            )
+            nodes.append(Node(f"{node.name} {i}", node.op, node.inputs, (part,), node.attributes, weights))
             start += part.channels
     return graph.rebuilt(nodes)
-
-
-def _expected(images: np.ndarray) -> np.ndarray:
-    from kernels.fusion.graph import interpret
-
-    graph = variant(UNFUSED)
-    return interpret.run(graph, images)[graph.outputs[0]]

@@ -14,9 +14,8 @@ from dataclasses import replace
 from kernels.fusion.graph import Graph, GraphError, Node, Tensor, whole
 from kernels.fusion.graph.int8 import filter_scales
 from kernels.fusion.graph.operators import PRECISIONS
-from kernels.fusion.passes.rewriting import counted
+from kernels.fusion.passes.rewriting import POOLS, counted, unused
 
-POOLS = ("max_pool", "average_pool")
 WORDS = {"float16": 2, "int8": 4}  # channels in 4 bytes
 
 
@@ -132,7 +131,7 @@ def _converted(
             dtype = _needed(node, given, tensors)
             if dtype != given.dtype and (given.name, dtype) not in copies:
                 scale = _calibrated(given.name, scales) if dtype == "int8" else None
-                copy = replace(given, name=_unused(f"{given.name} as {dtype}", tensors), dtype=dtype, scale=scale)
+                copy = replace(given, name=unused(f"{given.name} as {dtype}", tensors), dtype=dtype, scale=scale)
                 copies[given.name, dtype] = copy
                 conversions.append(Node(copy.name, "convert", (given.name,), whole(copy)))
             inputs.append(given.name if dtype == given.dtype else copies[given.name, dtype].name)
@@ -147,9 +146,3 @@ def _needed(node: Node, given: Tensor, tensors: Mapping[str, Tensor]) -> str:
     if node.op in POOLS:
         return tensors[node.output].dtype
     return given.dtype if node.op in ("global_average_pool", "convert") else "float32"
-
-
-def _unused(name: str, taken: Mapping[str, Tensor]) -> str:
-    while name in taken:
-        name += "'"
-    return name

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kernels.fusion.graph import Graph, Node, Slice, Tensor, whole
-from kernels.fusion.passes.rewriting import counted
+from kernels.fusion.graph import Graph, Node, Tensor, whole
+from kernels.fusion.passes.rewriting import POOLS, counted, moved, unused
 
 WANTED: Mapping[str, str] = {"float32": "NCHW", "float16": "NHWC", "int8": "NHWC"}
-POOLS = ("max_pool", "average_pool")
 
 
 def choose_layout(graph: Graph, wanted: Mapping[str, str] = WANTED) -> Graph:
@@ -88,16 +87,11 @@ def _turned_outputs(graph: Graph, tensors: dict[str, Tensor], turned: dict[tuple
     for name in graph.outputs:
         tensor = tensors[name]
         if tensor.layout == "NHWC":
-            inner = replace(tensor, name=_unused(f"{name} in NHWC", tensors))
+            inner = replace(tensor, name=unused(f"{name} in NHWC", tensors))
             tensors[inner.name], tensors[name] = inner, replace(tensor, layout="NCHW")
-            nodes = [_writing(node, name, inner.name) for node in nodes]
+            nodes = [moved(node, {name: (inner.name, 0)}) for node in nodes]
             turned[name, "NCHW"] = Node(f"{name} in NCHW", "convert", (inner.name,), whole(tensor))
     return nodes
-
-
-def _writing(node: Node, old: str, new: str) -> Node:
-    parts = (Slice(new, part.start, part.channels) if part.tensor == old else part for part in node.outputs)
-    return replace(node, outputs=tuple(parts))
 
 
 def _needed(node: Node, layouts: Mapping[str, str]) -> str | None:
@@ -120,14 +114,8 @@ def _reading(node: Node, needed: str | None, tensors: dict[str, Tensor], turned:
             inputs.append(turned[name, "NCHW"].inputs[0])
             continue
         if (name, needed) not in turned:
-            copy = replace(tensor, name=_unused(f"{name} in {needed}", tensors), layout=needed)
+            copy = replace(tensor, name=unused(f"{name} in {needed}", tensors), layout=needed)
             tensors[copy.name] = copy
             turned[name, needed] = Node(copy.name, "convert", (name,), whole(copy))
         inputs.append(turned[name, needed].output)
     return replace(node, inputs=tuple(inputs))
-
-
-def _unused(name: str, taken: Mapping[str, Tensor]) -> str:
-    while name in taken:
-        name += "'"
-    return name

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from kernels.fusion.graph import Graph, Node, Slice
-from kernels.fusion.passes.rewriting import repeated
+from kernels.fusion.graph import Graph, Node
+from kernels.fusion.passes.rewriting import moved, repeated
 
 
 def remove_concat(graph: Graph) -> Graph:
@@ -21,12 +19,12 @@ def _remove_one(graph: Graph) -> tuple[Graph, str] | None:
     for concat in graph.nodes:
         if concat.op != "concat" or not all(_in_place(graph, name, concat) for name in concat.inputs):
             continue
-        offsets, channels = {}, 0
+        places, channels = {}, 0
         for name in concat.inputs:
-            offsets[name] = channels
+            places[name] = concat.output, channels
             channels += graph.tensors[name].channels
-        others = [_moved(node, concat.output, offsets) for node in graph.nodes if node is not concat]
-        return graph.rebuilt(others), f"{concat.name} at channels {', '.join(map(str, offsets.values()))}"
+        others = [moved(node, places) for node in graph.nodes if node is not concat]
+        return graph.rebuilt(others), f"{concat.name} at channels {', '.join(str(at) for _, at in places.values())}"
     return None
 
 
@@ -38,11 +36,3 @@ def _in_place(graph: Graph, tensor: str, concat: Node) -> bool:
     same_layout = all(given.layout == target.layout or given.same_in_memory() for given in read)
     alone = graph.only_reader(tensor) is concat
     return bool(writers) and alone and same_layout and all(node.operator.slices for node in writers)
-
-
-def _moved(node: Node, target: str, offsets: dict[str, int]) -> Node:
-    outputs = [
-        Slice(target, offsets[part.tensor] + part.start, part.channels) if part.tensor in offsets else part
-        for part in node.outputs
-    ]
-    return replace(node, outputs=tuple(outputs))

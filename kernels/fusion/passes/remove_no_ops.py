@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernels.fusion.graph import Graph, Node, Slice
-from kernels.fusion.passes.rewriting import repeated
+from kernels.fusion.graph import Graph, Node
+from kernels.fusion.passes.rewriting import moved, repeated
 
 
 def remove_no_ops(graph: Graph) -> Graph:
@@ -40,6 +40,5 @@ def _changes_nothing(graph: Graph, node: Node) -> bool:
 
 def _renamed(node: Node, old: str, new: str) -> Node:
     """Return the node reading and writing the tensor `new` instead of `old`."""
-    outputs = tuple(Slice(new, part.start, part.channels) if part.tensor == old else part for part in node.outputs)
     inputs = tuple(new if name == old else name for name in node.inputs)
-    return replace(node, inputs=inputs, outputs=outputs)
+    return replace(moved(node, {old: (new, 0)}), inputs=inputs)

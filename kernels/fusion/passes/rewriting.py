@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from kernels.fusion.graph import Graph, Node
+from kernels.fusion.graph import Graph, Node, Slice
+
+POOLS = ("max_pool", "average_pool")
 
 # One rewrite: the graph after it and what it did in a few words, or None where there is nothing (more) to do.
 Rewrite = Callable[[Graph], tuple[Graph, str] | None]
@@ -52,3 +55,22 @@ def swapped(graph: Graph, old: Sequence[Node], new: Node, tensors: Any = ()) -> 
     last = max(graph.nodes.index(node) for node in old)
     nodes = [new if i == last else node for i, node in enumerate(graph.nodes) if i == last or node not in old]
     return graph.rebuilt(nodes, tensors)
+
+
+def moved(node: Node, places: Mapping[str, tuple[str, int]]) -> Node:
+    """Return the node writing to other tensors. `places`: by tensor the one that takes its place, from which channel
+    on."""
+    outputs = (
+        Slice(places[part.tensor][0], places[part.tensor][1] + part.start, part.channels)
+        if part.tensor in places
+        else part
+        for part in node.outputs
+    )
+    return replace(node, outputs=tuple(outputs))
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """Return the name, with primes behind it where it is taken."""
+    while name in taken:
+        name += "'"
+    return name

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from kernels.fusion.graph.nodes import Tensor
-from kernels.fusion.tactics.cbr_tactics import ITEMSIZE, filters_of, typed_filters
+from kernels.fusion.graph.operators import ITEMSIZE
+from kernels.fusion.tactics.cbr_tactics import filters_of, typed_filters
 from kernels.fusion.tactics.layer import Layer
 from kernels.fusion.tactics.tactic import Arrays, Call, Tactic
 from warpcourse.bench import timing

@@ -10,13 +10,11 @@ results are the same bits from run to run.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from kernels.fusion import tactics
-from kernels.fusion.plan.memory_plan import ITEMSIZE
 from kernels.fusion.plan.parallel import StreamedLayer, in_a_row, steps
 from kernels.fusion.plan.plan import Plan, check
 from kernels.fusion.plan.tuning import DTYPES, memory_shape
@@ -95,8 +93,7 @@ class Engine:
     def _array(self, name: str) -> Any:
         tensor, batch = self.plan.graph.tensors[name], self.plan.batch
         start = self.plan.memory.offset(name)
-        nbytes = batch * math.prod(tensor.shape) * ITEMSIZE[tensor.dtype]
-        part = self.memory[start : start + nbytes].view(DTYPES[tensor.dtype])
+        part = self.memory[start : start + batch * tensor.nbytes].view(DTYPES[tensor.dtype])
         return part.reshape(memory_shape(tensor, batch))
 
     def _bind(self, layer: Any) -> list[Call]:

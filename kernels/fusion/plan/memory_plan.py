@@ -7,7 +7,6 @@ does (greedy by size: Pisarchyk and Lee, 2020, arXiv 2001.03288).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,6 @@ from kernels.fusion.graph import Graph
 from warplab.text.tables import Column, Table, quantity
 
 ALIGNMENT = 256  # bytes, as cudaMalloc aligns: vector loads need 16
-ITEMSIZE = {"float32": 4, "float16": 2, "int8": 1}
 RENAMED = ("identity", "dropout", "flatten")  # operators whose output is their input under another name
 WITHOUT_LAUNCH = (*RENAMED, "constant")
 
@@ -114,7 +112,7 @@ def plan(graph: Graph, batch: int = 1, *, reuse: bool = True, side_by_side: bool
     owners = _owners(graph)
     apart = _Order(graph, owners) if side_by_side else None
     lives, launches = lifetimes(graph, owners)
-    sizes = {name: batch * math.prod(graph.tensors[name].shape) * ITEMSIZE[graph.tensors[name].dtype] for name in lives}
+    sizes = {name: batch * graph.tensors[name].nbytes for name in lives}
     placed: list[Placed] = []
     for name in sorted(lives, key=lambda name: (-sizes[name], lives[name])):
         first, last = lives[name] if reuse else (0, launches)

@@ -30,7 +30,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors import numpy as safetensors
 
-from kernels.fusion.graph import Graph, GraphError, Node, Slice, Tensor
+from kernels.fusion.graph import Graph, GraphError, Node, saved_graph
 from kernels.fusion.graph.int8 import quantised
 from kernels.fusion.plan.memory_plan import MemoryPlan, Placed
 from kernels.fusion.plan.memory_plan import plan as memory_plan_of
@@ -199,27 +199,11 @@ _VALIDATOR = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_
 
 
 def _written(plan: Plan) -> dict[str, Any]:
-    graph = plan.graph
-    return {
-        "name": graph.name,
-        "device": plan.device,
-        "batch": plan.batch,
-        "inputs": graph.inputs,
-        "outputs": graph.outputs,
-        "tensors": [asdict(tensor) for tensor in graph.tensors.values()],
-        "nodes": [
-            {
-                "name": node.name,
-                "op": node.op,
-                "inputs": node.inputs,
-                "outputs": [asdict(part) for part in node.outputs],
-                "attributes": dict(node.attributes),
-                "tactic": plan.choices.get(node.name),
-            }
-            for node in graph.nodes
-        ],
-        "memory": [asdict(placed) for placed in plan.memory.placed],
-    }
+    graph = saved_graph.structure_of(plan.graph)
+    for record in graph["nodes"]:
+        record["tactic"] = plan.choices.get(record["name"])
+    memory = [asdict(placed) for placed in plan.memory.placed]
+    return {"name": graph["name"], "device": plan.device, "batch": plan.batch, **graph, "memory": memory}
 
 
 def _kept(name: str, array: np.ndarray, node: Node) -> np.ndarray:
@@ -258,14 +242,14 @@ def _read(given: Any, weights: Mapping[str, np.ndarray]) -> Plan:
     for wrong in _VALIDATOR.iter_errors(given):
         where = "".join(f" {step}" for step in wrong.absolute_path)
         raise PlanFileError(f"in its plan{where[:100]}: {wrong.message[:200]}")
-    tensors = {tensor["name"]: _tensor(**tensor) for tensor in given["tensors"]}
+    tensors = {tensor["name"]: saved_graph.tensor_of(tensor) for tensor in given["tensors"]}
     if len(tensors) < len(given["tensors"]):
         raise PlanFileError("two of its tensors have one name")
     of_node: dict[str, dict[str, np.ndarray]] = {}
     for name, array in weights.items():
         node, _, weight = name.rpartition("/")
         of_node.setdefault(node, {})[weight] = array
-    nodes = [_node(node, of_node.pop(node["name"], {})) for node in given["nodes"]]
+    nodes = [saved_graph.node_of(node, _as_float32(of_node.pop(node["name"], {}), node)) for node in given["nodes"]]
     if of_node:
         raise PlanFileError(f"it has weights of {next(iter(of_node))!r:.100}, and no such layer")
     graph = Graph(given["name"], tuple(nodes), tensors, tuple(given["inputs"]), tuple(given["outputs"]))
@@ -275,19 +259,9 @@ def _read(given: Any, weights: Mapping[str, np.ndarray]) -> Plan:
     return Plan(graph, given["batch"], choices, memory, given["device"])
 
 
-def _tensor(name: str, shape: list[int], dtype: str, layout: str, scale: float | None) -> Tensor:
-    return Tensor(name, tuple(shape), dtype, layout, None if scale is None else float(scale))
-
-
-def _node(given: dict[str, Any], weights: dict[str, np.ndarray]) -> Node:
-    attributes = {k: tuple(v) if isinstance(v, list) else v for k, v in given["attributes"].items()}
-    slices = tuple(Slice(**part) for part in given["outputs"])
-    weights = _as_float32(weights, attributes.get("precision", "float32"), f"layer {given['name']!r}")
-    return Node(given["name"], given["op"], tuple(given["inputs"]), slices, attributes, weights)
-
-
-def _as_float32(weights: dict[str, np.ndarray], precision: str, where: str) -> dict[str, np.ndarray]:
-    """Weights as a graph holds them; those kept in fewer bits come back exactly."""
+def _as_float32(weights: dict[str, np.ndarray], node: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Return weights as a graph holds them; those kept in fewer bits come back exactly."""
+    precision, where = node["attributes"].get("precision", "float32"), f"layer {node['name']!r}"
     for name, array in weights.items():
         if array.dtype != _DTYPES[precision if name == "filters" else "float32"]:
             raise PlanFileError(f"{where}: its {name[:100]!r} are {array.dtype}, which its precision does not have")

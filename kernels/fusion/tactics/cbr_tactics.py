@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,16 +12,15 @@ import numpy as np
 
 from kernels.fusion.graph.int8 import quantised
 from kernels.fusion.graph.nodes import Tensor
-from kernels.fusion.graph.operators import as_image
+from kernels.fusion.graph.operators import ITEMSIZE, PRECISIONS, as_image
 from kernels.fusion.tactics.layer import Layer
 from kernels.fusion.tactics.sources import CBR, MOST_OUTPUTS, SOURCES, record, view
 from kernels.fusion.tactics.tactic import Arrays, Call, Tactic, call
 from warpcourse.bench.lab_kernels import Kernel
 
 OPS = ("conv", "dense", "cbr")
+# In the order of PRECISIONS: FLOAT32, FLOAT16 and INT8 of cbr.cuh are their numbers.
 CTYPES = {"float32": "float", "float16": "half", "int8": "signed char"}
-TYPES = ("float32", "float16", "int8")  # FLOAT32, FLOAT16 and INT8 of cbr.cuh are their numbers
-ITEMSIZE = {"float32": 4, "float16": 2, "int8": 1}
 ENOUGH = 132  # blocks that keep an H100 busy: its multiprocessors
 STEP_BYTES = 64  # of the depth, in sliced_fragments.cuh
 
@@ -141,7 +141,7 @@ def sizes(layer: Layer, per_element: int = 1) -> np.ndarray:
         relu=attributes.get("relu", False),
         outputs=len(parts),
         first=[*(sum(part.channels for part in parts[:i]) for i in range(len(parts))), *empty],
-        type=[*(TYPES.index(tensor.dtype) for _, tensor in layer.writes), *empty],
+        type=[*(PRECISIONS.index(tensor.dtype) for _, tensor in layer.writes), *empty],
         per_step=[*(1 / (tensor.scale or 1) for _, tensor in layer.writes), *empty],
         x=view(x, per_element=per_element),
         residual=view(layer.reads[1]) if len(layer.reads) == 2 else view(x),
@@ -163,7 +163,7 @@ def _steps(layer: Layer, tiles: AnyTiles) -> int:
     return math.ceil(depth * ITEMSIZE[layer.reads[0].dtype] / STEP_BYTES / tiles.slices)
 
 
-def _badness(layer: Layer, tiles: AnyTiles) -> float:
+def _badness(tiles: AnyTiles, layer: Layer) -> float:
     """Return a rough rank of tiles where nobody has measured: turns of blocks on the card times the work of a block's
     turn.
 
@@ -240,7 +240,7 @@ def _spread(layer: Layer) -> str:
     return ""
 
 
-def _refuses_channels_apart(layer: Layer, dtype: str) -> str:
+def _refuses_channels_apart(dtype: str, layer: Layer) -> str:
     """Return what kernels refuse that read several channels of a pixel at once."""
     x = layer.reads[0]
     if x.dtype != dtype:
@@ -277,7 +277,7 @@ def _ordinary(tiles: SlicedTiles) -> Tactic:
 
     def sort(layer: Layer) -> float:
         # On ordinary cores; where a kernel of the layer's own type can run, this one is the last choice.
-        return _badness(layer, tiles) + (0 if layer.reads[0].dtype == "float32" else 1e9)
+        return _badness(tiles, layer) + (0 if layer.reads[0].dtype == "float32" else 1e9)
 
     return Tactic(_name("f32", tiles), OPS, _spread, depth_by_filters, bind, sort=sort)
 
@@ -298,7 +298,7 @@ def _pixels(tiles: PixelTiles) -> Tactic:
             return f"it reads four filters at a time, and {len(filters_of(layer))} are no multiple of that"
         return _spread(layer)
 
-    return Tactic(_name("pixels", tiles), OPS, refuses, depth_by_filters, bind, sort=lambda one: _badness(one, tiles))
+    return Tactic(_name("pixels", tiles), OPS, refuses, depth_by_filters, bind, sort=functools.partial(_badness, tiles))
 
 
 def _dp4a(tiles: SlicedTiles) -> Tactic:
@@ -309,12 +309,10 @@ def _dp4a(tiles: SlicedTiles) -> Tactic:
         words = [inputs[0].view(np.int32), *inputs[1:]]
         return _bind(kernel, tiles, layer, (words, outputs, weights), per_element=4)
 
-    def refuses(layer: Layer) -> str:
-        return _refuses_channels_apart(layer, "int8")
-
     def sort(layer: Layer) -> float:
-        return 1e6 + _badness(layer, tiles)
+        return 1e6 + _badness(tiles, layer)
 
+    refuses = functools.partial(_refuses_channels_apart, "int8")
     return Tactic(_name("dp4a", tiles), OPS, refuses, words_by_filters, bind, capability=61, sort=sort)
 
 
@@ -323,12 +321,7 @@ def _tensor_cores(name: str, dtype: str, file: str, tiles: FragmentTiles) -> Tac
         entry = f"{file.removesuffix('.cu')}<{', '.join(map(str, tiles.arguments(layer)))}>"
         return _bind(Kernel(entry, SOURCES, file, entry), tiles, layer, (inputs, outputs, weights))
 
-    def refuses(layer: Layer) -> str:
-        return _refuses_channels_apart(layer, dtype)
-
-    def sort(layer: Layer) -> float:
-        return _badness(layer, tiles)
-
+    refuses, sort = functools.partial(_refuses_channels_apart, dtype), functools.partial(_badness, tiles)
     return Tactic(_name(name, tiles), OPS, refuses, filters_by_depth, bind, capability=80, sort=sort)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,20 +40,6 @@ class Layer:
             "weights": weights,
         }
         return json.dumps(about, separators=(",", ":"))
-
-    @property
-    def digest(self) -> str:
-        """Return a short name of the key."""
-        return hashlib.sha256(self.key.encode()).hexdigest()[:16]
-
-    @property
-    def multiply_adds(self) -> int:
-        """Return multiply-adds of a convolution or dense layer for the batch; 0 for others."""
-        filters = self.node.weights.get("filters", self.node.weights.get("matrix"))
-        if filters is None:
-            return 0
-        pixels = math.prod(self.writes[0][1].shape[1:])
-        return self.batch * pixels * filters.size
 
     def __str__(self) -> str:
         return f"{self.node.name} ({self.node.op}, batch {self.batch})"

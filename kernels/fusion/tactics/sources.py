@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,20 +10,11 @@ from kernels.fusion.graph.nodes import Slice, Tensor
 from kernels.fusion.graph.operators import as_image
 from warpcourse.bench.lab_kernels import Sources
 
-FOLDER = Path(__file__).parents[1]
 MOST_OUTPUTS = 4  # slices that a cbr writes, at most: MOST_OUTPUTS in cbr.cuh
 MOST_ELEMENTS = 2**31 - 1  # of a tensor: kernels number them with 32 bits
 
 
-def _headers() -> str:
-    """Return a digest of the headers. CuPy keeps compiled code by source and options, and does not look into
-    headers."""
-    texts = (path.read_bytes() for path in sorted(FOLDER.glob("*.cuh")))
-    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
-
-
-OPTIONS = (f"-I{FOLDER}", f"-DHEADERS=0x{_headers()}")
-SOURCES = Sources("kernels.fusion", options={path.name: OPTIONS for path in FOLDER.glob("*.cu")}, cuda_headers=True)
+SOURCES = Sources("kernels.fusion", own_headers=["."], cuda_headers=True)
 
 
 def _integers(names: str) -> list[tuple[str, type]]:

@@ -10,14 +10,27 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from sys import float_info
+
+import jsonschema
 
 from kernels.fusion.tactics.layer import Layer
 
 FORMAT = 1
+
+
+def _objects_of(inner: dict) -> dict:
+    return {"type": "object", "additionalProperties": inner}
+
+
+_SECONDS = {"type": "number", "minimum": 0, "maximum": float_info.max}
+_SCHEMA = {
+    "type": "object",
+    "properties": {"format": {"const": FORMAT}, "timings": _objects_of(_objects_of(_objects_of(_SECONDS)))},
+    "required": ["format", "timings"],
+}
 
 
 class TimingCacheError(ValueError):
@@ -62,33 +75,14 @@ class TimingCache:
     def load(cls, path: str | Path, device: str) -> TimingCache:
         """Return the cache in a file, for a device. TimingCacheError for a file of another kind."""
         try:
-            held = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            # int refuses NaN and the infinities, which are no JSON.
+            held = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=int)
+        except (ValueError, RecursionError) as error:
             raise TimingCacheError(
                 f"{path} is no timing cache ({error}); delete it, and tuning writes a new one"
             ) from None
-        if not isinstance(held, dict) or held.get("format") != FORMAT or not _is_right(held.get("timings")):
+        if not jsonschema.Draft202012Validator(_SCHEMA).is_valid(held):
             raise TimingCacheError(
                 f"{path} is no timing cache of format {FORMAT}; delete it, and tuning writes a new one"
             )
         return cls(device, held["timings"])
-
-
-def _is_right(timings: Any) -> bool:
-    return _nested(timings, 2) and all(
-        isinstance(s, int | float) and not isinstance(s, bool) and math.isfinite(s) and s >= 0
-        for s in _leaves(timings, 2)
-    )
-
-
-def _nested(value: Any, depth: int) -> bool:
-    """Return whether a value is dictionaries, so many deep below the first."""
-    return isinstance(value, dict) and (depth == 0 or all(_nested(v, depth - 1) for v in value.values()))
-
-
-def _leaves(value: dict, depth: int) -> Iterable[Any]:
-    for inner in value.values():
-        if depth == 0:
-            yield inner
-        else:
-            yield from _leaves(inner, depth - 1)

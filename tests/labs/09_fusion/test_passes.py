@@ -129,16 +129,13 @@ def outputs_forgotten(graph: Graph, tensor: str):
     return readers[0] if len(readers) == 1 else None
 
 
-def one_too_far(node, target, offsets):
-    outputs = [
-        Slice(target, offsets[p.tensor] + p.start + 1, p.channels) if p.tensor in offsets else p for p in node.outputs
-    ]
-    return replace(node, outputs=tuple(outputs))
+def one_too_far(node, places):
+    return rewriting.moved(node, {name: (target, start + 1) for name, (target, start) in places.items()})
 
 
-def in_reverse(node, target, offsets):
-    end = max(offsets.values())
-    return one_too_far(node, target, {name: end - start - 1 for name, start in offsets.items()})
+def in_reverse(node, places):
+    end = max(start for _, start in places.values())
+    return rewriting.moved(node, {name: (target, end - start) for name, (target, start) in places.items()})
 
 
 FOLDED, JOINED = module("fold_batch_norm")._folded, module("fuse_horizontal")._joined
@@ -168,8 +165,8 @@ def relu_forgotten(nodes_alike, node):
 WRONG = {
     "fuses across a tensor that is read twice": (Graph, "only_reader", reads_once),
     "fuses away an output of the graph": (Graph, "only_reader", outputs_forgotten),
-    "an offset one too far": (module("remove_concat"), "_moved", one_too_far),
-    "offsets in the wrong order": (module("remove_concat"), "_moved", in_reverse),
+    "an offset one too far": (module("remove_concat"), "moved", one_too_far),
+    "offsets in the wrong order": (module("remove_concat"), "moved", in_reverse),
     "concatenates what others read, too": (module("remove_concat"), "_in_place", lambda *_: True),
     "a batch norm's scale applied twice": (module("fold_batch_norm"), "_folded", scale_twice),
     "a batch norm's mean forgotten": (module("fold_batch_norm"), "_folded", mean_forgotten),
