@@ -15,9 +15,9 @@ from digits.data.augment import Augmentation
 from digits.data.dataset import PARTS, Dataset
 from digits.files import DigitsError
 from digits.page import data_view
-from digits.page.elements import button, choice, column, escape, note, row, section
-from digits.page.filling import Filling
+from digits.page.elements import button, choice, column, escape, note, row, said, section
 from digits.page.new_dataset import NewDataset
+from digits.page.panel import Deletion, Panel
 from digits.training import runs
 from digits.training.spec import Solver
 
@@ -26,7 +26,7 @@ EXAMPLE = Augmentation(shift=0.1, rotation=15, scale=0.1, noise=8, contrast=0.2)
 _PREVIEWED = 4  # images in the preview of augmentation
 
 
-class DataPanel(Filling):
+class DataPanel(Panel):
     """Writes `page.selected.dataset`, when a dataset that is ready is chosen."""
 
     title = "Data"
@@ -39,20 +39,13 @@ class DataPanel(Filling):
         self._status: dict[str, str] = {}  # of each dataset, when it was looked at last
         self._shown: Dataset | None = None
         self._first = 0  # of the images shown
-        self._dataset = choice("Dataset", [("none yet", "")])
+        self._dataset = choice("Dataset")
         self._state, self._facts, self._classes, self._images, self._augmented = (note("") for _ in range(5))
         self._stop = button("Stop building", page.guarded(self._stop_building))
         self._again = button("Build it again", page.guarded(self._build_again), kind="primary")
         self._train = button("Choose a network", page.guarded(lambda: page.open("Network")), kind="primary")
         self._another = button("New dataset …", page.guarded(lambda: self._open_form(True)))
-        self._delete = button("Delete …", page.guarded(lambda: self._ask_to_delete(True)))
-        self._really = note("")
-        self._question = row(
-            self._really,
-            button("Yes, delete it", page.guarded(self._delete_it), kind="danger"),
-            button("No, keep it", page.guarded(lambda: self._ask_to_delete(False))),
-        )
-        self._question.layout.display = "none"
+        self._deletion = Deletion(page, self._what_is_deleted, self._delete_it)
         self._part = choice("Part", [(part.capitalize(), part) for part in PARTS])
         self._class = choice("Of class", [("all classes", -1)])
         self._before = button("Show the images before", page.guarded(lambda: self._turn(-1)))
@@ -73,8 +66,8 @@ class DataPanel(Filling):
                     "Dataset",
                     self._dataset,
                     self._state,
-                    row(self._train, self._stop, self._again, self._another, self._delete),
-                    self._question,
+                    row(self._train, self._stop, self._again, self._another, self._deletion.button),
+                    self._deletion.question,
                     self._facts,
                 ),
                 self._new.widget,
@@ -82,14 +75,12 @@ class DataPanel(Filling):
             self._ready,
         )
         self.widget.add_class("digits-data")
-        selected = page.selected
-        self._dataset.observe(page.guarded(self._chosen), "value")
-        self._part.observe(page.guarded(lambda change: self._draw_images(0)), "value")
-        self._class.observe(page.guarded(lambda change: self._draw_images(0)), "value")
-        selected.observe(page.guarded(lambda change: self._selected_elsewhere()), "dataset")
-        selected.observe(page.guarded(lambda change: self._look()), "datasets_version")
-        selected.observe(page.guarded(lambda change: self._draw_augmented(again=False)), "solver")
-        self._look(first=selected.dataset)
+        self._when(self._dataset, call=lambda: self._look(first=self._dataset.value))
+        self._when(self._part, self._class, call=lambda: self._draw_images(0))
+        self._follow("dataset", call=self._selected_elsewhere)
+        self._follow("datasets_version", call=self._look)
+        self._follow("solver", call=lambda: self._draw_augmented(again=False))
+        self._look(first=page.selected.dataset)
         page.every(EVERY, self._look)
 
     # Which datasets there are, and which one is shown
@@ -104,8 +95,7 @@ class DataPanel(Filling):
         if wanted not in by_id:
             wanted = next((id for id, status in seen if status == "ready"), seen[0][0] if seen else "")
         if seen != before:
-            options = list(zip(data_view.titles(datasets), by_id, strict=True)) or [("none yet", "")]
-            self._refill(self._dataset, options, wanted)
+            self._offer(self._dataset, list(zip(data_view.titles(datasets), by_id, strict=True)), wanted)
         self._show(by_id.get(wanted))
         if before is not None and seen != before:
             self._say_what_ended(by_id)
@@ -122,10 +112,6 @@ class DataPanel(Filling):
                 if dataset.status == "failed" and id == self._made_here and dataset == self._shown:
                     self._new.correct(dataset)
                     self._open_form(True)
-
-    def _chosen(self, change: Any) -> None:
-        if not self._filling:
-            self._look(first=change["new"])
 
     def _selected_elsewhere(self) -> None:
         """Follow another panel's choice, but not away from a dataset that is being built."""
@@ -156,7 +142,7 @@ class DataPanel(Filling):
         self._shown = dataset
         self._open_form(self._form_open)
         if dataset is None:
-            self._state.value = '<p class="digits-muted">There is no dataset yet. Make one below.</p>'
+            self._state.value = said("There is no dataset yet. Make one below.")
             self._facts.value = ""
         else:
             self._refill(self._dataset, list(self._dataset.options), dataset.id)
@@ -167,12 +153,12 @@ class DataPanel(Filling):
             (self._train, ("ready",)),
             (self._stop, ("building",)),
             (self._again, ("failed", "killed")),
-            (self._delete, ("ready", "failed", "killed", "damaged")),
+            (self._deletion.button, ("ready", "failed", "killed", "damaged")),
             (self._ready, ("ready",)),
         ):
             control.layout.display = None if status in of else "none"
         if other:
-            self._ask_to_delete(False)
+            self._deletion.withdraw()
         if dataset is not None and status == "ready":
             self._show_ready(dataset)
         elif dataset is None:
@@ -253,18 +239,15 @@ class DataPanel(Filling):
             workspace, id = self.page.workspace, self._shown.id
             self.page.in_background(lambda: building.again(workspace, id), then=self._made)
 
-    def _ask_to_delete(self, asked: bool) -> None:
-        if asked and self._shown is not None:
-            used = [run.name for run in runs.listing(self.page.workspace) if _dataset_of(run) == self._shown.id]
-            more = f" {len(used)} runs were trained on it; they cannot be resumed or tested on it then." if used else ""
-            self._really.value = f"<p>Delete the dataset {escape(self._shown.name)} for good?{more}</p>"
-        self._question.layout.display = None if asked else "none"
+    def _what_is_deleted(self) -> str:
+        assert self._shown is not None  # there is no button otherwise
+        used = sum(_dataset_of(run) == self._shown.id for run in runs.listing(self.page.workspace))
+        more = f" {used} runs were trained on it; they cannot be resumed or tested on it then." if used else ""
+        return f"Delete the dataset {self._shown.name} for good?{more}"
 
     def _delete_it(self) -> None:
         dataset = self._shown
-        self._ask_to_delete(False)
-        if dataset is None:
-            return
+        assert dataset is not None
         for run in runs.listing(self.page.workspace):
             if run.alive and _dataset_of(run) == dataset.id:
                 raise DigitsError(

@@ -14,7 +14,8 @@ from PIL import Image, ImageDraw
 from digits.data.augment import Augmentation
 from digits.data.dataset import PARTS, Dataset
 from digits.data.resize import MODES, fit
-from digits.page.elements import Markup, escape, picture, table
+from digits.page import elements
+from digits.page.elements import Markup, escape, figure, grid, picture, progress, table
 from digits.tasks import drawing
 
 LARGEST = 160  # pixels that a picture has on its longer side; larger images are shown reduced
@@ -65,14 +66,13 @@ def state(dataset: Dataset) -> str:
     said = f"<strong>{escape(dataset.name)}: {_STATUS[dataset.status]}.</strong> {escape(dataset.message)}"
     if dataset.status != "building":
         return f'<p class="digits-error">{said}</p>'
-    percent = round(100 * dataset.progress)
-    return f'<p>{said}</p><progress max="100" value="{percent}" aria-label="Built">{percent} %</progress> {percent} %'
+    return f"<p>{said}</p>{progress(dataset.progress, 'Built')} {100 * dataset.progress:.0f} %"
 
 
 def facts(dataset: Dataset) -> str:
     """Return what a ready dataset is and how it was made."""
     counts = ", ".join(f"{dataset.counts[part]} {_FOR[part]}" for part in PARTS)
-    lines = {
+    made = {
         "For": dataset.kind,
         "Images": f"{sum(dataset.counts.values())} of {size(dataset)}: {counts}",
         "Resized by": dataset.resize,
@@ -81,8 +81,7 @@ def facts(dataset: Dataset) -> str:
         "Made": dataset.created.replace("T", " "),
         "ID": dataset.id,
     }
-    told = "".join(f"<dt>{name}</dt><dd>{escape(what)}</dd>" for name, what in lines.items())
-    return f'<dl class="digits-facts">{told}</dl>'
+    return elements.facts(made)
 
 
 _FOR = {"train": "to train on", "validation": "for validation", "test": "for test"}
@@ -130,16 +129,16 @@ def chosen(dataset: Dataset, part: str, label: int | None) -> NDArray[np.int64]:
 def images(dataset: Dataset, part: str, indices: Sequence[int]) -> str:
     """Return pictures of these images with their names and what is on them: classes, boxes or masks."""
     if not len(indices):
-        return f'<p class="digits-muted">There are no such images in {part}.</p>'
+        return elements.said(f"There are no such images in {part}.")
     if dataset.kind != "classification":
-        return f'<div class="digits-grid">{"".join(_scene(dataset, part, index) for index in indices)}</div>'
+        return grid(_scene(dataset, part, index) for index in indices)
     stored = dataset.images(part)
     labels = dataset.labels(part)
     tiles = []
     for index in indices:
         what, name = dataset.classes[labels[index]], dataset.name_of(part, index)
         tiles.append(_tile(stored[index], f"{name}, {what}", f"<strong>{escape(what)}</strong> {escape(name)}"))
-    return f'<div class="digits-grid">{"".join(tiles)}</div>'
+    return grid(tiles)
 
 
 def _scene(dataset: Dataset, part: str, index: int) -> str:
@@ -155,10 +154,8 @@ def _scene(dataset: Dataset, part: str, index: int) -> str:
         values = [int(value) - 1 for value in np.unique(mask[mask > 0])]
         drawn = drawing.mask(image, mask, dataset.classes)
     what = ", ".join(dataset.classes[value] for value in values) or "nothing"
-    shown = picture(drawn, f"{name}: {what}", width="11rem")
-    return (
-        f'<figure class="digits-tile digits-scene">{shown}<figcaption>{escape(f"{name}: {what}")}</figcaption></figure>'
-    )
+    says = f"{name}: {what}"
+    return figure(picture(drawn, says, width="11rem"), escape(says), "digits-tile digits-scene")
 
 
 def mean(dataset: Dataset) -> str:
@@ -185,11 +182,12 @@ def augmented(dataset: Dataset, indices: Sequence[int], augmentation: Augmentati
 def resize_example(height: int, width: int, channels: int) -> str:
     """Return what each resize mode makes of one wide picture. Raises DigitsError for a size that there is not."""
     example = _example()
-    tiles = [_figure(_as_png(example), "A wide picture with a circle and an arrow", "The image", example.size)]
+    seen = _shown(_as_png(example), "A wide picture with a circle and an arrow", example.size)
+    tiles = [figure(seen, "The image", "digits-tile")]
     for mode, meaning in MODES.items():
         made = fit(example, height, width, channels, mode, np.random.default_rng(0))
         tiles.append(_tile(made, f"The picture in the mode {mode}", escape(meaning)))
-    return f'<div class="digits-grid">{"".join(tiles)}</div>'
+    return grid(tiles)
 
 
 def _example() -> Image.Image:
@@ -203,11 +201,7 @@ def _example() -> Image.Image:
 
 
 def _tile(image: NDArray[np.uint8], says: str, caption: str) -> str:
-    return _figure(_picture_bytes(image), says, caption, image.shape[1::-1])
-
-
-def _figure(png: bytes, says: str, caption: str, of_size: tuple[int, int]) -> str:
-    return f'<figure class="digits-tile">{_shown(png, says, of_size)}<figcaption>{caption}</figcaption></figure>'
+    return figure(_picture(image, says), caption, "digits-tile")
 
 
 def _picture(image: NDArray[np.uint8], says: str) -> str:

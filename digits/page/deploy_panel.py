@@ -9,14 +9,14 @@ from digits.deploy import plans
 from digits.files import DigitsError
 from digits.page import deploy_view
 from digits.page.deploy_service import ServicePart
-from digits.page.elements import button, check, choice, column, escape, integer, note, row, section, text
-from digits.page.filling import Filling
+from digits.page.elements import button, check, choice, column, escape, integer, note, row, said, section, text
+from digits.page.panel import Deletion, Panel
 from digits.training import runs, trained
 
 EVERY = 1.0  # seconds between two looks at the plans
 
 
-class DeployPanel(Filling):
+class DeployPanel(Panel):
     """Builds plans of `page.selected.run`, shows them, and serves one."""
 
     title = "Deploy"
@@ -24,7 +24,7 @@ class DeployPanel(Filling):
     def __init__(self, page: Any) -> None:
         self.page = page
         self._seen: Any = None  # of the plan that is shown
-        self._run = choice("Run", [("none yet", "")])
+        self._run = choice("Run")
         self._precision = choice("Precision", [(title, name) for name, title in plans.PRECISIONS.items()])
         self._batches = text("Batches", "1, 8")
         self._calibration = choice("Calibration", plans.CALIBRATIONS)
@@ -33,20 +33,13 @@ class DeployPanel(Filling):
         self._build = button("Build the plan", page.guarded(self._start), kind="primary")
         self._model = button("Offer the Keras model", page.guarded(self._offer_model))
         self._model_links = note("")
-        self._plan = choice("Plan", [("none yet", "")])
+        self._plan = choice("Plan")
         for wide in (self._run, self._plan):
             wide.layout.max_width = "44rem"
         self._state, self._report, self._links = note(""), note(""), note("")
         self._stop = button("Stop building", page.guarded(lambda: self._chosen().stop()))
-        self._offer = button("Offer the plan files", page.guarded(self._offer_plan))
-        self._delete = button("Delete …", page.guarded(lambda: self._ask_to_delete(True)))
-        self._really = note("")
-        self._question = row(
-            self._really,
-            button("Yes, delete it", page.guarded(self._delete_plan), kind="danger"),
-            button("No, keep it", page.guarded(lambda: self._ask_to_delete(False))),
-        )
-        self._question.layout.display = "none"
+        self._offer_files = button("Offer the plan files", page.guarded(self._offer_plan))
+        self._deletion = Deletion(page, lambda: f"Delete the plan {self._chosen().id} for good?", self._delete_plan)
         self.service = ServicePart(page)
         where = plans.missing() or (
             "A plan is the network as it is to run: layers fused into fewer kernels, numbers of fewer bits if you "
@@ -72,8 +65,8 @@ class DeployPanel(Filling):
                     "Plans",
                     self._plan,
                     self._state,
-                    row(self._stop, self._offer, self._delete),
-                    self._question,
+                    row(self._stop, self._offer_files, self._deletion.button),
+                    self._deletion.question,
                     self._links,
                     self._report,
                 ),
@@ -81,11 +74,11 @@ class DeployPanel(Filling):
             ),
         )
         self.widget.add_class("digits-deploy")
-        self._run.observe(page.guarded(lambda change: self._run_chosen()), "value")
-        self._plan.observe(page.guarded(lambda change: self._plan_chosen()), "value")
-        self._precision.observe(page.guarded(lambda change: self._show_calibration()), "value")
-        page.selected.observe(page.guarded(lambda change: self._fill_runs()), ["run", "runs_version"])
-        page.selected.observe(page.guarded(lambda change: self._fill_plans()), "plans_version")
+        self._when(self._run, call=lambda: page.selected.set_trait("run", self._run.value or page.selected.run))
+        self._when(self._plan, call=self._look)
+        self._when(self._precision, call=self._show_calibration)
+        self._follow("run", "runs_version", call=self._fill_runs)
+        self._follow("plans_version", call=self._fill_plans)
         self._show_calibration()
         self._fill_runs()
         self._fill_plans()
@@ -122,17 +115,10 @@ class DeployPanel(Filling):
 
     def _fill_runs(self) -> None:
         found = [run for run in runs.listing(self.page.workspace) if trained.listed(run)]
-        options = [(f"{run.name} ({run.id[:15]})", run.id) for run in found] or [("none yet", "")]
-        ids = [id for _, id in options]
-        selected = self.page.selected.run
-        self._refill(self._run, options, selected if selected in ids else ids[0])
+        self._offer(self._run, [(f"{run.name} ({run.id[:15]})", run.id) for run in found], self.page.selected.run)
         self._build.disabled = not found or bool(plans.missing())
         self._model.disabled = not found
         self._model_links.value = ""
-
-    def _run_chosen(self) -> None:
-        if not self._filling and self._run.value:
-            self.page.selected.run = self._run.value
 
     def _offer_model(self) -> None:
         run = runs.open(self.page.workspace, self._run.value)
@@ -152,16 +138,9 @@ class DeployPanel(Filling):
 
     def _fill_plans(self, wanted: str = "") -> None:
         """List the plans, and show `wanted`, or the one shown so far if it is still there."""
-        found = plans.listing(self.page.workspace)
-        options = [(deploy_view.title(job), job.id) for job in found] or [("none yet", "")]
-        ids = [id for _, id in options]
-        wanted = wanted or self._plan.value
-        self._refill(self._plan, options, wanted if wanted in ids else ids[0])
+        found = [(deploy_view.title(job), job.id) for job in plans.listing(self.page.workspace)]
+        self._offer(self._plan, found, wanted or self._plan.value)
         self._look()
-
-    def _plan_chosen(self) -> None:
-        if not self._filling:
-            self._look()
 
     def _poll(self) -> None:
         if self.page.opened == self.title:
@@ -186,12 +165,12 @@ class DeployPanel(Filling):
         self._seen = seen
         if changed:
             self._links.value = ""
-            self._ask_to_delete(False)
+            self._deletion.withdraw()
         status = state["status"] if state else ""
         self._state.value = deploy_view.state(state) if state else ""
         self._stop.disabled = status not in plans.ALIVE
-        self._delete.disabled = status in ("", *plans.ALIVE)
-        self._offer.disabled = status != "done"
+        self._deletion.button.disabled = status in ("", *plans.ALIVE)
+        self._offer_files.disabled = status != "done"
         self.service.choose(self._plan.value, status == "done")
         self._report.value = ""
         self._report.value = self._told(status)
@@ -203,21 +182,15 @@ class DeployPanel(Filling):
         try:
             return deploy_view.report(job.report(), plans.PRECISIONS[job.spec.precision])
         except DigitsError as error:  # one damaged plan leaves the panel as it is
-            return f'<p class="digits-error">{escape(error)}</p>'
+            return said(error, "error")
 
     def _offer_plan(self) -> None:
         job = self._chosen()
         files = [(f"{job.id}-{path.name}", path) for path in job.files()]
         self._links.value = deploy_view.downloads([*files, *self._labels(job.about["dataset"])])
 
-    def _ask_to_delete(self, asked: bool) -> None:
-        if asked:
-            self._really.value = f"<p>Delete the plan {escape(self._chosen().id)} for good?</p>"
-        self._question.layout.display = None if asked else "none"
-
     def _delete_plan(self) -> None:
         job = self._chosen()
-        self._ask_to_delete(False)
         job.delete()
         self.page.say(f"The plan {job.id} has been deleted.")
         self.page.selected.plans_version += 1

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from digits.deploy import plans
 from digits.files import DigitsError
-from digits.page.elements import escape, table
+from digits.page.elements import escape, progress, table
 from warplab.text.tables import duration
 
 MOST_OFFERED = 16 << 20  # bytes of a file that the page sends to the browser
@@ -44,24 +44,19 @@ def state(found: Mapping[str, Any]) -> str:
     said = f'<p class="{kind}"><strong>{_STATUS[found["status"]]}.</strong> {more}</p>'
     if found["status"] not in ("waiting", "running"):
         return said
-    percent = round(100 * found["progress"])
-    return f'{said}<progress max="100" value="{percent}" aria-label="Built">{percent} %</progress> {percent} %'
+    return f"{said}{progress(found['progress'], 'Built')} {100 * found['progress']:.0f} %"
 
 
 def report(found: Mapping[str, Any], precision: str) -> str:
-    """Return the tables of a plan that is done: accuracy beside Keras, launches and latency by batch, what the passes
-    did."""
+    """Return the tables of a plan that is done: accuracy beside Keras, latency by batch, what the passes did."""
     return _accuracy(found["test"], precision) + _batches(found) + _passes(found)
 
 
 def _accuracy(test: Mapping[str, Any], precision: str) -> str:
+    same = f"{test['same_answers']:,} of {test['images']:,}"
     rows = [
         ["Keras, as trained", f"{100 * test['keras_accuracy']:.2f} %", ""],
-        [
-            f"The plan, {precision}",
-            f"{100 * test['plan_accuracy']:.2f} %",
-            f"{test['same_answers']:,} of {test['images']:,}",
-        ],
+        [f"The plan, {precision}", f"{100 * test['plan_accuracy']:.2f} %", same],
     ]
     kernels = test["kernels"]
     checked = (
@@ -80,17 +75,9 @@ def _accuracy(test: Mapping[str, Any], precision: str) -> str:
 def _batches(found: Mapping[str, Any]) -> str:
     rows, labels = [], set()
     for batch, row in found["batches"].items():
-        images = int(batch) / max(row["latency"], 1e-12)
-        rows.append(
-            [
-                batch,
-                str(row["launches"]),
-                duration(row["latency"]),
-                f"{images:,.0f}",
-                f"{row['weights_bytes']:,}",
-                f"{row['tensor_bytes']:,}",
-            ]
-        )
+        images = f"{int(batch) / max(row['latency'], 1e-12):,.0f}"
+        sizes = f"{row['weights_bytes']:,}", f"{row['tensor_bytes']:,}"
+        rows.append([batch, row["launches"], duration(row["latency"]), images, *sizes])
         labels.add(row["label"])
     kind = "Latency" if found["measured"] else "Latency, estimated"
     head = ["Batch", "Launches", kind, "Images/s from it", "Bytes of weights", "Bytes of tensors"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import ipywidgets as widgets
@@ -41,6 +41,32 @@ def row(*children: widgets.Widget) -> widgets.HBox:
 def note(markup: str) -> widgets.HTML:
     """Return a piece of HTML. What users named in it must have gone through `escape`."""
     return _classed(widgets.HTML(markup), "digits-note")
+
+
+def said(text: object, kind: str = "muted") -> str:
+    """Return the HTML of a sentence. `kind`: "muted" for one beside the matter, "error" for what is wrong."""
+    return f'<p class="digits-{kind}">{escape(text)}</p>' if text else ""
+
+
+def facts(lines: Mapping[str, object]) -> str:
+    """Return the HTML of what there is to know about something: names, and what each says."""
+    told = "".join(f"<dt>{name}</dt><dd>{escape(what)}</dd>" for name, what in lines.items())
+    return f'<dl class="digits-facts">{told}</dl>'
+
+
+def progress(share: float, label: str) -> str:
+    """Return the HTML of a bar that is full at a share of 1."""
+    return f'<progress max="1" value="{share:.4f}" aria-label="{escape(label)}">{100 * share:.0f} %</progress>'
+
+
+def figure(shown: str, caption: str, kind: str) -> str:
+    """Return the HTML of a picture above its caption, which is HTML, too. `kind`: a class of the style sheets."""
+    return f'<figure class="{kind}">{shown}<figcaption>{caption}</figcaption></figure>'
+
+
+def grid(figures: Iterable[str]) -> str:
+    """Return the HTML of figures side by side, in as many rows as it takes."""
+    return f'<div class="digits-grid">{"".join(figures)}</div>'
 
 
 def button(label: str, on_click: Callable[[], Any] | None = None, hint: str = "", kind: str = "") -> widgets.Button:
@@ -80,7 +106,7 @@ def check(label: str, value: bool = False) -> widgets.Checkbox:
     return widgets.Checkbox(value, description=label, indent=False, layout={"width": "auto"})
 
 
-def choice(label: str, options: Iterable[Any], value: Any = None) -> widgets.Dropdown:
+def choice(label: str, options: Iterable[Any] = (("none yet", ""),), value: Any = None) -> widgets.Dropdown:
     """Return a list to choose one from.
 
     Args:

@@ -10,20 +10,20 @@ from digits.data import images
 from digits.data.dataset import PARTS
 from digits.files import DigitsError
 from digits.page import look_view
-from digits.page.elements import button, check, choice, column, escape, integer, note, row, upload
-from digits.page.filling import Filling
+from digits.page.elements import button, check, choice, column, escape, integer, note, row, said, upload
+from digits.page.panel import Panel
 
 MOST_OWN = 100  # uploaded images that are kept
 METHODS = (("Gradient × input", "gradient"), ("Occlusion, patch by patch", "occlusion"))
 ANSWERED = ("the one it answers", -1)
 
 
-class ImagePart(Filling):
+class ImagePart(Panel):
     """A part of the look panel `panel`, which asks for it."""
 
     def __init__(self, panel: Any) -> None:
         self._panel = panel
-        page = panel.page
+        page = self.page = panel.page
         self.own: list[tuple[str, np.ndarray]] = []  # uploaded: names, and uint8 images of the dataset's size
         self._source = choice("Image from", [("nothing yet", "")])
         self._index = integer("Number", 0, 0, 0)
@@ -52,9 +52,9 @@ class ImagePart(Filling):
             self._found,
             self._in_full,
         )
-        for control in (self._source, self._index, self._invert):
-            control.observe(page.guarded(self._chosen), "value")
-        self._upload.observe(page.guarded(self._uploaded), "value")
+        self._when(self._source, call=self._source_chosen)
+        self._when(self._index, self._invert, call=self._show)
+        self._when(self._upload, call=self._uploaded)
 
     def start(self) -> None:
         """Begin anew with the panel's dataset."""
@@ -82,8 +82,7 @@ class ImagePart(Filling):
         self._show()
 
     def image(self) -> tuple[np.ndarray, str, int | None]:
-        """Return the chosen image, uint8 (h, w, c), what it is called, and its class. Raises DigitsError if there is
-        none."""
+        """Return the chosen image, uint8 (h, w, c), its name, and its class. Raises DigitsError without one."""
         source, index = self._source.value, self._index.value
         if isinstance(source, int):
             name, pixels = self.own[source]
@@ -112,10 +111,6 @@ class ImagePart(Filling):
                 self._source.value = value
         self._source_chosen()
 
-    def _chosen(self, change: Any) -> None:
-        if not self._filling:
-            self._source_chosen() if change["owner"] is self._source else self._show()
-
     def _source_chosen(self) -> None:
         source = self._source.value
         own = isinstance(source, int)
@@ -136,13 +131,13 @@ class ImagePart(Filling):
         try:
             pixels, name, truth = self.image()
         except DigitsError as error:
-            self._shown.value = f'<p class="digits-error">{escape(error)}</p>'
+            self._shown.value = said(error, "error")
             return
         of = "" if truth is None else f", of class {self._panel.dataset.classes[truth]}"
         says = f"{name}{of}"
         self._shown.value = look_view.image(pixels, says) + f"<p>{escape(says)}</p>"
 
-    def _uploaded(self, change: Any) -> None:
+    def _uploaded(self) -> None:
         files = [(str(file["name"]), bytes(file["content"])) for file in self._upload.value]
         if not files:
             return
@@ -204,13 +199,7 @@ class ImagePart(Filling):
         )
 
     def _ask(self, doing: str, f: Any, show: Any) -> None:
-        """Ask, and show what is found unless another image was chosen meanwhile."""
-        asked = self._source.value, self._index.value, self._invert.value
-        self._panel.ask(
-            doing,
-            f,
-            lambda found: show(found) if (self._source.value, self._index.value, self._invert.value) == asked else None,
-        )
+        self._panel.ask(doing, f, show, about=lambda: (self._source.value, self._index.value, self._invert.value))
 
 
 def _read(files: list[tuple[str, bytes]], dataset: Any) -> tuple[list[tuple[str, np.ndarray]], list[tuple[str, str]]]:

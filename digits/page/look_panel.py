@@ -13,10 +13,10 @@ from digits import look
 from digits.data.dataset import Dataset
 from digits.files import DigitsError
 from digits.page import look_view
-from digits.page.elements import button, choice, column, escape, note, row, section
-from digits.page.filling import Filling
+from digits.page.elements import button, choice, column, escape, facts, note, progress, row, said, section
 from digits.page.look_image import ImagePart
 from digits.page.look_many import ManyPart
+from digits.page.panel import Panel
 from digits.training import runs, trained
 
 EVERY = 0.5  # seconds between two looks at the progress
@@ -24,7 +24,7 @@ LIST_EVERY = 6  # looks at the progress for one at the weights there are
 REST = 600.0  # seconds without a question, after which the model's process gives its memory back
 
 
-class LookPanel(Filling):
+class LookPanel(Panel):
     """Asks the model of `page.selected.run`. Its parts show one image, and many."""
 
     title = "Look inside"
@@ -36,7 +36,7 @@ class LookPanel(Filling):
         self.kind = ""  # of the run
         self._busy = False
         self._share, self._doing, self._looks, self._asked = 0.0, "", 0, time.monotonic()
-        self._run = choice("Run", [("none yet", "")])
+        self._run = choice("Run")
         self._weights = choice("Weights", [("the last", "")])
         self._about, self._progress, self._table = note(""), note(""), note("")
         self._describe = button("List the network's layers", page.guarded(self._ask_model))
@@ -54,10 +54,10 @@ class LookPanel(Filling):
             row(self._progress, self._cancel),
             self._parts,
         )
-        self._run.observe(page.guarded(self._run_chosen), "value")
-        self._weights.observe(page.guarded(self._weights_chosen), "value")
-        page.selected.observe(page.guarded(lambda change: self._select()), "run")
-        page.selected.observe(page.guarded(lambda change: self._fill_runs()), ["runs_version", "datasets_version"])
+        self._when(self._run, call=lambda: page.selected.set_trait("run", self._run.value))
+        self._when(self._weights, call=self._forget)
+        self._follow("run", call=self._select)
+        self._follow("runs_version", "datasets_version", call=self._fill_runs)
         self._fill_runs()
         self._select()
         page.every(EVERY, self._poll)
@@ -74,19 +74,27 @@ class LookPanel(Filling):
             raise DigitsError("No run is selected. Train a network first, then choose its run here.")
         return self.inside
 
-    def ask(self, doing: str, f: Callable[[look.Inside], Any], then: Callable[[Any], Any]) -> None:
-        """Ask the model in a thread: `then` gets what `f` returned, unless another network was chosen meanwhile.
+    def ask(
+        self,
+        doing: str,
+        f: Callable[[look.Inside], Any],
+        then: Callable[[Any], Any],
+        about: Callable[[], Any] = lambda: None,
+    ) -> None:
+        """Ask the model in a thread: `then` gets what `f` returned, unless something else was chosen meanwhile.
 
-        `doing`: what is shown until then.
+        `doing`: what is shown until then. `about`: what else than run and weights the question is about.
         """
-        inside, chosen = self.opened(), self._chosen()
+
+        def chosen() -> tuple[Any, ...]:
+            return self.page.selected.run, self._weights.value, about()
+
+        inside, asked = self.opened(), chosen()
         if self._busy:
             raise DigitsError(f"The network is busy: {self._doing}. Wait for it, or break it off.")
         self._busy, self._doing, self._share = True, doing, 0.0
         self._show_progress()
-        self.page.in_background(
-            lambda: f(inside), lambda found: then(found) if self._chosen() == chosen else None, self._free
-        )
+        self.page.in_background(lambda: f(inside), lambda found: chosen() == asked and then(found), self._free)
 
     def progress(self, share: float) -> None:
         """Called in the thread that asks."""
@@ -94,20 +102,9 @@ class LookPanel(Filling):
 
     # Which network
 
-    def _chosen(self) -> tuple[str, str]:
-        return self.page.selected.run, self._weights.value
-
     def _fill_runs(self) -> None:
-        listed = runs.listing(self.page.workspace)
-        options = [(f"{run.name} ({run.id[:15]})", run.id) for run in listed] or [("none yet", "")]
-        ids = [id for _, id in options]
-        if self.page.selected.run not in ids:
-            self.page.selected.run = ids[0]
-        self._refill(self._run, options, self.page.selected.run)
-
-    def _run_chosen(self, change: Any) -> None:
-        if not self._filling:
-            self.page.selected.run = change["new"] or ""
+        options = [(f"{run.name} ({run.id[:15]})", run.id) for run in runs.listing(self.page.workspace)]
+        self.page.selected.run = self._offer(self._run, options, self.page.selected.run)
 
     def _select(self) -> None:
         """Take over the selected run: its weights, its dataset, and nothing of what was found for another one."""
@@ -124,7 +121,7 @@ class LookPanel(Filling):
         self._parts.layout.display = "none"
         self._table.value = ""
         if not chosen:
-            self._about.value = '<p class="digits-muted">There is no run yet. Train a network first.</p>'
+            self._about.value = said("There is no run yet. Train a network first.")
             return
         try:
             run = runs.open(self.page.workspace, chosen)
@@ -133,7 +130,7 @@ class LookPanel(Filling):
             self.dataset = Dataset.open(self.page.workspace, run.spec.dataset)
             self._about.value = self._told(run)
         except DigitsError as error:  # the run, or its dataset, is damaged or deleted
-            self._about.value = f'<p class="digits-error">{escape(error)}</p>'
+            self._about.value = said(error, "error")
             return
         self._parts.layout.display = None
         self._fill_weights()
@@ -149,10 +146,9 @@ class LookPanel(Filling):
             "Dataset": f"{self.dataset.name}, images of {height} × {width} × {channels}, "
             f"{len(self.dataset.classes)} classes",
         }
-        told = "".join(f"<dt>{name}</dt><dd>{escape(what)}</dd>" for name, what in lines.items())
         if run.spec.kind != "classification":
-            told += "<dt>Here</dt><dd>Its layers. What it finds in images is shown in the panel Scenes.</dd>"
-        return f'<dl class="digits-facts">{told}</dl>'
+            lines["Here"] = "Its layers. What it finds in images is shown in the panel Scenes."
+        return facts(lines)
 
     def _fill_weights(self) -> None:
         assert self.inside is not None
@@ -164,20 +160,20 @@ class LookPanel(Filling):
         value = self._weights.value if self._weights.value in [name for _, name in found] else ""
         self._refill(self._weights, found, value)
 
-    def _weights_chosen(self, change: Any) -> None:
-        if not self._filling:
-            self._table.value = ""
-            self._image.clear()
-            self._many.clear()
+    def _forget(self) -> None:
+        self._table.value = ""
+        self._image.clear()
+        self._many.clear()
 
     # What it is busy with
 
     def _ask_model(self) -> None:
         weights = self.weights()
-        self.ask("reading the network", lambda inside: inside.model(weights), self._show_model)
 
-    def _show_model(self, about: look.Model) -> None:
-        self._table.value = look_view.model(about)
+        def show(about: look.Model) -> None:
+            self._table.value = look_view.model(about)
+
+        self.ask("reading the network", lambda inside: inside.model(weights), show)
 
     def _break_off(self) -> None:
         self.opened().cancel()
@@ -198,9 +194,8 @@ class LookPanel(Filling):
     def _show_progress(self) -> None:
         shown = ""
         if self._busy:
-            doing, share = escape(self._doing.capitalize()), self._share
-            bar = f'<progress max="1" value="{share:.3f}" aria-label="{doing}"></progress>' if share else ""
-            shown = f"<p>{doing} … {f'{100 * share:.0f} %' if share else ''}</p>{bar}"
-        if self._progress.value != shown:
-            self._progress.value = shown
+            doing, share = self._doing.capitalize(), self._share
+            percent, bar = (f"{100 * share:.0f} %", progress(share, doing)) if share else ("", "")
+            shown = f"<p>{escape(doing)} … {percent}</p>{bar}"
+        self._progress.value = shown
         self._cancel.layout.display = None if self._busy else "none"

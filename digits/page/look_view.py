@@ -23,7 +23,7 @@ from digits.look.confusion import (
     worst,
 )
 from digits.look.statistics import Statistics
-from digits.page.elements import Markup, escape, picture, table
+from digits.page.elements import Markup, escape, figure, grid, picture, said, table
 
 MOST_CLASSES = 20  # of a confusion matrix with numbers; a larger one is drawn, and its most frequent confusions listed
 MOST_CONFUSIONS = 15
@@ -99,9 +99,7 @@ def saliency(pixels: np.ndarray, found: Saliency, classes: Sequence[str]) -> str
             f"{' (against)' if least < 0 else ''}, yellow {words.number(most)} (for)",
         ),
     )
-    return f'<div class="digits-grid">{"".join(_figure(*one) for one in shown)}</div><p>{escape(says)}</p>' + (
-        f'<p class="digits-muted">{escape(meaning)}</p>'
-    )
+    return f"{grid(_figure(*one) for one in shown)}<p>{escape(says)}</p>{said(meaning)}"
 
 
 def tested(found: Tested) -> str:
@@ -126,8 +124,7 @@ def tested(found: Tested) -> str:
 
 
 def confusion(matrix: np.ndarray, classes: Sequence[str]) -> str:
-    """Return the confusion matrix as a table, or as a picture with its most frequent confusions where classes are
-    many."""
+    """Return the confusion matrix as a table; of many classes as a picture, with its most frequent confusions."""
     if len(classes) > MOST_CLASSES:
         says = f"The confusion matrix of {len(classes)} classes: rows are the truth, columns the answers."
         drawn = picture(pictures.heat_png(np.log1p(matrix)), says, "24rem", pixelated=True)
@@ -150,7 +147,7 @@ def by_class(matrix: np.ndarray, classes: Sequence[str]) -> str:
     ]
     head = ("Class", "Images", "Precision", "Recall", "F1")
     meaning = "Precision: of the answers “this class”, the share that is right. Recall: of its images, the share found."
-    return table(head, rows, "Precision and recall by class") + f'<p class="digits-muted">{meaning}</p>'
+    return table(head, rows, "Precision and recall by class") + said(meaning)
 
 
 def mistakes(found: Tested, images: np.ndarray, most: int = 12) -> str:
@@ -164,9 +161,8 @@ def mistakes(found: Tested, images: np.ndarray, most: int = 12) -> str:
         (((answer, p), *_),) = top(found.probabilities[i][None])
         says = f"{found.part} image {index}: true {found.classes[true]}, answered {found.classes[answer]}"
         gave = words.share(float(found.probabilities[i, true]))
-        shown.append(
-            _figure(image(np.asarray(images[index]), says, "6rem"), f"{says} ({words.share(p)}; truth {gave})")
-        )
+        seen = image(np.asarray(images[index]), says, "6rem")
+        shown.append(_figure(seen, f"{says} ({words.share(p)}; truth {gave})"))
     return f'<div class="digits-grid look-mistakes">{"".join(shown)}</div>'
 
 
@@ -253,11 +249,12 @@ def _bar(share: float) -> Markup:
 
 
 def _figure(drawn: str, caption: str) -> str:
-    return f'<figure class="look-figure">{drawn}<figcaption class="look-says">{escape(caption)}</figcaption></figure>'
+    return figure(drawn, escape(caption), "look-figure")
 
 
 def _diverged() -> str:
-    return (
-        '<p class="digits-error">The network answers NaN (no number): its training has diverged. Choose an earlier '
-        "checkpoint, or train with a lower rate.</p>"
+    return said(
+        "The network answers NaN (no number): its training has diverged. Choose an earlier checkpoint, or train with a "
+        "lower rate.",
+        "error",
     )

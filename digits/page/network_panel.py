@@ -12,7 +12,7 @@ from digits.data.dataset import Dataset
 from digits.files import DigitsError, read_json, write_json
 from digits.networks import NETWORKS, configuration, custom, drawing, starts, summary
 from digits.page.elements import Markup, button, check, choice, column, escape, integer, note, real, row, section, table
-from digits.page.filling import Filling
+from digits.page.panel import Panel
 from digits.training import runs, trained
 
 _LABELS = {
@@ -25,7 +25,7 @@ _RANDOM = "random weights"
 DRAFT = "network_draft.json"  # in the workspace: {"network": as chosen last, "code": in the editor}
 
 
-class NetworkPanel(Filling):
+class NetworkPanel(Panel):
     """Writes `page.selected.network` and `start`; `network_error` while your own code is not checked."""
 
     title = "Network"
@@ -52,9 +52,9 @@ class NetworkPanel(Filling):
         self._confirmed = check("I have read this code, and want to run it in the sandbox")
         self._confirmed.add_class("digits-confirm")
         self._check = button("Check the code", page.guarded(self._check_code), kind="primary")
-        self._break = button("Break off", page.guarded(self._break_off))
-        self._break.layout.display = "none"
         self._cancelled = threading.Event()
+        self._break = button("Break off", page.guarded(self._cancelled.set))
+        self._break.layout.display = "none"
         self._own = section(
             "Your own code",
             note(f'<p class="digits-warning"><strong>Warning.</strong> {escape(custom.WARNING)}</p>'),
@@ -73,14 +73,12 @@ class NetworkPanel(Filling):
             self._own,
             section("Layers", row(self._show), self._layers),
         )
-        selected = page.selected
-        self._network.observe(page.guarded(lambda change: self._network_chosen()), "value")
-        self._start.observe(page.guarded(lambda change: self._start_chosen()), "value")
-        for control in (self._code, self._confirmed):
-            control.observe(page.guarded(lambda change: self._changed()), "value")
-        selected.observe(page.guarded(lambda change: self._fill()), ["dataset", "datasets_version"])
-        selected.observe(page.guarded(lambda change: self._take(selected.network)), "network")
-        selected.observe(page.guarded(lambda change: self._fill_starts()), ["runs_version", "start"])
+        self._when(self._network, call=self._network_chosen)
+        self._when(self._start, call=lambda: page.selected.set_trait("start", self._start.value))
+        self._when(self._code, self._confirmed, call=self._changed)
+        self._follow("dataset", "datasets_version", call=self._fill)
+        self._follow("network", call=lambda: self._take(page.selected.network))
+        self._follow("runs_version", "start", call=self._fill_starts)
         self._read_draft()
         self._fill()
 
@@ -142,7 +140,7 @@ class NetworkPanel(Filling):
             value, label = _number(values.get(name), default), _LABELS.get(name, name.replace("_", " ").capitalize())
             whole = isinstance(default, int) and not isinstance(default, bool)
             made = integer(label, value, 0, 1_000_000) if whole else real(label, value, 0, 1_000_000)
-            made.observe(self.page.guarded(lambda change: self._changed()), "value")
+            self._when(made, call=self._changed)
             self._options[name] = made
         self._option_box.children = list(self._options.values())
         self._own.layout.display = None if network.name == "custom" else "none"
@@ -206,11 +204,10 @@ class NetworkPanel(Filling):
         self._write_draft()
 
     def _network_chosen(self) -> None:
-        if not self._filling:
-            self._layers.value = ""
-            self._show_options({})
-            self._fill_starts()
-            self._changed()
+        self._layers.value = ""
+        self._show_options({})
+        self._fill_starts()
+        self._changed()
 
     # Your own code
 
@@ -247,9 +244,6 @@ class NetworkPanel(Filling):
             self._changed()
 
         self.page.in_background(work, done, end)
-
-    def _break_off(self) -> None:
-        self._cancelled.set()
 
     # Layers
 
@@ -289,13 +283,7 @@ class NetworkPanel(Filling):
         wanted = self.page.selected.start
         if wanted not in [value for _, value in options]:
             options.append((f"{wanted} (not there)", wanted))
-        with self._quietly():
-            self._start.options = options
-            self._start.value = wanted
-
-    def _start_chosen(self) -> None:
-        if not self._filling:
-            self.page.selected.start = self._start.value
+        self._refill(self._start, options, wanted)
 
 
 def _number(value: Any, default: float) -> float:

@@ -14,7 +14,22 @@ from digits.data.dataset import Dataset
 from digits.data.resize import MODES, MOST_SIDE
 from digits.files import DigitsError
 from digits.page.data_view import resize_example
-from digits.page.elements import button, choice, column, escape, integer, note, real, row, section, table, text, upload
+from digits.page.elements import (
+    button,
+    choice,
+    column,
+    escape,
+    integer,
+    note,
+    real,
+    row,
+    said,
+    section,
+    table,
+    text,
+    upload,
+)
+from digits.page.panel import Panel
 
 DIGITS = "scikit-learn's digits"
 FOLDER = "Folder or .zip on this machine"
@@ -29,7 +44,7 @@ _ABOUT = {
 }
 
 
-class NewDataset:
+class NewDataset(Panel):
     """The form. `made(dataset)` is called with each dataset that it has made or begun to build."""
 
     def __init__(self, page: Any, made: Callable[[Dataset], None]) -> None:
@@ -49,9 +64,8 @@ class NewDataset:
         self._width = integer("Width (pixels)", 32, 1, MOST_SIDE)
         self._height = integer("Height (pixels)", 32, 1, MOST_SIDE)
         self._channels = choice("Colour", [("Grey", 1), ("Colour (RGB)", 3)], 3)
-        self._resize = choice(
-            "Resize mode", [(meaning.split(":")[0], mode) for mode, meaning in MODES.items()], "squash"
-        )
+        modes = [(meaning.split(":")[0], mode) for mode, meaning in MODES.items()]
+        self._resize = choice("Resize mode", modes, "squash")
         self._show = button("Show an example", page.guarded(self._show_example))
         self._validation = real("Validation (% of a class)", 15, 0, 99)
         self._test = real("Test (% of a class)", 15, 0, 99)
@@ -62,42 +76,25 @@ class NewDataset:
         self._limits = column(self._least, self._most)
         self._packing = column(row(self._zip), self._packed)
         self._uploads = column(self._class, row(self._images, self._forget), self._collected)
-        self._sizes = section(
-            "Images",
-            self._width,
-            self._height,
-            self._channels,
-            self._resize,
-            self._meaning,
-            row(self._show),
-            self._example,
-        )
+        self._form = column(self._height, self._channels, self._resize, self._meaning, row(self._show))
         self.widget = column(
             section("New dataset", self._source, self._about, self._path, self._packing, self._uploads, self._name),
-            self._sizes,
+            section("Images", self._width, self._form, self._example),
             section("Split", self._validation, self._test, self._seed, self._limits),
             row(self._make),
         )
-        self._source.observe(page.guarded(lambda change: self._choose()), "value")
-        self._zip.observe(page.guarded(lambda change: self._take_archive()), "value")
-        self._images.observe(page.guarded(lambda change: self._take_images()), "value")
-        self._resize.observe(page.guarded(lambda change: self._explain()), "value")
+        self._when(self._source, call=self._choose)
+        self._when(self._zip, call=self._take_archive)
+        self._when(self._images, call=self._take_images)
+        self._when(self._resize, call=self._explain)
         self._explain()
         self._choose()
 
     def options(self) -> BuildOptions:
         """Return what the controls say. Raises DigitsError with a sentence where that is wrong."""
-        return BuildOptions(
-            self._height.value,
-            self._width.value,
-            self._channels.value,
-            self._resize.value,
-            self._validation.value / 100,
-            self._test.value / 100,
-            self._seed.value,
-            self._least.value,
-            self._most.value,
-        )
+        size = self._height.value, self._width.value, self._channels.value, self._resize.value
+        shares = self._validation.value / 100, self._test.value / 100
+        return BuildOptions(*size, *shares, self._seed.value, self._least.value, self._most.value)
 
     def correct(self, failed: Dataset) -> None:
         """Take up again what `failed` was to become; it is deleted as soon as another of its name is made."""
@@ -106,17 +103,13 @@ class NewDataset:
     def _choose(self) -> None:
         """Show the controls that the chosen source needs."""
         source = self._source.value
-        self._about.value = f'<p class="digits-muted">{_ABOUT[source]}</p>'
+        self._about.value = said(_ABOUT[source])
         for control, sources in (
             (self._path, (FOLDER,)),
             (self._packing, (ARCHIVE,)),
             (self._uploads, (FILES,)),
             (self._limits, (FOLDER, ARCHIVE, FILES)),
-            (self._height, (FOLDER, ARCHIVE, FILES)),
-            (self._channels, (FOLDER, ARCHIVE, FILES)),
-            (self._resize, (FOLDER, ARCHIVE, FILES)),
-            (self._meaning, (FOLDER, ARCHIVE, FILES)),
-            (self._show, (FOLDER, ARCHIVE, FILES)),
+            (self._form, (FOLDER, ARCHIVE, FILES)),
         ):
             control.layout.display = None if source in sources else "none"
         for number in (self._height, self._least, self._most):
@@ -127,7 +120,7 @@ class NewDataset:
 
     def _explain(self) -> None:
         meaning = MODES[self._resize.value].split(":", 1)[1].strip()
-        self._meaning.value = f'<p class="digits-muted">{meaning[:1].upper()}{meaning[1:]}.</p>'
+        self._meaning.value = said(f"{meaning[:1].upper()}{meaning[1:]}.")
 
     def _show_example(self) -> None:
         self._example.value = resize_example(self._height.value, self._width.value, self._channels.value)
@@ -170,17 +163,15 @@ class NewDataset:
     def _start(self) -> None:
         work = self._work()
         self._make.disabled = True
-        self.page.in_background(work, then=self._started, finally_=self._free)
+        self.page.in_background(work, self._started, lambda: setattr(self._make, "disabled", False))
 
     def _work(self) -> Callable[[], Dataset]:
         """Return what makes the dataset. Raises DigitsError if something is missing."""
         workspace, source, options = self.page.workspace, self._source.value, self.options()
         name = self._name.value.strip()
         if source == DIGITS:
-            size, shares = self._width.value, (options.validation, options.test)
-            return lambda: sklearn_digits(
-                workspace, name or "digits", size=size, validation=shares[0], test=shares[1], seed=options.seed
-            )
+            size, shares = self._width.value, {"validation": options.validation, "test": options.test}
+            return lambda: sklearn_digits(workspace, name or "digits", size=size, seed=options.seed, **shares)
         if source == FOLDER:
             path = self._path.value.strip()
             return lambda: building.from_path(workspace, name or PurePath(path).stem, path, options)
@@ -205,6 +196,3 @@ class NewDataset:
         done = "has been made." if dataset.status == "ready" else "is being built. It goes on when this page is closed."
         self.page.say(f"The dataset {dataset.name} {done}")
         self._made(dataset)
-
-    def _free(self) -> None:
-        self._make.disabled = False

@@ -8,7 +8,8 @@ from typing import Any
 from digits.data import scenes
 from digits.data.dataset import Dataset
 from digits.data.scene_drawing import CLASSES, Scene, SceneOptions
-from digits.page.elements import button, choice, column, integer, note, picture, row, section, text
+from digits.page.elements import button, choice, column, grid, integer, note, picture, progress, row, section, text
+from digits.page.panel import Panel
 from digits.tasks import drawing
 
 KINDS = (("Detection: boxes", "detection"), ("Segmentation: masks", "segmentation"))
@@ -16,7 +17,7 @@ EXAMPLES = 4
 SIDES = (32, 48, 64, 96)  # pixels; multiples of 8, as the networks ask
 
 
-class NewScenes:
+class NewScenes(Panel):
     """The form. `made(dataset)` is called with each dataset that it has made."""
 
     def __init__(self, page: Any, made: Callable[[Dataset], None]) -> None:
@@ -28,63 +29,39 @@ class NewScenes:
         self._train = integer("Number to train on", scenes.COUNTS["train"], 1, scenes.MOST_SCENES)
         self._others = integer("Number for each other part", scenes.COUNTS["validation"], 1, scenes.MOST_SCENES)
         self._side = choice("Side of a scene", [(f"{side} pixels", side) for side in SIDES], 64)
-        self._fewest = integer("Fewest digits", 1, 0, 20)
-        self._most = integer("Most digits", 5, 1, 20)
-        self._smallest = integer("Smallest digit (pixels)", 12, 8, max(SIDES))
-        self._largest = integer("Largest digit (pixels)", 24, 8, max(SIDES))
-        self._clutter = integer("Most other strokes", 3, 0, 50)
+        self._numbers = {  # of SceneOptions
+            "fewest": integer("Fewest digits", 1, 0, 20),
+            "most": integer("Most digits", 5, 1, 20),
+            "smallest": integer("Smallest digit (pixels)", 12, 8, max(SIDES)),
+            "largest": integer("Largest digit (pixels)", 24, 8, max(SIDES)),
+            "clutter": integer("Most other strokes", 3, 0, 50),
+        }
         self._seed = integer("Seed of the scenes", 0, 0, 2**31 - 1)
         self._examples, self._progress = note(""), note("")
         self._make = button("Make the scenes", page.guarded(self._start), kind="primary")
-        self._cancel = button("Cancel", page.guarded(self._break_off))
+        self._cancel = button("Cancel", page.guarded(lambda: setattr(self, "_cancelled", True)))
         self._cancel.layout.display = "none"
         forms = column(
             section("New scenes", self._kind, self._name, self._train, self._others, self._seed),
-            section(
-                "What they look like",
-                self._side,
-                self._fewest,
-                self._most,
-                self._smallest,
-                self._largest,
-                self._clutter,
-            ),
+            section("What they look like", self._side, *self._numbers.values()),
         )
         forms.add_class("digits-sheet")
         self.widget = column(forms, self._examples, row(self._make, self._cancel), self._progress)
-        for control in (
-            self._kind,
-            self._seed,
-            self._side,
-            self._fewest,
-            self._most,
-            self._smallest,
-            self._largest,
-            self._clutter,
-        ):
-            control.observe(page.guarded(lambda change: self._show_examples()), "value")
+        self._when(self._kind, self._seed, self._side, *self._numbers.values(), call=self._show_examples)
         self._show_examples()
         page.every(0.5, self._poll)
 
     def options(self) -> SceneOptions:
         """Return what the controls say. Raises DigitsError with a sentence where that makes no sense."""
-        return SceneOptions(
-            height=self._side.value,
-            width=self._side.value,
-            fewest=self._fewest.value,
-            most=self._most.value,
-            smallest=self._smallest.value,
-            largest=self._largest.value,
-            clutter=self._clutter.value,
-        )
+        numbers = {name: control.value for name, control in self._numbers.items()}
+        return SceneOptions(height=self._side.value, width=self._side.value, **numbers)
 
     def _show_examples(self) -> None:
         self._examples.value = ""
         options, kind, seed = self.options(), self._kind.value, self._seed.value
 
         def draw() -> str:
-            drawn = list(scenes.draw_part("train", EXAMPLES, seed, options))
-            return f'<div class="digits-grid">{"".join(_example(kind, scene) for scene in drawn)}</div>'
+            return grid(_example(kind, scene) for scene in scenes.draw_part("train", EXAMPLES, seed, options))
 
         def show(examples: str) -> None:
             if (options, kind, seed) == (self.options(), self._kind.value, self._seed.value):
@@ -111,9 +88,6 @@ class NewScenes:
         """Called in the thread that draws."""
         self._share = share
 
-    def _break_off(self) -> None:
-        self._cancelled = True
-
     def _done(self, dataset: Dataset) -> None:
         count = sum(dataset.counts.values())
         self.page.say(f"{dataset.name}: {count} scenes of {dataset.height} × {dataset.width} pixels are ready.")
@@ -126,16 +100,15 @@ class NewScenes:
 
     def _poll(self) -> None:
         if self._drawing:
-            percent = f"{100 * self._share:.0f} %"
-            bar = f'<progress max="1" value="{self._share:.3f}" aria-label="Scenes drawn">{percent}</progress>'
-            self._progress.value = f"{bar}<p>{percent} of the scenes are drawn.</p>"
+            bar = progress(self._share, "Scenes drawn")
+            self._progress.value = f"{bar}<p>{100 * self._share:.0f} % of the scenes are drawn.</p>"
 
 
 def _example(kind: str, scene: Scene) -> str:
     there = ", ".join(CLASSES[int(label)] for label in scene.boxes[:, 0]) or "none"
     image = scene.image[..., None]
     if kind == "detection":
-        return picture(
-            drawing.boxes(image, scene.boxes, None, CLASSES), f"A scene with boxes around digits: {there}", "16rem"
-        )
-    return picture(drawing.mask(image, scene.mask, CLASSES), f"A scene with masks over digits: {there}", "16rem")
+        drawn, says = drawing.boxes(image, scene.boxes, None, CLASSES), "A scene with boxes around digits"
+    else:
+        drawn, says = drawing.mask(image, scene.mask, CLASSES), "A scene with masks over digits"
+    return picture(drawn, f"{says}: {there}", "16rem")

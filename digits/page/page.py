@@ -19,6 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ import traitlets
 from digits.data.dataset import Dataset
 from digits.files import DigitsError, read_json, write_json
 from digits.networks import NETWORKS
-from digits.page.elements import column, escape, note
+from digits.page.elements import column, escape, note, said
 from digits.training.spec import Solver
 from digits.workspace import Workspace
 
@@ -159,25 +160,19 @@ class Page:
 
         return call
 
-    def every(self, seconds: float, f: Callable[[], Any]) -> Callable[[], None]:
-        """Call f again and again, in the kernel's main thread, guarded. Returns a function that ends it.
+    def every(self, seconds: float, f: Callable[[], Any]) -> None:
+        """Call f again and again, in the kernel's main thread, guarded, until the page is closed.
 
         f must be quick, some 50 ms: while it runs, the page does not answer. Long work: `in_background`. Where no event
         loop runs (a plain Python process, a test), `tick` calls what is due.
         """
-        timer = _Timer(seconds, self.guarded(f), time.monotonic() + seconds)
-        self._timers.append(timer)
+        self._timers.append(_Timer(seconds, self.guarded(f), time.monotonic() + seconds))
         with contextlib.suppress(RuntimeError):  # no event loop here
             if self._clock is None:
                 self._clock = asyncio.get_running_loop().create_task(self._tick_for_ever())
-        return functools.partial(self._end, timer)
 
     def tick(self, all: bool = True) -> None:
-        """Call what `every` was given.
-
-        Args:
-            all: Whether also what is not due yet.
-        """
+        """Call what `every` was given. `all`: whether also what is not due yet."""
         now = time.monotonic()
         for timer in list(self._timers):
             if all or timer.due <= now:
@@ -271,19 +266,17 @@ class Page:
             await asyncio.sleep(0.1)
             self.tick(all=False)
 
-    def _end(self, timer: _Timer) -> None:
-        if timer in self._timers:
-            self._timers.remove(timer)
 
-
+@dataclass
 class _Timer:
-    def __init__(self, seconds: float, call: Callable[[], Any], due: float) -> None:
-        self.seconds, self.call, self.due = seconds, call, due
+    seconds: float
+    call: Callable[[], Any]
+    due: float
 
 
 class _Broken:
     def __init__(self, sentence: str) -> None:
-        self.widget = note(f'<p class="digits-error">{escape(sentence)}</p>')
+        self.widget = note(said(sentence, "error"))
 
 
 def _outcome(f: Callable[[], Any]) -> tuple[Any, Exception | None]:

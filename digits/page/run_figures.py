@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from digits.page import charts
-from digits.page.elements import escape
+from digits.page.elements import escape, progress, said
 from digits.training.runs import Run
 
 # What a line of curves.jsonl holds besides the figures of its kind.
@@ -53,12 +53,10 @@ def told(name: str, state: Mapping[str, Any]) -> str:
         parts.append(f"{duration(state['seconds'])} spent training")
     if state["remaining"] is not None:
         parts.append(f"about {duration(state['remaining'])} to go")
-    progress = ""
+    so_far = ""
     if status != "broken":
-        progress = (
-            f'<progress max="1" value="{share:.4f}" aria-label="Progress of the run"></progress> {100 * share:.0f} %'
-            f"<p>{escape(', '.join(parts)) or 'Nothing trained yet'}.</p>"
-        )
+        bar = progress(share, "Progress of the run")
+        so_far = f"{bar} {100 * share:.0f} %<p>{escape(', '.join(parts)) or 'Nothing trained yet'}.</p>"
     last = (state["last"] or {}).get("validation") or {}
     figures = ""
     if last:
@@ -68,9 +66,9 @@ def told(name: str, state: Mapping[str, Any]) -> str:
             f"{escape(main_figure(best))} after epoch {best.get('epoch', 0):g}.</p>"
         )
     wrong = status in ("failed", "killed", "broken")
-    message = f'<p class="{"digits-error" if wrong else "digits-muted"}">{escape(state["message"])}</p>'
+    message = said(state["message"], "error" if wrong else "muted")
     new = state["message"].strip(" .").lower() not in ("", status)  # "Done." says nothing more than "Done"
-    return head + progress + figures + (message if new else "")
+    return head + so_far + figures + (message if new else "")
 
 
 def main_figure(line: Mapping[str, Any]) -> str:
@@ -90,7 +88,7 @@ def curves(shown: Sequence[Run], logarithmic: bool = False, looks: Sequence[int]
     lines = {run.id: run.curves() for run in shown}
     every = [line for of_run in lines.values() for line in of_run]
     if not every:
-        return '<p class="digits-muted">The curves begin with the first epoch.</p>'
+        return said("The curves begin with the first epoch.")
     most = max((_end(run, lines[run.id]) for run in shown), default=0) or None
     names = _titles(shown)
     made = []
@@ -104,17 +102,9 @@ def curves(shown: Sequence[Run], logarithmic: bool = False, looks: Sequence[int]
                 drawn.append(charts.Line(f"{names[run.id]}{label}", x, y, look, dashed))
         share = not _is_loss(figure) and all(0 <= value <= 1 for line in drawn for value in line.y)
         title = _TITLES.get(figure, figure)
-        made.append(
-            charts.chart(
-                drawn,
-                title,
-                "epoch",
-                _in_text(title),
-                logarithmic=logarithmic and figure == "loss",
-                percent=share,
-                most=most,
-            )
-        )
+        raised = logarithmic and figure == "loss"
+        axes = {"x": "epoch", "y": _in_text(title), "logarithmic": raised, "percent": share, "most": most}
+        made.append(charts.chart(drawn, title, **axes))
     return f'<div class="digits-charts">{"".join(made)}</div>{_spike(every, logarithmic)}'
 
 
@@ -125,22 +115,22 @@ def load(run: Run) -> str:
         return ""
     last, start = samples[-1], samples[0]["time"]
     gpus = last.get("gpus") or []
-    said = [
+    told = [
         f"CPU {last['cpu']:.0f} % of all cores; this run {last['process_cpu']:.0f} % of one core and "
         f"{last['memory'] / _GB:.2f} GB; memory in use {last['memory_used'] / _GB:.1f} of "
         f"{last['memory_total'] / _GB:.1f} GB"
     ]
     for gpu in gpus:
         memory = f"{gpu['memory_used'] / _GB:.1f} of {gpu['memory_total'] / _GB:.1f} GB"
-        said.append(f"{gpu['name']} {gpu['gpu']:.0f} % of the time busy, {memory}")
+        told.append(f"{gpu['name']} {gpu['gpu']:.0f} % of the time busy, {memory}")
     if not gpus:
-        said.append("No NVIDIA GPU takes part")
+        told.append("No NVIDIA GPU takes part")
     seconds = [sample["time"] - start for sample in samples]
     lines = [charts.Line("CPU, all cores", seconds, [sample["cpu"] / 100 for sample in samples], 0)]
     for place, gpu in enumerate(gpus[: charts.LOOKS - 1]):
         busy = [sample["gpus"][place]["gpu"] / 100 for sample in samples if len(sample.get("gpus") or []) > place]
         lines.append(charts.Line(gpu["name"], seconds[-len(busy) :], busy, place + 1))
-    words = f'<p class="digits-muted">{escape(". ".join(said))}.</p>'
+    words = said(f"{'. '.join(told)}.")
     if len(samples) < _FEW:
         return words
     title = "Load of the machine while training"
@@ -170,9 +160,9 @@ def _spike(lines: Sequence[Mapping[str, Any]], logarithmic: bool) -> str:
     losses = sorted(line["loss"] for line in lines if _is_number(line.get("loss")) and math.isfinite(line["loss"]))
     if logarithmic or not losses or losses[-1] < _SPIKE * max(losses[len(losses) // 2], 1e-6):
         return ""
-    return (
-        f'<p class="digits-muted">A loss of {losses[-1]:.3g} flattens all others: tick Logarithmic loss to see '
-        "them. If the loss stays so high, the rate is too high.</p>"
+    return said(
+        f"A loss of {losses[-1]:.3g} flattens all others: tick Logarithmic loss to see them. If the loss stays so "
+        "high, the rate is too high."
     )
 
 

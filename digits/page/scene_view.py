@@ -11,7 +11,7 @@ from digits.look.pictures import overlay_png
 from digits.look.scene_answers import Answers, Figures
 from digits.networks.detectnet import STRIDE
 from digits.page import charts
-from digits.page.elements import escape, picture, table
+from digits.page.elements import escape, figure, grid, picture, said, table
 from digits.tasks import average_precision, drawing
 from digits.tasks.boxes import CLASS
 from digits.tasks.detection import SURE
@@ -49,7 +49,7 @@ def precision_recall(answers: Answers, found: list[np.ndarray], which: int) -> s
     points = average_precision.curve(answers.truth, found, which, average_precision.VOC_THRESHOLD, "voc")
     name = answers.classes[which]
     if not len(points.recall):
-        return f'<p class="digits-muted">Nothing was found of class {escape(name)}.</p>'
+        return said(f"Nothing was found of class {name}.")
     falling = np.maximum.accumulate(points.precision[::-1])[::-1]
     lines = [
         charts.Line("after each detection, from the surest down", points.recall, points.precision, 0),
@@ -69,7 +69,7 @@ LEGENDS = {
 def drawn(answers: Answers, which: Sequence[int], found: list[np.ndarray] | None = None) -> str:
     """Return scenes by their numbers, with what was found (`found`: the boxes to show) and what was missed."""
     legend = LEGENDS[answers.kind] if answers.truth is not None else ""
-    return _grid(legend, [_scene(answers, index, found) for index in which])
+    return said(legend) + grid(_scene(answers, index, found) for index in which)
 
 
 def coverage(answers: Answers, which: Sequence[int]) -> str:
@@ -81,12 +81,7 @@ def coverage(answers: Answers, which: Sequence[int]) -> str:
         cells = int((covered >= SURE).sum())
         caption = f"Scene {index}: {cells} of {covered.size} cells with a coverage of {SURE} or more"
         figures.append(_figure(overlay_png(answers.images[index], values), caption, pixelated=True))
-    return _grid(LEGENDS["coverage"], figures)
-
-
-def _grid(legend: str, figures: list[str]) -> str:
-    said = f'<p class="digits-muted">{escape(legend)}</p>' if legend else ""
-    return f'{said}<div class="digits-grid">{"".join(figures)}</div>'
+    return said(LEGENDS["coverage"]) + grid(figures)
 
 
 def _scene(answers: Answers, index: int, found: list[np.ndarray] | None) -> str:
@@ -125,8 +120,7 @@ def _scene(answers: Answers, index: int, found: list[np.ndarray] | None) -> str:
 
 
 def _figure(png: bytes, caption: str, pixelated: bool = False) -> str:
-    shown = picture(png, caption, WIDTH, pixelated)
-    return f'<figure class="scenes-figure">{shown}<figcaption>{escape(caption)}</figcaption></figure>'
+    return figure(picture(png, caption, WIDTH, pixelated), escape(caption), "scenes-figure")
 
 
 def _percent(value: float) -> str:

@@ -14,9 +14,23 @@ from digits.files import DigitsError
 from digits.look import scene_answers
 from digits.look.scene_answers import Answers
 from digits.page import run_figures, scene_view
-from digits.page.elements import button, check, choice, column, escape, integer, note, real, row, section, upload
-from digits.page.filling import Filling
+from digits.page.elements import (
+    button,
+    check,
+    choice,
+    column,
+    escape,
+    integer,
+    note,
+    progress,
+    real,
+    row,
+    said,
+    section,
+    upload,
+)
 from digits.page.new_scenes import NewScenes
+from digits.page.panel import Panel
 from digits.tasks.detection import SURE
 from digits.training import runs, trained
 from digits.training.spec import RunSpec, Solver
@@ -33,7 +47,7 @@ WAYS = (
 WORST, IN_ORDER = "Worst first", "In their order"
 
 
-class ScenesPanel(Filling):
+class ScenesPanel(Panel):
     """New scenes; a run on scenes; what a run's network finds in them."""
 
     title = "Scenes"
@@ -48,7 +62,7 @@ class ScenesPanel(Filling):
         self._first = 0  # of the scenes that are shown
         self._new = NewScenes(page, self._made)
 
-        self._dataset = choice("Dataset of scenes", [("none yet", "")])
+        self._dataset = choice("Dataset of scenes")
         self._epochs = integer("Epochs on scenes", 12, 1, 10_000)
         self._start = button("Train on these scenes", page.guarded(self._start_run), kind="primary")
         self._state = note("")
@@ -57,7 +71,7 @@ class ScenesPanel(Filling):
         self._resume = button("Resume training", page.guarded(lambda: self._run_asked("resume")))
         self._watch = button("Watch its curves", page.guarded(lambda: page.open("Train")))
 
-        self._run = choice("Run on scenes", [("none yet", "")])
+        self._run = choice("Run on scenes")
         self._part = choice("Part", [("Validation", "validation"), ("Test", "test"), ("Training", "train")])
         self._way = choice("From cells to boxes", WAYS)
         self._least = real("Least score shown", SURE, 0.05, 0.99)
@@ -85,8 +99,10 @@ class ScenesPanel(Filling):
                 self._dataset,
                 self._epochs,
                 note(
-                    f'<p class="digits-muted">Adam, {BATCH} scenes per step, rate {RATE:g} that falls as a cosine. '
-                    "Other networks and solvers: choose them in their panels and start from Train.</p>"
+                    said(
+                        f"Adam, {BATCH} scenes per step, rate {RATE:g} that falls as a cosine. Other networks and "
+                        "solvers: choose them in their panels and start from Train."
+                    )
                 ),
                 row(self._start),
                 self._state,
@@ -107,7 +123,7 @@ class ScenesPanel(Filling):
             ),
         )
         for control, f in (
-            (self._dataset, self._dataset_chosen),
+            (self._dataset, lambda: page.selected.set_trait("dataset", self._dataset.value)),
             (self._run, self._run_chosen),
             (self._part, self._forget),
             (self._way, self._show),
@@ -117,10 +133,9 @@ class ScenesPanel(Filling):
             (self._coverage, self._show_scenes),
             (self._upload, self._try_own),
         ):
-            control.observe(page.guarded(lambda change, f=f: None if self._filling else f()), "value")
-        selected = page.selected
-        selected.observe(page.guarded(lambda change: self._fill_datasets()), ["dataset", "datasets_version"])
-        selected.observe(page.guarded(lambda change: self._fill_runs()), ["run", "runs_version"])
+            self._when(control, call=f)
+        self._follow("dataset", "datasets_version", call=self._fill_datasets)
+        self._follow("run", "runs_version", call=self._fill_runs)
         self._fill_datasets()
         self._fill_runs()
         page.every(1.0, self._poll)
@@ -133,14 +148,9 @@ class ScenesPanel(Filling):
 
     def _fill_datasets(self) -> None:
         ready = [one for one in Dataset.list(self.page.workspace) if one.kind in NETWORK and one.status == "ready"]
-        options = [(f"{one.name} ({one.kind}, {one.id[:15]})", one.id) for one in ready] or [("none yet", "")]
-        ids = [id for _, id in options]
-        kept = next((id for id in (self.page.selected.dataset, self._dataset.value) if id in ids), ids[0])
-        self._refill(self._dataset, options, kept)
+        options = [(f"{one.name} ({one.kind}, {one.id[:15]})", one.id) for one in ready]
+        self._offer(self._dataset, options, self.page.selected.dataset, self._dataset.value)
         self._start.disabled = not ready
-
-    def _dataset_chosen(self) -> None:
-        self.page.selected.dataset = self._dataset.value or ""
 
     def _fill_runs(self) -> None:
         options = []
@@ -150,13 +160,10 @@ class ScenesPanel(Filling):
                     options.append((f"{run.name} ({run.spec.kind}, {run.id[:15]})", run.id))
             except DigitsError:  # damaged; the panel Train lists it
                 continue
-        options = options or [("none yet", "")]
-        ids = [id for _, id in options]
-        kept = next((id for id in (self.page.selected.run, self._run.value) if id in ids), ids[0])
-        changed = kept != self._run.value
-        self._refill(self._run, options, kept)
+        before = self._run.value
+        kept = self._offer(self._run, options, self.page.selected.run, before)
         self._find.disabled = self._upload.disabled = self._asking or not kept
-        if changed or self._inside is None:
+        if kept != before or self._inside is None:
             self._take_run()
         self._show_state()
 
@@ -209,9 +216,7 @@ class ScenesPanel(Filling):
     def _show_state(self) -> None:
         state = runs.Run(self.page.workspace.runs / self._run.value).state() if self._run.value else None
         status = state["status"] if state else ""
-        told = run_figures.told(self._run.label or "", state) if state else ""
-        if self._state.value != told:
-            self._state.value = told
+        self._state.value = run_figures.told(self._run.label or "", state) if state else ""
         self._pause.disabled = status not in runs.ALIVE
         self._stop.disabled = status not in (*runs.ALIVE, "paused", "killed")
         self._resume.disabled = status not in ("paused", "stopped", "killed", "failed")
@@ -269,10 +274,7 @@ class ScenesPanel(Filling):
             found = scene_answers.sure(answers.boxes(way), least) if answers.kind == "detection" else None
             return f"<h4>{escape(name)}</h4>{scene_view.drawn(answers, [0], found)}"
 
-        def show(drawn: str) -> None:
-            self._own.value = drawn
-
-        self._begin(ask, show)
+        self._begin(ask, lambda drawn: setattr(self._own, "value", drawn))
 
     def _begin(self, ask: Any, show: Any) -> None:
         self._asking, self._share = True, 0.0
@@ -290,8 +292,8 @@ class ScenesPanel(Filling):
         self._progress.value = ""
 
     def _show_progress(self) -> None:
-        bar = f'<progress max="1" value="{self._share:.3f}" aria-label="Scenes looked at"></progress>'
-        self._progress.value = f"<p>The network looks at the scenes …</p>{bar if self._share else ''}"
+        bar = progress(self._share, "Scenes looked at") if self._share else ""
+        self._progress.value = f"<p>The network looks at the scenes …</p>{bar}"
 
     def _show(self) -> None:
         """Show the figures and the scenes as the controls say, drawn in a thread."""

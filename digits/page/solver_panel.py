@@ -10,8 +10,8 @@ from digits.data.augment import FLIPS, LIMITS, Augmentation
 from digits.data.dataset import Dataset
 from digits.files import DigitsError
 from digits.page import charts
-from digits.page.elements import choice, column, escape, integer, note, real, section, text
-from digits.page.filling import Filling
+from digits.page.elements import choice, column, integer, note, real, said, section, text
+from digits.page.panel import Panel
 from digits.training.schedule import POLICIES, WARM_UP, rate
 from digits.training.spec import OPTIMIZERS, PRECISIONS, SEEDS, Solver
 
@@ -39,7 +39,7 @@ _UNKNOWN_IMAGES = 1000  # for the drawing of the rate, as long as no dataset is 
 _POINTS = 200
 
 
-class SolverPanel(Filling):
+class SolverPanel(Panel):
     """Writes `page.selected.solver`, or `solver_error` while something in it is wrong."""
 
     title = "Solver"
@@ -86,13 +86,11 @@ class SolverPanel(Filling):
         )
         self.widget.add_class("digits-sheet")
         self._fill(page.selected.solver)
-        changed = page.guarded(lambda change: self._changed())
-        for control in (*of.values(), self._warm_up, *self._augment.values(), self._flip):
-            control.observe(changed, "value")
-        of["optimizer"].observe(page.guarded(self._optimizer_changed), "value")
-        self._policy.observe(page.guarded(lambda change: self._policy_changed()), "value")
-        page.selected.observe(page.guarded(lambda change: self._fill(page.selected.solver)), "solver")
-        page.selected.observe(page.guarded(lambda change: self._draw()), "dataset")
+        self._when(*of.values(), self._warm_up, *self._augment.values(), self._flip, call=self._changed)
+        self._when(of["optimizer"], call=self._optimizer_changed)
+        self._when(self._policy, call=self._policy_changed)
+        self._follow("solver", call=lambda: self._fill(page.selected.solver))
+        self._follow("dataset", call=self._draw)
         self._changed()
 
     def solver(self) -> Solver:
@@ -105,13 +103,11 @@ class SolverPanel(Filling):
         return Solver(**numbers, policy=policy, augment=augment)
 
     def _changed(self) -> None:
-        if self._filling:
-            return
         selected = self.page.selected
         try:
             solver = self.solver()
         except DigitsError as error:
-            self._wrong.value = f'<p class="digits-error">Not usable yet: {escape(error)}</p>'
+            self._wrong.value = said(f"Not usable yet: {error}", "error")
             selected.solver_error = str(error)
             return
         self._wrong.value, selected.solver_error = "", ""
@@ -119,28 +115,26 @@ class SolverPanel(Filling):
         selected.solver = asdict(solver)
         self._draw()
 
-    def _optimizer_changed(self, change: Any) -> None:
-        if not self._filling:
-            self._controls["rate"].value = OPTIMIZERS[change["new"]][1]
-            self._controls["decay"].value = _ADAMW_DECAY if change["new"] == "adamw" else 0.0
+    def _optimizer_changed(self) -> None:
+        optimizer = self._controls["optimizer"].value
+        self._controls["rate"].value = OPTIMIZERS[optimizer][1]
+        self._controls["decay"].value = _ADAMW_DECAY if optimizer == "adamw" else 0.0
 
     def _policy_changed(self) -> None:
-        if not self._filling:
-            self._show_policy(POLICIES[self._policy.value].options)
-            self._changed()
+        self._show_policy(POLICIES[self._policy.value].options)
+        self._changed()
 
     def _show_policy(self, options: Any) -> None:
         """Make the controls of the chosen policy, with the values of `options`."""
         policy = POLICIES[self._policy.value]
-        self._formula.value = f'<p class="digits-muted">{escape(_said(policy))}</p>'
+        self._formula.value = said(_formula(policy))
         self._policy_options = {
             name: text(_LABELS[name], ", ".join(f"{value:g}" for value in options[name]))
             if name == "values"
             else real(_LABELS[name], options[name], 0, 100)
             for name in policy.options
         }
-        for control in self._policy_options.values():
-            control.observe(self.page.guarded(lambda change: self._changed()), "value")
+        self._when(*self._policy_options.values(), call=self._changed)
         self._options.children = list(self._policy_options.values())
 
     def _fill(self, value: Any) -> None:
@@ -172,17 +166,16 @@ class SolverPanel(Filling):
             return
         self._drawing, self._again = True, False
         workspace, dataset, solver = self.page.workspace, self.page.selected.dataset, self.solver()
-        self.page.in_background(
-            lambda: _rate_chart(solver, _images(workspace, dataset)), then=self._show_rate, finally_=self._drawing_done
-        )
 
-    def _show_rate(self, drawn: str) -> None:
-        self._drawn.value = drawn
+        def show(chart: str) -> None:
+            self._drawn.value = chart
 
-    def _drawing_done(self) -> None:
-        self._drawing = False
-        if self._again:
-            self._draw()
+        def end() -> None:
+            self._drawing = False
+            if self._again:
+                self._draw()
+
+        self.page.in_background(lambda: _rate_chart(solver, _images(workspace, dataset)), show, end)
 
 
 def _read(name: str, value: Any) -> Any:
@@ -196,7 +189,7 @@ def _read(name: str, value: Any) -> Any:
         ) from error
 
 
-def _said(policy: Any) -> str:
+def _formula(policy: Any) -> str:
     """Return a policy's formula as a sentence."""
     if policy.formula == "base":
         return "The rate stays at its base."
@@ -214,7 +207,7 @@ def _images(workspace: Any, dataset: str) -> int:
 
 
 def _rate_chart(solver: Solver, images: int) -> str:
-    guess = "" if images else f'<p class="digits-muted">No dataset is selected; drawn for {_UNKNOWN_IMAGES} images.</p>'
+    guess = "" if images else said(f"No dataset is selected; drawn for {_UNKNOWN_IMAGES} images.")
     images = images or _UNKNOWN_IMAGES
     epoch = math.ceil(images / solver.batch)
     steps = epoch * solver.epochs

@@ -14,8 +14,8 @@ from digits.data.dataset import Dataset
 from digits.files import DigitsError
 from digits.networks import NETWORKS
 from digits.page import chance, charts, run_figures
-from digits.page.elements import button, check, choice, column, escape, note, row, section, table, text
-from digits.page.filling import Filling
+from digits.page.elements import button, check, choice, column, escape, facts, note, row, said, section, table, text
+from digits.page.panel import Deletion, Panel
 from digits.training import curves, load, runs
 from digits.training.spec import RunSpec, Solver
 
@@ -25,7 +25,7 @@ _LISTED = 50  # runs in the table; the list to choose from has all
 _LOG_LINES = 40
 
 
-class TrainPanel(Filling):
+class TrainPanel(Panel):
     """Writes `page.selected.run`; starts what `dataset`, `network`, `start` and `solver` of `page.selected` say."""
 
     title = "Train"
@@ -38,10 +38,10 @@ class TrainPanel(Filling):
         self._last = ("", "")  # the run that was looked at last, and its status
         self._colours: dict[str, int] = {}  # of the runs in the chart: each keeps its look while it is shown
         self._name = text("Name of the run", placeholder="the network's name")
-        self._dataset = choice("Dataset", [("none yet", "")])
+        self._dataset = choice("Dataset")
         self._recipe = note("")
         self._start = button("Start training", page.guarded(self._start_run), kind="primary")
-        self._run = choice("Run", [("none yet", "")])
+        self._run = choice("Run")
         self._run.layout.max_width, self._run.style.description_width = "40rem", "6rem"
         self._with = widgets.SelectMultiple(
             description="Compare with", rows=4, layout=self._run.layout, style=self._run.style, tooltip=""
@@ -55,12 +55,8 @@ class TrainPanel(Filling):
         self._resume = button("Resume", page.guarded(lambda: self._ask("resume")), kind="primary")
         self._again = button("Take over its settings", page.guarded(self._take_over))
         self._onward = button("Train on from its weights", page.guarded(self._train_on))
-        self._delete = button("Delete …", page.guarded(lambda: self._ask_to_delete(True)))
-        self._really = note("")
-        self._yes = button("Yes, delete it", page.guarded(self._delete_run), kind="danger")
-        self._no = button("No, keep it", page.guarded(lambda: self._ask_to_delete(False)))
-        self._question = row(self._really, self._yes, self._no)
-        self._question.layout.display = "none"
+        self._deletion = Deletion(page, self._what_is_deleted, self._delete_run)
+        self._delete = self._deletion.button
         self._acts = row(self._pause, self._stop, self._resume, self._again, self._onward, self._delete)
         beside = widgets.Box(
             [
@@ -69,7 +65,7 @@ class TrainPanel(Filling):
                     self._run,
                     self._state,
                     self._acts,
-                    self._question,
+                    self._deletion.question,
                     self._curves,
                     row(self._logarithmic, self._show_log),
                     self._with,
@@ -81,18 +77,16 @@ class TrainPanel(Filling):
         )
         beside.add_class("digits-beside")
         self.widget = column(beside, section("All runs", self._table))
-        selected = page.selected
-        self._dataset.observe(page.guarded(self._dataset_chosen), "value")
-        self._run.observe(page.guarded(self._run_chosen), "value")
-        for control in (self._with, self._logarithmic, self._show_log):
-            control.observe(page.guarded(lambda change: self._filling or self._look()), "value")
-        recipe = ["dataset", "network", "network_error", "start", "solver", "solver_error"]
-        selected.observe(page.guarded(lambda change: self._show_recipe()), recipe)
-        selected.observe(page.guarded(lambda change: self._fill_datasets()), ["datasets_version", "dataset"])
-        selected.observe(page.guarded(lambda change: self._list_runs()), ["runs_version"])
-        selected.observe(page.guarded(lambda change: self._select_run()), ["run"])
+        self._when(self._dataset, call=lambda: page.selected.set_trait("dataset", self._dataset.value))
+        self._when(self._run, call=lambda: page.selected.set_trait("run", self._run.value))
+        self._when(self._with, self._logarithmic, self._show_log, call=self._look)
+        recipe = ("dataset", "network", "network_error", "start", "solver", "solver_error")
+        self._follow(*recipe, call=self._show_recipe)
+        self._follow("datasets_version", "dataset", call=self._fill_datasets)
+        self._follow("runs_version", call=self._list_runs)
+        self._follow("run", call=self._select_run)
         self._fill_datasets()
-        self._fill_runs([(run, run.state()) for run in runs.listing(page.workspace)])
+        self._fill_runs(self._listing_now())
         page.every(EVERY, self._poll)
 
     # The next run
@@ -116,19 +110,20 @@ class TrainPanel(Filling):
             spec = self.spec()
             dataset = Dataset.open(self.page.workspace, spec.dataset)
         except DigitsError as error:
-            self._recipe.value, self._start.disabled = f'<p class="digits-muted">{escape(error)}</p>', True
+            self._recipe.value, self._start.disabled = said(error), True
             return
         solver = spec.solver
         network = NETWORKS[spec.network["name"]].title
-        lines = {
-            "Images": f"{dataset.counts['train']} to train on, {dataset.counts['validation']} for validation, "
-            f"{dataset.height} × {dataset.width} × {dataset.channels}, {len(dataset.classes)} classes",
-            "Network": network + (f", from the weights of {spec.start}" if spec.start else ""),
-            "Solver": f"{solver.epochs} epochs, {solver.batch} images per step, {solver.optimizer}, "
-            f"rate {solver.rate:g}, {solver.policy['name']}, {solver.precision}, {_augmentation(solver)}",
-        }
-        told = "".join(f"<dt>{name}</dt><dd>{escape(what)}</dd>" for name, what in lines.items())
-        self._recipe.value, self._start.disabled = f'<dl class="digits-facts">{told}</dl>', False
+        self._recipe.value = facts(
+            {
+                "Images": f"{dataset.counts['train']} to train on, {dataset.counts['validation']} for validation, "
+                f"{dataset.height} × {dataset.width} × {dataset.channels}, {len(dataset.classes)} classes",
+                "Network": network + (f", from the weights of {spec.start}" if spec.start else ""),
+                "Solver": f"{solver.epochs} epochs, {solver.batch} images per step, {solver.optimizer}, "
+                f"rate {solver.rate:g}, {solver.policy['name']}, {solver.precision}, {_augmentation(solver)}",
+            }
+        )
+        self._start.disabled = False
 
     def _start_run(self) -> None:
         spec, workspace = self.spec(), self.page.workspace
@@ -138,22 +133,16 @@ class TrainPanel(Filling):
     def _started(self, run: runs.Run) -> None:
         self.page.say(f"The run {run.name} has been started. It goes on when this page is closed.")
         self._name.value, self._with.value = "", ()  # others may be of another dataset
-        self._fill_runs([(one, one.state()) for one in runs.listing(self.page.workspace)])
+        self._fill_runs(self._listing_now())
         self.page.selected.run = run.id
         self.page.selected.runs_version += 1
 
     def _fill_datasets(self) -> None:
         ready = [one for one in Dataset.list(self.page.workspace) if one.status == "ready"]
         selected, self._names = self.page.selected, {one.id: one.name for one in ready}
-        if selected.dataset not in {one.id for one in ready}:
-            selected.dataset = ready[0].id if ready else ""
-        options = [(f"{one.name} ({one.kind}, {one.id[:15]})", one.id) for one in ready] or [("none yet", "")]
-        self._refill(self._dataset, options, selected.dataset)
+        options = [(f"{one.name} ({one.kind}, {one.id[:15]})", one.id) for one in ready]
+        selected.dataset = self._offer(self._dataset, options, selected.dataset)
         self._show_recipe()
-
-    def _dataset_chosen(self, change: Any) -> None:
-        if not self._filling:
-            self.page.selected.dataset = change["new"] or ""
 
     # The runs
 
@@ -169,13 +158,10 @@ class TrainPanel(Filling):
         if self._listing:
             return
         self._listing = True
-        workspace = self.page.workspace
-        self.page.in_background(
-            lambda: [(run, run.state()) for run in runs.listing(workspace)], self._fill_runs, self._listing_done
-        )
+        self.page.in_background(self._listing_now, self._fill_runs, lambda: setattr(self, "_listing", False))
 
-    def _listing_done(self) -> None:
-        self._listing = False
+    def _listing_now(self) -> list[tuple[runs.Run, dict[str, Any]]]:
+        return [(run, run.state()) for run in runs.listing(self.page.workspace)]
 
     def _fill_runs(self, listed: Sequence[tuple[runs.Run, Mapping[str, Any]]]) -> None:
         seen = [(run.id, run.name, state["status"]) for run, state in listed]
@@ -185,7 +171,7 @@ class TrainPanel(Filling):
             news = self._listed is not None
             self._listed = seen
             options = [(f"{name} – {_in_words(status)} ({id[:15]})", id) for id, name, status in seen]
-            self._refill(self._run, options or [("none yet", "")], chosen)
+            self._offer(self._run, options, chosen)
             self._offer_others()
             if news:
                 selected.runs_version += 1
@@ -200,18 +186,14 @@ class TrainPanel(Filling):
         others = [(label, id) for label, id in self._run.options if id and id != self._run.value]
         self._refill(self._with, others, tuple(id for id in self._with.value if id in {id for _, id in others}))
 
-    def _run_chosen(self, change: Any) -> None:
-        if not self._filling:
-            self.page.selected.run = change["new"] or ""
-
     def _select_run(self) -> None:
         selected = self.page.selected.run
         if selected and selected not in [id for _, id in self._run.options]:
-            self._fill_runs([(run, run.state()) for run in runs.listing(self.page.workspace)])
+            self._fill_runs(self._listing_now())
         else:
             self._refill(self._run, list(self._run.options), selected or self._run.options[0][1])
         self._offer_others()
-        self._ask_to_delete(False)
+        self._deletion.withdraw()
         self._look()
 
     def _selected(self) -> runs.Run:
@@ -224,7 +206,7 @@ class TrainPanel(Filling):
     def _look(self) -> None:
         """Show the selected run as it is now."""
         if not self.page.selected.run:
-            self._state.value = '<p class="digits-muted">There is no run yet.</p>'
+            self._state.value = said("There is no run yet.")
             self._acts.layout.display = "none"
             self._curves.value = self._load.value = self._log.value = ""
             return
@@ -232,12 +214,12 @@ class TrainPanel(Filling):
         try:
             run = self._selected()
         except DigitsError as error:  # deleted in another page
-            self._state.value = f'<p class="digits-error">{escape(error)}</p>'
+            self._state.value = said(error, "error")
             self._list_runs()
             return
         state = run.state()
         status = state["status"]
-        _set(self._state, run_figures.told(run.name, state))
+        self._state.value = run_figures.told(run.name, state)
         for control, of in (
             (self._pause, runs.ALIVE),
             (self._stop, (*runs.ALIVE, "paused", "killed")),
@@ -249,7 +231,7 @@ class TrainPanel(Filling):
             self._list_runs()
         self._announce(run, status)
         self._again.disabled = self._onward.disabled = status == "broken"
-        _set(self._log, _log(run) if self._show_log.value else "")
+        self._log.value = _log(run) if self._show_log.value else ""
         self._draw(run)
 
     def _announce(self, run: runs.Run, status: str) -> None:
@@ -275,10 +257,9 @@ class TrainPanel(Filling):
 
         def show(pictures: tuple[str, str]) -> None:
             self._drawn = (wanted, logarithmic)
-            for shown_in, picture in zip((self._curves, self._load), pictures, strict=True):
-                _set(shown_in, picture)
+            self._curves.value, self._load.value = pictures
 
-        self.page.in_background(drawn, show, self._drawing_done)
+        self.page.in_background(drawn, show, lambda: setattr(self, "_drawing", False))
 
     def _looks_of(self, ids: Sequence[str]) -> list[int]:
         """Return the runs' looks: those they have, or the first that are free."""
@@ -286,9 +267,6 @@ class TrainPanel(Filling):
         free = [look for look in range(charts.LOOKS) if look not in kept.values()]
         self._colours = kept | dict(zip((id for id in ids if id not in kept), free, strict=False))
         return [self._colours[id] for id in ids]
-
-    def _drawing_done(self) -> None:
-        self._drawing = False
 
     def _ask(self, wanted: str) -> None:
         run = self._selected()
@@ -314,20 +292,16 @@ class TrainPanel(Filling):
         selected.network, selected.start = dict(run.spec.network), run.id
         self.page.say(f"The next run starts from the weights of {run.name}.")
 
-    def _ask_to_delete(self, asked: bool) -> None:
-        if asked:
-            run = self._selected()
-            self._really.value = f"<p>Delete the run {escape(run.name)} with its weights and curves for good?</p>"
-        self._question.layout.display = None if asked else "none"
+    def _what_is_deleted(self) -> str:
+        return f"Delete the run {self._selected().name} with its weights and curves for good?"
 
     def _delete_run(self) -> None:
         run = self._selected()
-        name = run.name
-        self._ask_to_delete(False)
+        name = run.name  # as long as there is a file that says it
         run.delete()
         self.page.say(f"The run {name} has been deleted.")
         self.page.selected.run = ""
-        self._fill_runs([(one, one.state()) for one in runs.listing(self.page.workspace)])
+        self._fill_runs(self._listing_now())
 
 
 def _in_words(status: str) -> str:
@@ -337,12 +311,6 @@ def _in_words(status: str) -> str:
 def _augmentation(solver: Solver) -> str:
     changes = [f"{name} {value}" for name, value in solver.augment.items() if value not in (0, "none")]
     return f"augmented by {', '.join(changes)}" if changes else "no augmentation"
-
-
-def _set(shown: widgets.HTML, value: str) -> None:
-    """Set what is shown if it changed: a part that is replaced loses the focus and is read out again."""
-    if shown.value != value:
-        shown.value = value
 
 
 def _version(path: Any) -> tuple[int, int]:
@@ -361,7 +329,7 @@ def _log(run: runs.Run) -> str:
 
 def _runs_table(listed: Sequence[tuple[runs.Run, Mapping[str, Any]]], count: int, names: Mapping[str, str]) -> str:
     if not listed:
-        return '<p class="digits-muted">There is no run yet.</p>'
+        return said("There is no run yet.")
     lines = []
     for run, state in listed:
         try:

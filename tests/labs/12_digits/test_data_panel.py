@@ -275,7 +275,7 @@ def test_building_is_followed_to_its_end(space, tmp_path, monkeypatch):
     description = read_json(started.folder / "dataset.json")
     write_json(started.folder / "dataset.json", {**description, "progress": 0.4, "message": "40 of 100 files read."})
     page.tick()
-    assert 'value="40"' in shown(panel.widget)
+    assert 'value="0.4000"' in shown(panel.widget)
     press(panel, "Stop building")
     assert (started.folder / "wanted").read_text() == "stop"
     build.build(started.folder)

@@ -146,7 +146,7 @@ def test_a_plan_that_is_built_is_watched(page, workspace, run):
     page.tick()
     of = controls(page.widget)
     assert "Tuning." in text(page.widget)
-    assert 'value="40"' in text(page.widget)
+    assert 'value="0.4000"' in text(page.widget)
     assert not of["Stop building"].disabled
     assert of["Serve this plan"].disabled
     of["Stop building"].click()

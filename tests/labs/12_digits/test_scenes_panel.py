@@ -84,7 +84,7 @@ def test_scenes_are_made_and_selected(workspace, insides, task, kind):
     page, panel = opened(workspace)
     form = panel._new
     form._kind.label, form._name.value = task, EVIL
-    form._train.value, form._others.value, form._side.value, form._most.value = 5, 2, 32, 2
+    form._train.value, form._others.value, form._side.value, form._numbers["most"].value = 5, 2, 32, 2
     assert form._examples.value.count("<img") == 4
     form._make.click()
     no_errors(page)
@@ -101,7 +101,7 @@ def test_scenes_are_made_and_selected(workspace, insides, task, kind):
 
 def test_options_that_make_no_sense_are_said_and_make_nothing(workspace, insides):
     page, panel = opened(workspace)
-    panel._new._smallest.value = 30
+    panel._new._numbers["smallest"].value = 30
     assert "digits from 30 to 24 pixels do not fit" in page._status.value
     panel._new._make.click()
     assert Dataset.list(workspace) == []

@@ -226,15 +226,15 @@ def test_runs_that_come_and_go_elsewhere_are_seen(workspace):
 def test_deleting_asks_first(workspace):
     run = stub.written(workspace, "<i>mine")
     page, panel = opened(workspace)
-    assert panel._question.layout.display == "none"
+    assert panel._deletion.question.layout.display == "none"
     panel._delete.click()
-    assert "Delete the run &lt;i&gt;mine" in panel._really.value
-    assert panel._question.layout.display is None
-    panel._no.click()
-    assert panel._question.layout.display == "none"
+    assert "Delete the run &lt;i&gt;mine" in panel._deletion.question.children[0].value
+    assert panel._deletion.question.layout.display is None
+    panel._deletion.question.children[2].click()
+    assert panel._deletion.question.layout.display == "none"
     assert run.folder.exists()
     panel._delete.click()
-    panel._yes.click()
+    panel._deletion.question.children[1].click()
     assert not run.folder.exists()
     assert page.selected.run == ""
     assert no_errors(workspace) is True
