@@ -9,8 +9,8 @@ The model lives in a process of its own (process.py), which this package starts,
 that the page imports no TensorFlow. Questions and answers are JSON and NumPy arrays (frames.py), never pickles.
 """
 
-from digits.look.answers import Checkpoint, LayerOutput, Model, Saliency, Tested
+from digits.look.answers import LayerOutput, Model, Saliency, Tested
 from digits.look.client import Inside, open
 from digits.look.errors import LookError
 
-__all__ = ["Checkpoint", "Inside", "LayerOutput", "LookError", "Model", "Saliency", "Tested", "open"]
+__all__ = ["Inside", "LayerOutput", "LookError", "Model", "Saliency", "Tested", "open"]

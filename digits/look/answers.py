@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -31,17 +31,6 @@ class Model:
     classes: tuple[str, ...]
     parameters: int
     layers: tuple[LayerRow, ...]
-
-    def message(self) -> Message:
-        """Return it as JSON and arrays."""
-        return asdict(self), {}
-
-    @classmethod
-    def from_message(cls, message: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
-        """Make one from JSON and arrays."""
-        rows = tuple(LayerRow(**{**row, "shape": tuple(row["shape"])}) for row in message["layers"])
-        given = {**message, "layers": rows, "input": tuple(message["input"]), "classes": tuple(message["classes"])}
-        return cls(**given)
 
 
 @dataclass(frozen=True)
@@ -78,46 +67,6 @@ class LayerOutput:
     weights: tuple[LayerWeights, ...] = ()
 
 
-def layers_message(layers: list[LayerOutput]) -> Message:
-    """Return layers as JSON and arrays."""
-    rows: list[dict[str, Any]] = []
-    arrays: dict[str, np.ndarray] = {}
-    for i, layer in enumerate(layers):
-        weights = [
-            {"name": w.name, "shape": list(w.shape), "statistics": w.statistics.message()} for w in layer.weights
-        ]
-        arrays |= {f"{i}/{j}": w.tiles for j, w in enumerate(layer.weights) if w.tiles is not None}
-        if layer.maps is not None:
-            arrays[f"{i}"] = layer.maps
-        rows.append(
-            {
-                "name": layer.name,
-                "kind": layer.kind,
-                "shape": list(layer.shape),
-                "parameters": layer.parameters,
-                "activation": layer.activation.message(),
-                "channels": layer.channels,
-                "step": layer.step,
-                "weights": weights,
-            }
-        )
-    return {"layers": rows}, arrays
-
-
-def layers_from_message(message: dict[str, Any], arrays: dict[str, np.ndarray]) -> list[LayerOutput]:
-    """Return layers from JSON and arrays."""
-    found = []
-    for i, row in enumerate(message["layers"]):
-        weights = tuple(
-            LayerWeights(w["name"], tuple(w["shape"]), Statistics.from_message(w["statistics"]), arrays.get(f"{i}/{j}"))
-            for j, w in enumerate(row["weights"])
-        )
-        activation = Statistics.from_message(row["activation"])
-        given = {**row, "shape": tuple(row["shape"]), "activation": activation, "weights": weights}
-        found.append(LayerOutput(**given, maps=arrays.get(f"{i}")))
-    return found
-
-
 @dataclass(frozen=True)
 class Saliency:
     """How much each pixel matters for one class of one image.
@@ -134,16 +83,6 @@ class Saliency:
     method: str
     patch: int
 
-    def message(self) -> Message:
-        """Return it as JSON and arrays."""
-        about = {"label": self.label, "probability": self.probability, "method": self.method, "patch": self.patch}
-        return about, {"values": self.values}
-
-    @classmethod
-    def from_message(cls, message: dict[str, Any], arrays: dict[str, np.ndarray]) -> Saliency:
-        """Make one from JSON and arrays."""
-        return cls(values=arrays["values"], **message)
-
 
 @dataclass(frozen=True)
 class Tested:
@@ -159,21 +98,27 @@ class Tested:
     classes: tuple[str, ...]
     part: str
 
-    def message(self) -> Message:
-        """Return it as JSON and arrays."""
-        arrays = {"probabilities": self.probabilities, "labels": self.labels, "indices": self.indices}
-        return {"classes": list(self.classes), "part": self.part}, arrays
 
-    @classmethod
-    def from_message(cls, message: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tested:
-        """Make one from JSON and arrays."""
-        return cls(**arrays, classes=tuple(message["classes"]), part=message["part"])
+def packed(answer: Any) -> Message:
+    """Return an answer as JSON and arrays: in its place an array is {"array": its name}."""
+    arrays: dict[str, np.ndarray] = {}
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            arrays[name := str(len(arrays))] = value
+            return {"array": name}
+        if is_dataclass(value):
+            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+    return plain(answer), arrays
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A state of the run's weights. `name`: what questions take as `checkpoint`. `step`, `epoch`: None if not known."""
-
-    name: str
-    step: int | None
-    epoch: float | None
+def unpacked(kind: Any, message: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Return an answer of the type `kind` from JSON and arrays."""
+    if isinstance(message, list):
+        return get_origin(kind)(unpacked(get_args(kind)[0], one, arrays) for one in message)
+    if is_dataclass(kind):
+        types = get_type_hints(kind)
+        return kind(**{name: unpacked(types[name], one, arrays) for name, one in message.items()})
+    return arrays[message["array"]] if isinstance(message, dict) else message

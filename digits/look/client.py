@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from digits.look.answers import Checkpoint, LayerOutput, Model, Saliency, Tested, layers_from_message
+from digits.look.answers import LayerOutput, Model, Saliency, Tested, unpacked
 from digits.look.errors import LookError
 from digits.training import trained
 from warpcourse.processes.child import Child, ChildEnded, ChildSilent, module
@@ -51,11 +51,11 @@ class Inside:
 
     def model(self, checkpoint: str | None = None) -> Model:
         """Return what the model is: its input, classes, and a table of its layers."""
-        return Model.from_message(*self._ask("model", {"checkpoint": checkpoint}))
+        return unpacked(Model, *self._ask("model", {"checkpoint": checkpoint}))
 
-    def checkpoints(self) -> list[Checkpoint]:
+    def checkpoints(self) -> list[trained.Weights]:
         """Return the run's checkpoints, the newest first."""
-        return [Checkpoint(one.name, one.step, one.epoch) for one in trained.listed(self.folder)]
+        return trained.listed(self.folder)
 
     def classify(
         self, images: np.ndarray, checkpoint: str | None = None, progress: Progress | None = None
@@ -71,11 +71,12 @@ class Inside:
 
     def layers(self, image: np.ndarray, checkpoint: str | None = None) -> list[LayerOutput]:
         """Return what every layer makes of an image, its first channels, and its weights."""
-        return layers_from_message(*self._ask("layers", {"checkpoint": checkpoint}, {"image": image}))
+        return unpacked(list[LayerOutput], *self._ask("layers", {"checkpoint": checkpoint}, {"image": image}))
 
     def layer(self, image: np.ndarray, name: str, checkpoint: str | None = None) -> LayerOutput:
         """Return one layer as in `layers`, with more of its channels and pixels."""
-        return layers_from_message(*self._ask("layers", {"checkpoint": checkpoint, "name": name}, {"image": image}))[0]
+        given = {"checkpoint": checkpoint, "name": name}
+        return unpacked(list[LayerOutput], *self._ask("layers", given, {"image": image}))[0]
 
     def saliency(
         self,
@@ -85,10 +86,9 @@ class Inside:
         checkpoint: str | None = None,
         progress: Progress | None = None,
     ) -> Saliency:
-        """Return which pixels speak for class `label`, by default the answered one. `method`: "gradient" or
-        "occlusion"."""
+        """Return which pixels speak for `label`, None for the answer. `method`: "gradient" or "occlusion"."""
         given = {"checkpoint": checkpoint, "label": label, "method": method}
-        return Saliency.from_message(*self._ask("saliency", given, {"image": image}, progress))
+        return unpacked(Saliency, *self._ask("saliency", given, {"image": image}, progress))
 
     def test(
         self,
@@ -99,7 +99,7 @@ class Inside:
     ) -> Tested:
         """Classify a part of the run's dataset, or `images` of it, evenly spread."""
         given = {"checkpoint": checkpoint, "part": part, "images": images}
-        return Tested.from_message(*self._ask("test", given, progress=progress))
+        return unpacked(Tested, *self._ask("test", given, progress=progress))
 
     @property
     def pid(self) -> int | None:

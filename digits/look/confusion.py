@@ -46,8 +46,7 @@ def accuracy(matrix: np.ndarray) -> float:
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Return the 95 % confidence interval of an accuracy that was measured on `count` images, of which `right` are
-    right.
+    """Return the 95 % confidence interval of an accuracy: of `count` images `right` are right.
 
     Wilson's score interval (1927; Agresti and Coull, 1998, compare it): unlike p ± 2 standard errors it stays within 0
     and 1, and does not say "for certain" where all are right. (nan, nan) without images.
@@ -62,8 +61,7 @@ def interval(right: int, count: int) -> tuple[float, float]:
 
 
 def top(probabilities: np.ndarray, k: int = 5) -> list[list[tuple[int, float]]]:
-    """Return, for each row of (n, classes), the k most probable classes and their probabilities, the first of equals
-    first.
+    """Return, for each row of (n, classes), the k most probable classes with their probabilities, ties in order.
 
     What is no number comes last: a network that diverged answers NaN.
     """

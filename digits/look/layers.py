@@ -39,8 +39,7 @@ class Nested:
 
 
 def uses(model: Any, prefix: str = "") -> list[Use | Nested]:
-    """Return uses of layers in a functional or sequential model, in the order in which they run; inputs are left
-    out."""
+    """Return uses of layers in a functional or sequential model, as they run, without inputs."""
     graph = getattr(model, "_functional", None) or model
     order = {operation.name: i for i, operation in enumerate(graph.operations)}
     nodes = [node for depth in sorted(graph._nodes_by_depth, reverse=True) for node in graph._nodes_by_depth[depth]]
@@ -76,8 +75,7 @@ def rows(model: Any) -> tuple[LayerRow, ...]:
 
 
 def of_image(model: Any, prepared: Any, name: str | None = None) -> list[LayerOutput]:
-    """Return every layer's answer to one prepared image of shape (1, h, w, c), or that of the layer `name`, in more
-    detail.
+    """Return every layer's answer to a prepared image, (1, h, w, c), or that of the layer `name`, in more detail.
 
     KeyError if no layer has that name.
     """

@@ -21,8 +21,7 @@ Limits = tuple[float, float]
 
 
 def limits_of(values: np.ndarray) -> Limits:
-    """Return the values that get the darkest and the brightest colour: from 0 up where none is negative, else even
-    about 0."""
+    """Return the values of the darkest and the brightest colour: from 0 where none is negative, else even about 0."""
     finite = values[np.isfinite(values)]
     most = float(np.abs(finite).max(initial=0.0)) or 1.0
     return (-most if (finite < 0).any() else 0.0), most
@@ -55,8 +54,7 @@ def vector_png(values: np.ndarray, limits: Limits | None = None) -> bytes:
 
 
 def filters_png(tiles: np.ndarray) -> bytes:
-    """Return weights of shape (filters, inputs, h, w): one row per filter with a tile per input, or colour tiles for 3
-    inputs.
+    """Return weights (filters, inputs, h, w): a row per filter with a tile per input, colour tiles for 3 inputs.
 
     Filters of a single input are laid out in rows. Three inputs are drawn as red, green and blue, mid-grey being 0.
     """
@@ -72,8 +70,7 @@ def filters_png(tiles: np.ndarray) -> bytes:
 
 
 def overlay_png(image: np.ndarray, values: np.ndarray) -> bytes:
-    """Return numbers of shape (h, w) over a uint8 image (h, w, c): orange for, blue against, the stronger the
-    denser."""
+    """Return numbers (h, w) over a uint8 image (h, w, c): orange for, blue against, the stronger the denser."""
     grey = image.mean(axis=2, keepdims=True).repeat(3, axis=2)
     _, most = limits_of(values)
     shown = np.nan_to_num(values)[:, :, None]

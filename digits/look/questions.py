@@ -11,7 +11,7 @@ import numpy as np
 from digits.data.dataset import Dataset
 from digits.files import DigitsError, read_json
 from digits.look import layers, saliency
-from digits.look.answers import Message, Model, Saliency, Tested, layers_message
+from digits.look.answers import Message, Model, Saliency, Tested, packed
 from digits.look.errors import LookError
 from digits.look.reading import read_model, stamp
 from digits.look.words import shape
@@ -34,21 +34,20 @@ class Questions:
     def answer(
         self, ask: str, given: Mapping[str, Any], arrays: Mapping[str, np.ndarray], progress: Progress
     ) -> Message:
-        """Return the answer to one question as JSON and arrays. LookError or DigitsError with a sentence if there is
-        none."""
+        """Return the answer to a question as JSON and arrays. LookError or DigitsError if there is none."""
         checkpoint = given.get("checkpoint")
         if ask == "model":
-            return self._describe(checkpoint)
+            return packed(self._describe(checkpoint))
         if ask == "classify":
             return {}, {"probabilities": self._probabilities(checkpoint, arrays["images"], progress)}
         if ask == "predict":
             return {}, self._outputs(checkpoint, arrays["images"], progress)
         if ask == "layers":
-            return layers_message(self._layers(checkpoint, arrays["image"], given.get("name")))
+            return packed(self._layers(checkpoint, arrays["image"], given.get("name")))
         if ask == "saliency":
-            return self._saliency(checkpoint, arrays["image"], given["label"], given["method"], progress).message()
+            return packed(self._saliency(checkpoint, arrays["image"], given["label"], given["method"], progress))
         if ask == "test":
-            return self._test(checkpoint, given["part"], given.get("images"), progress).message()
+            return packed(self._test(checkpoint, given["part"], given.get("images"), progress))
         raise LookError(f"There is no question {ask!r}.")
 
     def _model(self, checkpoint: str | None) -> Any:
@@ -69,7 +68,7 @@ class Questions:
             units = model.outputs[0].shape[-1]
             return tuple(map(str, range(int(units or 0)))) if self._kind == "classification" else ()
 
-    def _describe(self, checkpoint: str | None) -> Message:
+    def _describe(self, checkpoint: str | None) -> Model:
         model = self._model(checkpoint)
         height, width, channels = model.inputs[0].shape[1:]
         return Model(
@@ -78,7 +77,7 @@ class Questions:
             classes=self._classes(model),
             parameters=int(model.count_params()),
             layers=layers.rows(model),
-        ).message()
+        )
 
     def _prepared(self, model: Any, images: np.ndarray) -> np.ndarray:
         """uint8 images as the network takes them, as in training."""

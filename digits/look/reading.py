@@ -18,8 +18,7 @@ def stamp(folder: Path, checkpoint: str | None) -> tuple[Any, ...]:
 
 
 def read_model(folder: Path, checkpoint: str | None) -> Any:
-    """Return the Keras model of a run, the last one or of a checkpoint. LookError with a sentence if it cannot be
-    read."""
+    """Return the Keras model of a run, the last one or of a checkpoint. LookError if it cannot be read."""
     try:
         return trained.load_model(folder, checkpoint)
     except DigitsError:

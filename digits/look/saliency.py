@@ -17,8 +17,7 @@ TINY = 1e-30
 
 
 def scores(model: Any) -> Callable[[Any], Any]:
-    """Return what the model computes before its softmax, or the logarithm of its probabilities where that cannot be
-    had.
+    """Return what the model computes before its softmax, else the logarithm of its probabilities.
 
     A softmax answers for all classes at once, so its gradient says as much about the others; the score before it
     belongs to one class. The logarithm differs from it by a number that all classes share.
@@ -90,8 +89,7 @@ def occlusion(
 
 
 def _starts(side: int, patch: int) -> list[int]:
-    """Return where patches begin so that they cover the side, at most POSITIONS of them unless that would leave
-    gaps."""
+    """Return where patches begin that cover the side: at most POSITIONS, or so many that there is no gap."""
     most = max(POSITIONS, -(-side // patch))
     count = min(side - patch + 1, most)
     return sorted({round(i * (side - patch) / max(count - 1, 1)) for i in range(count)})

@@ -123,8 +123,7 @@ class Figures:
 
 
 def detection_figures(answers: Answers, found: list[np.ndarray], least: float) -> Figures:
-    """Return figures. `found`: as `answers.boxes` gives them. Precision and recall are those of scores of at least
-    `least`."""
+    """Return figures. `found`: of `answers.boxes`. Precision and recall count scores of at least `least`."""
     classes = len(answers.classes)
     by_voc = average_precision.voc(answers.truth, found, classes)
     by_coco = average_precision.coco(answers.truth, found, classes)

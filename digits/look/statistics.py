@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,15 +25,6 @@ class Statistics:
     zeros: float | None
     counts: tuple[int, ...]
     edges: tuple[float, ...]
-
-    def message(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_message(cls, message: dict[str, Any]) -> Statistics:
-        """Make one from JSON."""
-        return cls(**{**message, "counts": tuple(message["counts"]), "edges": tuple(message["edges"])})
 
 
 def statistics(values: np.ndarray, bins: int = BINS) -> Statistics:

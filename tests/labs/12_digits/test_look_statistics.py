@@ -1,8 +1,11 @@
 """Mean, deviation and histogram of what a layer puts out."""
 
+import json
+
 import numpy as np
 import pytest
 
+from digits.look.answers import packed, unpacked
 from digits.look.statistics import Statistics, statistics
 from tests.support.random_inputs import generator
 
@@ -37,4 +40,5 @@ def test_values_that_hardly_differ_have_a_histogram_of_all_of_them(values):
 
 def test_they_survive_json():
     for values in (np.arange(5.0), np.full(2, np.nan), np.zeros(0)):
-        assert Statistics.from_message(statistics(values).message()) == statistics(values)
+        told, arrays = packed(statistics(values))
+        assert unpacked(Statistics, json.loads(json.dumps(told)), arrays) == statistics(values)
