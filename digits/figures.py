@@ -22,8 +22,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def draw_images(images: np.ndarray, titles: Sequence[str] = (), title: str = "", rows: int = 1) -> Figure:
-    """Return images side by side, each with a line of text above it, of one scale: 0 is black, 255 white, as on the
-    page.
+    """Return images side by side, each with a text above it, of one scale: 0 is black, 255 white, as on the page.
 
     `images`: (n, h, w), (n, h, w, 1) or (n, h, w, 3), uint8, or float of 0 to 255.
     """
@@ -57,8 +56,7 @@ def _show(ax: Any, image: np.ndarray) -> None:
 
 
 def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], figure_name: str = "accuracy") -> Figure:
-    """Return the loss and a figure against epochs: of validation with a marker, of training, as means over an epoch,
-    dotted.
+    """Return loss and a figure by epoch: of validation with a marker, of training, as means of epochs, dotted.
 
     `runs`: by label, the points of a run's curves: dictionaries with epoch, part ("train" or "validation"), loss and
     `figure_name`. A loss above 10 is cut off.
@@ -130,8 +128,7 @@ def draw_policies(policies: Mapping[str, Callable[[int], float]], steps: int, ti
 
 
 def draw_early_stop(losses: Sequence[float], best: int, patience: int, title: str) -> Figure:
-    """Return losses of the validation images by epoch, the chosen epoch marked, and the epochs without a new lowest
-    shaded."""
+    """Return validation losses by epoch, the chosen epoch marked, the epochs without a new lowest shaded."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.6, 2.3), dpi=DPI)
         ax.plot(range(len(losses)), losses, color=BLUE, marker="o", ms=3.5, label="validation loss")
@@ -146,8 +143,7 @@ def draw_early_stop(losses: Sequence[float], best: int, patience: int, title: st
 
 
 def draw_confusion(matrix: np.ndarray, classes: Sequence[str], title: str) -> Figure:
-    """Return a confusion matrix: what it is down, what the network says across; numbers, and colour for the
-    mistakes."""
+    """Return a confusion matrix, truth down, answers across: numbers, and colour for the mistakes."""
     matrix = np.asarray(matrix)
     mistakes = matrix * (1 - np.eye(len(matrix), dtype=int))
     with plt.rc_context(FONT):
@@ -189,8 +185,7 @@ def draw_maps(layers: Sequence[Any], image: np.ndarray) -> Figure:
 
 
 def draw_heat(images: np.ndarray, heats: Sequence[np.ndarray], titles: Sequence[str], title: str) -> Figure:
-    """Return pairs of an image and a map over it: orange speaks for the class (covered, its score falls), violet
-    against."""
+    """Return images, each above a map: orange speaks for the class (covered, its score falls), violet against."""
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(2, len(images), figsize=(1.5 * len(images), 3.2), dpi=DPI, squeeze=False)
         for top, bottom, image, heat, text in zip(*axes, images, heats, titles, strict=True):

@@ -8,11 +8,13 @@ log.txt      what it printed
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from warpcourse.processes.child import module as command_of
 
 STATE, WANTED, LOCK, LOG = "state.json", "wanted", "lock", "log.txt"
 ALIVE = ("waiting", "running")
+REFUSED = 2  # exit status: another process works in the folder
 _MOST_LOG = 100_000  # characters
 _children: list[subprocess.Popen[bytes]] = []  # that this process started, to be reaped when they end
 
@@ -136,13 +139,37 @@ def launch(
     _reap()
 
 
-def inherited(folder: Path, descriptor: int | None) -> Callable[[], None] | None:
-    """Return what gives back the lock, which the parent took, or which is taken here; None if another has it."""
-    if descriptor is None:
-        lock = Lock(folder / LOCK)
-        return lock.release if lock.acquire() else None
-    os.set_inheritable(descriptor, False)
-    return lambda: os.close(descriptor)
+def work(
+    module: str,
+    busy: str,
+    do: Callable[[Path], int],
+    arguments: Sequence[str] | None = None,
+    first: Callable[[Path], Any] = lambda folder: None,
+) -> int:
+    """Be the process that `launch` starts: `do(folder)` while the folder is locked. Returns the exit status.
+
+    That is what `do` returns, 1 for a DigitsError, which is printed, and 2 where another process has the lock, with
+    the sentence `busy`, in which {name} stands. `first`: called before `do` where the parent did not take the lock.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {module}")
+    parser.add_argument("folder", type=Path, help="the folder of what is worked on")
+    parser.add_argument("--lock", type=int, help="the open file that holds its lock, if the parent took it")
+    asked = parser.parse_args(arguments)
+    folder, lock = asked.folder.absolute(), Lock(asked.folder / LOCK)
+    if asked.lock is not None:
+        os.set_inheritable(asked.lock, False)
+    elif not lock.acquire():
+        print(busy.format(name=folder.name), file=sys.stderr)
+        return REFUSED
+    try:
+        if asked.lock is None:
+            first(folder)
+        return do(folder)
+    except DigitsError as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        lock.release() if asked.lock is None else os.close(asked.lock)
 
 
 def write_wanted(folder: Path, wanted: str) -> None:

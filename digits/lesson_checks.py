@@ -158,14 +158,8 @@ def check_kept(kept: Callable[..., Any]) -> None:
         where = f"kept(text, {step}), {what}: text ends with {text[-18:]!r}"
         got = called(kept, where, text, step)
         if not isinstance(got, list) or not all(isinstance(point, dict) for point in got):
-            raise CheckFailed(
-                "kept returns the wrong type.",
-                expected="a list of dictionaries",
-                got=f"{type(got).__name__}: {got!r}"[:80],
-                where=where,
-                look_at="json.loads, which makes a dictionary of a line",
-                kind="wrong type",
-            )
+            shown, advice = f"{type(got).__name__}: {got!r}"[:80], "json.loads, which makes a dictionary of a line"
+            raise _wrong_type("kept", "a list of dictionaries", shown, where, advice)
         if got != right:
             raise CheckFailed(
                 "kept returns the wrong points.",
@@ -192,13 +186,8 @@ def check_best_epoch(best_epoch: Callable[..., Any]) -> None:
         where = f"best_epoch({losses}, {patience})"
         got = called(best_epoch, where, list(losses), patience)
         if isinstance(got, bool) or not isinstance(got, int | np.integer):
-            raise CheckFailed(
-                "best_epoch returns the wrong type.",
-                expected="the number of an epoch, from 0",
-                got=f"{type(got).__name__}: {got!r}",
-                where=where,
-                kind="wrong type",
-            )
+            shown = f"{type(got).__name__}: {got!r}"
+            raise _wrong_type("best_epoch", "the number of an epoch, from 0", shown, where)
         if got != right:
             raise CheckFailed(
                 "best_epoch returns the wrong epoch.",
@@ -237,13 +226,7 @@ def check_nms(nms: Callable[..., Any], seed: int = SEED) -> None:
         where = f"{shown}, limit {limit}"
         got, right = called(nms, where, scores.copy(), overlap.copy(), limit), suppressed(scores, overlap, limit)
         if not isinstance(got, list | tuple | np.ndarray):
-            raise CheckFailed(
-                "nms returns the wrong type.",
-                expected="a list of numbers of boxes",
-                got=type(got).__name__,
-                where=where,
-                kind="wrong type",
-            )
+            raise _wrong_type("nms", "a list of numbers of boxes", type(got).__name__, where)
         if [int(i) for i in got] != right:
             raise CheckFailed(
                 "nms keeps the wrong boxes.",
@@ -261,14 +244,13 @@ def _array(got: Any, name: str, where: str) -> np.ndarray:
     except ValueError:
         found = np.array(None)
     if found.dtype.kind not in "iuf":
-        raise CheckFailed(
-            f"{name} returns the wrong type.",
-            expected="an array of numbers",
-            got=type(got).__name__,
-            where=where,
-            kind="wrong type",
-        )
+        raise _wrong_type(name, "an array of numbers", type(got).__name__, where)
     return found
+
+
+def _wrong_type(name: str, expected: str, got: str, where: str, look_at: str = "") -> CheckFailed:
+    problem = f"{name} returns the wrong type."
+    return CheckFailed(problem, expected=expected, got=got, where=where, look_at=look_at, kind="wrong type")
 
 
 def _same(got: np.ndarray, right: np.ndarray, name: str, where: str, look_at: str) -> None:

@@ -15,7 +15,6 @@ import os
 import shutil
 import sys
 import time
-import traceback
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ from digits.data.read_image import read_image
 from digits.data.resize import fit
 from digits.data.zip_source import ZipSource
 from digits.files import DigitsError, explained, read_json, save_array, write_file, write_json
-from digits.jobs import inherited, wanted
+from digits.jobs import wanted, work
 
 RAW = "images.unfinished"  # the images one after another, before they are drawn into parts
 UPLOAD = "upload.zip"  # what a browser sent
@@ -50,9 +49,8 @@ class Stopped(DigitsError):
     """The user no longer wants the dataset."""
 
 
-def build(folder: Path) -> None:
-    """Build the dataset in `folder`. What happens is said in its dataset.json; only a full disk can prevent that."""
-    folder = Path(folder)
+def build(folder: Path) -> int:
+    """Build the dataset in `folder`; return 0. What happens is said in its dataset.json, but for a full disk."""
     description = read_json(folder / "dataset.json")
     skipped: Skipped = []
     try:
@@ -64,7 +62,8 @@ def build(folder: Path) -> None:
         listed = {"skipped": skipped[:MOST_SKIPPED], "skipped_count": len(skipped)}
         write_json(folder / "dataset.json", {**description, **listed, "status": "failed", "message": message})
         if not isinstance(error, DigitsError):
-            raise
+            raise  # into the log
+    return 0
 
 
 def _unforeseen(error: BaseException) -> str:
@@ -267,19 +266,5 @@ def _gather(raw: NDArray[np.uint8], where: NDArray[np.int64], stream: BinaryIO) 
         stream.write(raw[where[start : start + _TOGETHER]].tobytes())
 
 
-def main(arguments: Sequence[str]) -> int:
-    folder, _, descriptor = arguments
-    release = inherited(Path(folder), int(descriptor))
-    assert release is not None
-    try:
-        build(Path(folder))
-    except BaseException:
-        traceback.print_exc()  # into the log
-        return 1
-    finally:
-        release()
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(work("digits.data.build", "Another process builds the dataset {name} already.", build))

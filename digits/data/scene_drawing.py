@@ -109,8 +109,7 @@ def draw_scene(
 
 
 def pack_boxes(scenes: Sequence[np.ndarray], most: int) -> np.ndarray:
-    """Return boxes of scenes, each (k, 5) with k ≤ most, as one float32 array (scenes, most, 5), padded with class
-    −1."""
+    """Return boxes of scenes, (k, 5) with k ≤ most each, as float32 (scenes, most, 5), padded with class −1."""
     packed = np.zeros((len(scenes), most, 5), np.float32)
     packed[:, :, 0] = NOTHING
     for row, boxes in zip(packed, scenes, strict=True):
@@ -148,8 +147,7 @@ def _draw_clutter(random: np.random.Generator, canvas: np.ndarray, options: Scen
 
 
 def _enlarged(digit: np.ndarray, height: int, options: SceneOptions) -> np.ndarray:
-    """Return how much of each pixel the digit's ink covers, 0 to 1, cut to the box of what is covered by more than
-    half.
+    """Return how much of each pixel the ink covers, 0 to 1, cut to the box of what is covered by more than half.
 
     `height` is that of the whole digit before it is cut; its width follows, up to the width of the scene.
     """

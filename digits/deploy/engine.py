@@ -34,6 +34,5 @@ class PlanEngine:
 
 
 def from_plan(folder: str) -> PlanEngine:
-    """Return the engine of the plan in a folder. Raises DigitsError or lab 09's errors, all ValueErrors, for damaged
-    ones."""
+    """Return the engine of the plan in a folder. Raises DigitsError or lab 09's ValueErrors for a damaged one."""
     return PlanEngine(Path(folder))

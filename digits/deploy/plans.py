@@ -98,8 +98,7 @@ class PlanJob(Job):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Return plan.json: {"id", "created", "run", "name", "dataset", the fields of PlanSpec}. DigitsError if
-        damaged."""
+        """Return plan.json: {"id", "created", "run", "name", "dataset", PlanSpec's fields}. DigitsError if damaged."""
         about = read_json(self.folder / PLAN)
         if not all(isinstance(about.get(key), str) for key in ("run", "name", "dataset")):
             raise DigitsError(f"{PLAN} of {self.id} is damaged: it names no run. Delete the plan, and build it again.")

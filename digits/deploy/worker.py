@@ -17,7 +17,6 @@ lower bound by data sheet, and `label` says so.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import os
@@ -33,7 +32,7 @@ from numpy.typing import NDArray
 from digits.data.dataset import Dataset
 from digits.deploy.plans import REPORT, TIMINGS, PlanJob, PlanSpec, plan_file
 from digits.files import DigitsError, write_json
-from digits.jobs import STATE, inherited, wanted
+from digits.jobs import STATE, wanted, work
 from digits.training import runs
 from digits.training.task import prepare
 from digits.training.trained import load_model
@@ -90,19 +89,8 @@ class PlanProgress:
 
 def main(arguments: list[str] | None = None) -> int:
     """Build the plan; return 0, 1 if that failed, 2 if another process builds it."""
-    parser = argparse.ArgumentParser(prog="python -m digits.deploy.worker")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--lock", type=int, help="the open file that holds the plan's lock, if the parent took it")
-    given = parser.parse_args(arguments)
-    folder = given.folder.absolute()
-    release = inherited(folder, given.lock)
-    if release is None:
-        print(f"Another process builds the plan {folder.name} already.", file=sys.stderr)
-        return 2
-    try:
-        return _work(folder)
-    finally:
-        release()
+    busy = "Another process builds the plan {name} already."
+    return work("digits.deploy.worker", busy, _work, arguments)
 
 
 def _work(folder: Path) -> int:
@@ -325,8 +313,7 @@ def _by_kernels(plans: list[Any], images: NDArray[np.float32], progress: PlanPro
 
 
 def _by_interpreter(graph: Any, images: NDArray[np.float32], progress: PlanProgress) -> NDArray[np.float32]:
-    """Return what the optimised graph computes, in its precision, without its kernels: they would take the simulator
-    long."""
+    """Return what the optimised graph computes, in its precision; its kernels would take the simulator long."""
     from kernels.fusion.graph import interpret
 
     progress.stage(f"Lab 09's interpreter answers {len(images)} test images.", 0.75, 0.85)

@@ -34,6 +34,8 @@ INITIALIZERS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 REGULARIZERS = {"L1": ("l1",), "L2": ("l2",), "L1L2": ("l1", "l2")}
 CONSTRAINTS = {"NonNeg": (), "UnitNorm": ("axis",), "MaxNorm": ("max_value", "axis")}
+# By how the names of settings end; also the names of Keras' modules, but for an s.
+_OBJECTS = {"initializer": INITIALIZERS, "regularizer": REGULARIZERS, "constraint": CONSTRAINTS}
 
 _CONVOLUTION = "strides padding dilation_rate activation use_bias activity_regularizer"
 _BIAS = "bias_initializer bias_regularizer bias_constraint"
@@ -170,14 +172,8 @@ def _unknown_layer(name: str, kind: str) -> str:
 
 
 def _setting(key: str, value: Any, where: str) -> Any:
-    for ending, table in (
-        ("_initializer", INITIALIZERS),
-        ("_regularizer", REGULARIZERS),
-        ("_constraint", CONSTRAINTS),
-    ):
-        if key.endswith(ending):
-            return _object(value, table, where)
-    return _RULES[key](value, where)
+    table = _OBJECTS.get(key.rpartition("_")[2])
+    return _RULES[key](value, where) if table is None else _object(value, table, where)
 
 
 def _object(value: Any, table: dict[str, tuple[str, ...]], where: str) -> dict[str, Any] | None:
@@ -244,9 +240,10 @@ def _or_none(rule: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
 
 
 def _padding(value: Any, where: str) -> Any:
-    return (
-        _one_of("same", "valid")(value, where) if isinstance(value, str) else _list_of(_bounded(0, 1024))(value, where)
+    rule: Callable[[Any, str], Any] = (
+        _one_of("same", "valid") if isinstance(value, str) else _list_of(_bounded(0, 1024))
     )
+    return rule(value, where)
 
 
 def _pair(value: Any, where: str) -> list[int]:
@@ -348,15 +345,7 @@ def _arguments(layer: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for key, value in layer["settings"].items():
         if isinstance(value, dict):
-            room = next(
-                room
-                for ending, room in (
-                    ("_initializer", keras.initializers),
-                    ("_regularizer", keras.regularizers),
-                    ("_constraint", keras.constraints),
-                )
-                if key.endswith(ending)
-            )
+            room = getattr(keras, f"{key.rpartition('_')[2]}s")
             value = getattr(room, value["kind"])(**{k: v for k, v in value.items() if k != "kind"})
         elif isinstance(value, list):
             value = _tuples(value)
@@ -369,8 +358,7 @@ def _tuples(value: Any) -> Any:
 
 
 def describe(model: Any) -> dict[str, Any]:
-    """Return the configuration of a Keras model. Raises ConfigurationError for one that has none, naming layer and
-    setting."""
+    """Return the configuration of a Keras model. Raises ConfigurationError, naming layer and setting, without one."""
     import keras
 
     if not isinstance(model, keras.Model) or not getattr(model, "inputs", None):

@@ -17,8 +17,7 @@ _LARGEST = 32  # pixels that reach the first inception module
 
 
 def build(image: tuple[int, int, int], classes: int, options: Mapping[str, Any]) -> Any:
-    """Return the network, which has no options. Two outputs: the answer, and an auxiliary classifier that helps
-    training."""
+    """Return the network, without options. Outputs: the answer, and an auxiliary classifier that helps training."""
     at_least("googlenet", image, 8)
     model = _of_lab_09() if tuple(image) == LAB_09_IMAGE and classes == LAB_09_CLASSES else None
     model = model or _build(image, classes)

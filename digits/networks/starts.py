@@ -57,8 +57,7 @@ def load_file(path: Path) -> Any:
 
 
 def lab_09() -> Weights:
-    """Return the weights of lab 09's network, trained on scikit-learn's digits. Raises DigitsError if lab 09 was
-    deleted."""
+    """Return lab 09's weights, trained on scikit-learn's digits. Raises DigitsError if lab 09 was deleted."""
     try:
         from kernels.fusion.trained.network import trained_model
     except ImportError as error:

@@ -18,7 +18,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from digits.files import DigitsError
@@ -42,16 +42,9 @@ def of_network(network: Mapping[str, Any], image: tuple[int, int, int], classes:
     request = {"network": dict(network), "image": list(image), "classes": classes}
     command = [sys.executable, "-m", __name__]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+    how: dict[str, Any] = {"capture_output": True, "text": True, "cwd": COURSE, "env": environment}
     try:
-        ran = subprocess.run(
-            command,
-            input=json.dumps(request),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            cwd=COURSE,
-            env=environment,
-        )
+        ran = subprocess.run(command, input=json.dumps(request), timeout=SECONDS, **how)
     except subprocess.TimeoutExpired:
         raise TooLarge(f"The network was not built within {SECONDS:g} seconds. Make it smaller.") from None
     lines = ran.stdout.strip().splitlines()
@@ -86,13 +79,12 @@ def _row(layer: Any) -> dict[str, Any]:
     node = layer._inbound_nodes[-1] if layer._inbound_nodes else None
     output = _shape(node.output_tensors[0]) if node else ()
     read = [_shape(tensor) for tensor in node.input_tensors] if node else []
-    count = _MULTIPLY_ADDS.get(type(layer).__name__)
     return {
         "name": layer.name,
         "kind": type(layer).__name__,
         "shape": list(output),
         "parameters": layer.count_params() if layer.built else 0,
-        "multiply_adds": int(count(layer, read[0], output)) if count and read else 0,
+        "multiply_adds": int(_multiply_adds(layer, read[0], output)) if read else 0,
         "bytes": math.prod(output) * FLOAT_BYTES,
         "inputs": [tensor._keras_history.operation.name for tensor in node.input_tensors] if node else [],
     }
@@ -103,38 +95,22 @@ def _shape(tensor: Any) -> tuple[int, ...]:
     return tuple(extent or 1 for extent in tensor.shape[1:])
 
 
-def _pixels(shape: tuple[int, ...]) -> int:
-    return math.prod(shape[:-1])
-
-
-def _conv(layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
-    return math.prod(written) * math.prod(layer.kernel_size) * read[-1] // layer.groups
-
-
-def _transposed(layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
-    """Each input pixel is added to a window of outputs."""
-    return math.prod(read) * math.prod(layer.kernel_size) * written[-1]
-
-
-def _depthwise(layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
-    return _pixels(written) * math.prod(layer.kernel_size) * read[-1] * layer.depth_multiplier
-
-
-def _separable(layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
-    return _depthwise(layer, read, written) + math.prod(written) * read[-1] * layer.depth_multiplier
-
-
-def _dense(_layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
-    return math.prod(written) * read[-1]
-
-
-_MULTIPLY_ADDS: dict[str, Callable[[Any, tuple[int, ...], tuple[int, ...]], int]] = {
-    "Conv2D": _conv,
-    "Conv2DTranspose": _transposed,
-    "DepthwiseConv2D": _depthwise,
-    "SeparableConv2D": _separable,
-    "Dense": _dense,
-}
+def _multiply_adds(layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
+    """Return those of one image, from the shapes of what the layer reads and of what it writes."""
+    window = math.prod(getattr(layer, "kernel_size", ()))
+    between = read[-1] * getattr(layer, "depth_multiplier", 1)  # channels after the depthwise part
+    match type(layer).__name__:
+        case "Conv2D":
+            return math.prod(written) * window * read[-1] // layer.groups
+        case "Conv2DTranspose":  # each input pixel is added to a window of outputs
+            return math.prod(read) * window * written[-1]
+        case "DepthwiseConv2D":
+            return math.prod(written[:-1]) * window * between
+        case "SeparableConv2D":
+            return (math.prod(written[:-1]) * window + math.prod(written)) * between
+        case "Dense":
+            return math.prod(written) * read[-1]
+    return 0
 
 
 # -- in the process ----------------------------------------------------------------------------------------------------

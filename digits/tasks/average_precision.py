@@ -81,8 +81,7 @@ def curve(
 
 
 def taken(truth: np.ndarray, found: np.ndarray, threshold: float = VOC_THRESHOLD) -> np.ndarray:
-    """Return, for one image: the row of `truth` that each detection takes by VOC's rule, −1 for a wrong one. Int
-    (detections,).
+    """Return, for one image, the row of `truth` that each detection takes by VOC's rule, int (m,), −1 if wrong.
 
     `truth` (n, 5), `found` (m, 6), of any classes; the better score comes first, wherever it stands in `found`.
     """
@@ -104,8 +103,7 @@ def voc_area(points: PrecisionRecall) -> float:
 
 
 def coco_area(points: PrecisionRecall) -> float:
-    """Return the mean of the falling precision at 101 recalls, 0 where recall is not reached; NaN without a true
-    box."""
+    """Return the mean of falling precision at 101 recalls, 0 at those not reached; NaN without a true box."""
     if not points.boxes:
         return float("nan")
     reached = np.searchsorted(points.recall, COCO_RECALLS, side="left")
@@ -151,8 +149,7 @@ def _falling(precision: np.ndarray) -> np.ndarray:
 
 
 def _match_voc(overlaps: np.ndarray, threshold: float) -> np.ndarray:
-    """Return the box (column) that each detection (row, best score first) takes, or −1: its own best box, if it is
-    free."""
+    """Return the box (column) that each detection (row, best first) takes, or −1: its own best, if that is free."""
     taken = np.full(len(overlaps), -1)
     if overlaps.shape[1] == 0:
         return taken
@@ -163,8 +160,7 @@ def _match_voc(overlaps: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def _match_coco(overlaps: np.ndarray, threshold: float) -> np.ndarray:
-    """Return the box (column) that each detection (row, best score first) takes, or −1: the best of those that are
-    free."""
+    """Return the box (column) that each detection (row, best first) takes, or −1: the best of those still free."""
     taken, free = np.full(len(overlaps), -1), np.ones(overlaps.shape[1], bool)
     for row in range(len(overlaps)):
         candidates = np.where(free, overlaps[row], -1.0)

@@ -15,8 +15,7 @@ WHERE = slice(1, 5)
 
 
 def iou(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the intersection over union of all pairs: (n, 4) and (m, 4) to float64 (n, m), 0 to 1; empty boxes have
-    0."""
+    """Return the IoU of all pairs, (n, 4) and (m, 4) to float64 (n, m), 0 to 1; empty boxes have 0."""
     boxes = _checked(boxes, 4, "boxes").astype(np.float64)
     others = _checked(others, 4, "others").astype(np.float64)
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])

@@ -30,8 +30,7 @@ def pixel_accuracy(counts: np.ndarray) -> float:
 
 
 def iou_by_value(counts: np.ndarray) -> np.ndarray:
-    """Return intersection over union of each value, float64 (values,); NaN for one that is neither true nor found
-    anywhere."""
+    """Return the IoU of each value, float64 (values,); NaN for one that is neither true nor found anywhere."""
     shared = np.diag(counts).astype(np.float64)
     union = counts.sum(axis=0) + counts.sum(axis=1) - shared
     return np.divide(shared, union, out=np.full(len(shared), np.nan), where=union > 0)
@@ -51,8 +50,7 @@ def mean_accuracy(counts: np.ndarray) -> float:
 
 
 def weighted_iou(counts: np.ndarray) -> float:
-    """Return the mean of `iou_by_value`, each value weighted by how many pixels truly have it; 0.0 without any
-    pixel."""
+    """Return the mean of `iou_by_value` weighted by true pixels; 0.0 without any pixel."""
     pixels = counts.sum(axis=1)
     there = pixels > 0
     return float(np.sum(pixels[there] * iou_by_value(counts)[there]) / pixels.sum()) if pixels.any() else 0.0

@@ -89,8 +89,7 @@ class Run(Job):
         self._ask("pause")
 
     def stop(self) -> None:
-        """Do as `pause` does, and the network as it is becomes model.keras. A paused or killed run is marked as
-        stopped."""
+        """Do as `pause` does, and write model.keras. A paused or killed run is marked as stopped."""
         if not self.alive and self.state()["status"] in ("paused", "killed"):
             with self.locked("stop"):
                 state = read_state(self.folder / STATE)

@@ -7,7 +7,6 @@ It holds the run's lock while it lives, so a second worker for the same run is r
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import signal
@@ -19,37 +18,24 @@ from typing import Any
 
 from digits.data.dataset import Dataset
 from digits.files import DigitsError, read_json, write_json
-from digits.jobs import STATE, inherited, wanted, write_wanted
+from digits.jobs import STATE, wanted, work, write_wanted
 from digits.training.load import Sampler
 from digits.training.runs import RESERVE, Run, reserve
 from digits.training.trainer import Trainer
 from digits.workspace import Workspace
 
-REFUSED = 2  # exit status: another worker has the run
 STATE_EVERY = 0.5  # seconds between states while all goes on
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Train the run until it is done, paused, stopped or failed; return 0, or 1 if it failed, 2 if it is refused."""
-    parser = argparse.ArgumentParser(prog="python -m digits.training.worker", description=__doc__)
-    parser.add_argument("folder", type=Path, help="a run's folder, such as runs/20261123-101500-lenet")
-    parser.add_argument("--lock", type=int, help="the open file that holds the run's lock, if the parent took it")
-    asked = parser.parse_args(arguments)
-    folder = asked.folder.absolute()
-    release = inherited(folder, asked.lock)
-    if release is None:
-        print(f"Another worker trains the run {folder.name} already. Wait for it, or pause it.", file=sys.stderr)
-        return REFUSED
-    try:
-        if asked.lock is None:
-            reserve(folder)
-            write_wanted(folder, "run")  # what was wanted of an earlier worker
-        return _work(folder)
-    except DigitsError as error:
-        print(error, file=sys.stderr)
-        return 1
-    finally:
-        release()
+
+    def first(folder: Path) -> None:
+        reserve(folder)
+        write_wanted(folder, "run")  # in place of what was wanted of an earlier worker
+
+    busy = "Another worker trains the run {name} already. Wait for it, or pause it."
+    return work("digits.training.worker", busy, _work, arguments, first)
 
 
 def _work(folder: Path) -> int:
