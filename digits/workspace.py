@@ -26,21 +26,10 @@ class Workspace:
     def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
         chosen = root or os.environ.get("WARPLAB_DIGITS") or own_folder() / "digits_workspace"
         self.root = Path(chosen).expanduser().absolute()
+        self.datasets, self.runs, self.plans = (self.root / kind for kind in KINDS)
         with explained(f"use {self.root} as the workspace"):
-            for kind in KINDS:
-                (self.root / kind).mkdir(parents=True, exist_ok=True)
-
-    @property
-    def datasets(self) -> Path:
-        return self.root / "datasets"
-
-    @property
-    def runs(self) -> Path:
-        return self.root / "runs"
-
-    @property
-    def plans(self) -> Path:
-        return self.root / "plans"
+            for folder in (self.datasets, self.runs, self.plans):
+                folder.mkdir(parents=True, exist_ok=True)
 
     def create(self, kind: str, name: str) -> Path:
         """Return a new, empty folder for something of `kind` ("datasets", "runs", "plans"); its name is the ID."""

@@ -7,7 +7,7 @@ was drawn before, so that training may be broken off and resumed anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -61,9 +61,6 @@ class Augmentation:
             known = ", ".join(field.name for field in fields(cls))
             raise DigitsError(f"Augmentation has no {', '.join(map(str, sorted(unknown, key=str)))}. It has {known}.")
         return cls(**(value or {}))
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
     @property
     def is_none(self) -> bool:

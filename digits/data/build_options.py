@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from digits.data.resize import check_size
@@ -50,6 +50,3 @@ class BuildOptions:
             return cls(**value)
         except TypeError as error:
             raise DigitsError(f"A dataset's options are damaged ({error}). Build the dataset anew.") from error
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)

@@ -7,6 +7,7 @@ import os
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from digits.data.build import UPLOAD, clear
@@ -33,16 +34,14 @@ def from_path(workspace: Workspace, name: str, path: str | os.PathLike[str], opt
         place = Path(str(path).strip()).expanduser().absolute()
         kind = "zip" if place.is_file() else "folder"
     (ZipSource if kind == "zip" else FolderSource)(place).close()
-    recipe = {"kind": kind, "path": str(place), "uploaded": False, "options": options.to_dict()}
-    return _start(workspace, name, recipe, str(place), options)
+    return _start(workspace, name, options, str(place), kind)
 
 
 def from_zip(workspace: Workspace, name: str, data: bytes, options: BuildOptions, source: str = UPLOAD) -> Dataset:
     """Start building a dataset of an uploaded archive, of which `source` is the name; return it as it is now."""
     _check_upload(len(data))
     check_archive(source, data)
-    recipe = {"kind": "zip", "path": UPLOAD, "uploaded": True, "options": options.to_dict()}
-    return _start(workspace, name, recipe, f"upload of {printable(source)}", options, bytes(data))
+    return _start(workspace, name, options, f"upload of {printable(source)}", upload=bytes(data))
 
 
 def from_files(
@@ -54,8 +53,7 @@ def from_files(
     if len(files) < 2:
         raise DigitsError("Upload images of two classes at least.")
     _check_upload(sum(len(data) for several in files.values() for _, data in several))
-    recipe = {"kind": "zip", "path": UPLOAD, "uploaded": True, "options": options.to_dict()}
-    return _start(workspace, name, recipe, "upload of image files", options, files)
+    return _start(workspace, name, options, "upload of image files", upload=files)
 
 
 def check_class_name(name: str) -> None:
@@ -128,12 +126,12 @@ def _description(name: str, id: str, options: BuildOptions, source: str) -> dict
 def _start(
     workspace: Workspace,
     name: str,
-    recipe: dict[str, object],
-    source: str,
     options: BuildOptions,
+    source: str,
+    kind: str = "zip",
     upload: bytes | Mapping[str, Sequence[tuple[str, bytes]]] | None = None,
 ) -> Dataset:
-    """Create the dataset's folder, put the upload into it and start the process."""
+    """Create the dataset's folder, put the upload into it, if there is one, and start the process."""
     folder = workspace.create("datasets", name)
     try:
         with Lock(folder / LOCK) as lock:
@@ -142,8 +140,8 @@ def _start(
                 ZipSource(folder / UPLOAD).close()
             elif upload is not None:
                 write_file(folder / UPLOAD, lambda stream: _pack(stream, upload))
-            if recipe["uploaded"]:
-                recipe = {**recipe, "path": str(folder / UPLOAD)}
+            path = source if upload is None else str(folder / UPLOAD)
+            recipe = {"kind": kind, "path": path, "uploaded": upload is not None, "options": asdict(options)}
             write_json(folder / "build.json", recipe)
             _run(folder, lock, _description(name, folder.name, options, source))
     except BaseException:

@@ -40,13 +40,5 @@ def sklearn_digits(
         part: {"images": images[drawn], "labels": labels[drawn], "names": [f"digit {index}" for index in drawn]}
         for part, drawn in split.draw(labels, validation, test, seed).items()
     }
-    return Dataset.create(
-        workspace,
-        name,
-        "classification",
-        [str(digit) for digit in bunch.target_names],
-        parts,
-        seed=seed,
-        source=SOURCE,
-        resize="none" if size == 8 else "squash",
-    )
+    classes, resize = [str(digit) for digit in bunch.target_names], "none" if size == 8 else "squash"
+    return Dataset.create(workspace, name, "classification", classes, parts, seed=seed, source=SOURCE, resize=resize)

@@ -97,16 +97,8 @@ class Dataset:
         """
         arrays = _checked_parts(kind, tuple(classes), parts)
         folder = workspace.create("datasets", name)
-        description = describe(
-            folder.name,
-            name,
-            kind,
-            classes,
-            arrays["train"]["images"].shape[1:],
-            seed=seed,
-            source=source,
-            resize=resize,
-        )
+        shape = arrays["train"]["images"].shape[1:]
+        description = describe(folder.name, name, kind, classes, shape, seed=seed, source=source, resize=resize)
         try:
             with Lock(folder / "lock"):
                 write_json(folder / "dataset.json", description)

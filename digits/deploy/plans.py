@@ -61,22 +61,18 @@ class PlanSpec:
     test_images: int = 256
 
     def __post_init__(self) -> None:
-        for what, value, known in (
-            ("precision", self.precision, tuple(PRECISIONS)),
-            ("calibration", self.calibration, CALIBRATIONS),
-        ):
-            if value not in known:
-                raise DigitsError(f"The {what} {value!r} does not exist. Choose one of {', '.join(known)}.")
+        for what, known in (("precision", tuple(PRECISIONS)), ("calibration", CALIBRATIONS)):
+            if getattr(self, what) not in known:
+                raise DigitsError(
+                    f"The {what} {getattr(self, what)!r} does not exist. Choose one of {', '.join(known)}."
+                )
         batches = tuple(self.batches) if isinstance(self.batches, list | tuple) else ()
         if not batches or not all(_is_whole(batch, 1, _MOST_BATCH) for batch in batches):
             raise DigitsError(f"batches must be whole numbers from 1 to {_MOST_BATCH}, such as 1 and 8.")
         object.__setattr__(self, "batches", tuple(sorted(set(batches))))
-        for what, number in (
-            ("calibration_images", self.calibration_images),
-            ("test_images", self.test_images),
-        ):
-            if not _is_whole(number, 1, 1_000_000):
-                raise DigitsError(f"{what} must be a whole number from 1 on, not {number!r}.")
+        for what in ("calibration_images", "test_images"):
+            if not _is_whole(getattr(self, what), 1, 1_000_000):
+                raise DigitsError(f"{what} must be a whole number from 1 on, not {getattr(self, what)!r}.")
         if not isinstance(self.tuned, bool):
             raise DigitsError(f"tuned must be true or false, not {self.tuned!r}.")
 
@@ -126,7 +122,10 @@ class PlanJob(Job):
         status = self.state()["status"]
         if status != "done":
             raise DigitsError(f"The plan {self.id} is {status}; there is a report once it is done.")
-        return _checked_report(self.folder)
+        report = read_json(self.folder / REPORT)
+        if not _fits(report, _REPORT):
+            raise DigitsError(f"{REPORT} of {self.id} is damaged. Delete the plan, and build it again.")
+        return report
 
     def files(self) -> list[Path]:
         """Return the plan files, the smallest batch first."""
@@ -154,13 +153,6 @@ def _checked_state(folder: Path) -> dict[str, Any]:
     if not right:
         raise DigitsError(f"{STATE} of {folder.name} is damaged. Delete the plan, and build it again.")
     return {key: state[key] for key in _EMPTY}
-
-
-def _checked_report(folder: Path) -> dict[str, Any]:
-    report = read_json(folder / REPORT)
-    if not _fits(report, _REPORT):
-        raise DigitsError(f"{REPORT} of {folder.name} is damaged. Delete the plan, and build it again.")
-    return report
 
 
 def _is_number(value: Any) -> bool:

@@ -43,9 +43,8 @@ _AT_ONCE = 32  # images
 
 
 def _say(line: str) -> None:
-    print(
-        time.strftime("%H:%M:%S"), line, flush=True, file=sys.__stdout__
-    )  # standard output may be caught to hear the optimiser
+    # Standard output may be caught to hear the optimiser.
+    print(time.strftime("%H:%M:%S"), line, flush=True, file=sys.__stdout__)
 
 
 class Stopped(Exception):

@@ -8,10 +8,12 @@ drawn red, and crossed out if nothing else is there. Each value is one pixel: th
 from __future__ import annotations
 
 import functools
-import io
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
+
+from digits.tasks import drawing
 
 NOT_A_NUMBER = (200, 0, 60)
 FOR, AGAINST = (230, 120, 0), (0, 90, 200)  # orange and blue, over a grey image
@@ -121,8 +123,4 @@ def _opaque(pixels: np.ndarray) -> NDArray[np.uint8]:
 
 
 def _png(pixels: np.ndarray) -> bytes:
-    from PIL import Image
-
-    file = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(file, "PNG")
-    return file.getvalue()
+    return drawing.png(Image.fromarray(np.ascontiguousarray(pixels)))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from digits.files import DigitsError
-from warpcourse.processes.messages import BadMessage, pack, read, take_over
+from warpcourse.processes.messages import BadMessage, read, reply, take_over
 
 
 def main(arguments: list[str]) -> int:
@@ -32,13 +32,6 @@ def _answer(folder: Path, questions: BinaryIO, answers: BinaryIO) -> None:
     from digits.look.questions import Questions
     from warpcourse.bench import tensorflow_start
 
-    def send(packed: bytes) -> None:
-        answers.write(packed)
-        answers.flush()
-
-    def progress(share: float) -> None:
-        send(pack({"progress": share}))
-
     about: Questions | None = None
     while (question := read(questions, arrays=True)) is not None:
         message, arrays = question
@@ -46,20 +39,20 @@ def _answer(folder: Path, questions: BinaryIO, answers: BinaryIO) -> None:
             if about is None:
                 tensorflow_start.start()
                 about = Questions(folder)
-            told, found = about.answer(message["ask"], message["given"], arrays, progress)
-            packed = pack({"answer": told}, found)
-        except (DigitsError, BadMessage) as error:
-            packed = pack({"error": str(error)})
-        except MemoryError:
-            packed = pack(
-                {"error": "The memory does not suffice for this question. Ask about fewer or smaller images."}
+            told, found = about.answer(
+                message["ask"], message["given"], arrays, lambda share: reply(answers, {"progress": share})
             )
+            reply(answers, {"answer": told}, found)
+        except (DigitsError, BadMessage) as error:
+            reply(answers, {"error": str(error)})
+        except MemoryError:
+            said = "The memory does not suffice for this question. Ask about fewer or smaller images."
+            reply(answers, {"error": said})
         except BrokenPipeError:
             raise
         except Exception as error:
             traceback.print_exc()
-            packed = pack({"error": f"The model could not answer: {type(error).__name__}: {error}"[:2000]})
-        send(packed)
+            reply(answers, {"error": f"The model could not answer: {type(error).__name__}: {error}"[:2000]})
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def svg(summary: Mapping[str, Any], says: str = "") -> str:
     boxes = "".join(_box(place) for row in rows for place in row)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" role="img" aria-label="{_escaped(says)}" font-size="12" '
+        f'height="{height:g}" role="img" aria-label="{html.escape(says)}" font-size="12" '
         f'font-family="inherit" fill="currentColor" stroke="none">{lines}{boxes}</svg>'
     )
 
@@ -71,16 +71,12 @@ def _box(place: Place) -> str:
     shape = " × ".join(map(str, layer["shape"])) or "scalar"
     title = f"{layer['name']}: {layer['kind']}, {shape}, {layer['parameters']:,} parameters"
     return (
-        f"<g><title>{_escaped(title)}</title>"
+        f"<g><title>{html.escape(title)}</title>"
         f'<rect x="{left:g}" y="{top:g}" width="{BOX}" height="{HEIGHT}" rx="5" fill="none" stroke="currentColor"/>'
-        f'<text x="{place.x:g}" y="{top + 18:g}" text-anchor="middle">{_escaped(_short(layer["kind"]))}</text>'
-        f'<text x="{place.x:g}" y="{top + 35:g}" text-anchor="middle" opacity="0.8">{_escaped(shape)}</text></g>'
+        f'<text x="{place.x:g}" y="{top + 18:g}" text-anchor="middle">{html.escape(_short(layer["kind"]))}</text>'
+        f'<text x="{place.x:g}" y="{top + 35:g}" text-anchor="middle" opacity="0.8">{html.escape(shape)}</text></g>'
     )
 
 
 def _short(text: str) -> str:
     return text if len(text) <= 24 else f"{text[:23]}…"
-
-
-def _escaped(text: str) -> str:
-    return html.escape(str(text), quote=True)

@@ -212,7 +212,7 @@ class DataPanel(Panel):
         set_in_solver = not augmentation.is_none
         drawn = np.random.default_rng(self._draws).permutation(self._shown.counts["train"])[:_PREVIEWED]
         shown = augmentation if set_in_solver else EXAMPLE
-        what = ", ".join(f"{name} {value:g}" for name, value in shown.to_dict().items() if name != "flip" and value)
+        what = ", ".join(f"{name} {value:g}" for name, value in asdict(shown).items() if name != "flip" and value)
         what += "" if shown.flip == "none" else f", flip {shown.flip}"
         told = (
             f"What the solver says: {escape(what.strip(', '))}."
@@ -224,7 +224,7 @@ class DataPanel(Panel):
 
     def _use_example(self) -> None:
         solver = dict(self.page.selected.solver) or asdict(Solver())
-        self.page.selected.solver = {**solver, "augment": EXAMPLE.to_dict()}
+        self.page.selected.solver = {**solver, "augment": asdict(EXAMPLE)}
         self.page.say("The next run trains with this augmentation. Solver has its numbers.")
 
     # What is done with it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -182,7 +181,7 @@ def augmented(dataset: Dataset, indices: Sequence[int], augmentation: Augmentati
 def resize_example(height: int, width: int, channels: int) -> str:
     """Return what each resize mode makes of one wide picture. Raises DigitsError for a size that there is not."""
     example = _example()
-    seen = _shown(_as_png(example), "A wide picture with a circle and an arrow", example.size)
+    seen = _shown(example, "A wide picture with a circle and an arrow")
     tiles = [figure(seen, "The image", "digits-tile")]
     for mode, meaning in MODES.items():
         made = fit(example, height, width, channels, mode, np.random.default_rng(0))
@@ -205,23 +204,13 @@ def _tile(image: NDArray[np.uint8], says: str, caption: str) -> str:
 
 
 def _picture(image: NDArray[np.uint8], says: str) -> str:
-    return _shown(_picture_bytes(image), says, image.shape[1::-1])
+    return _shown(Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else np.ascontiguousarray(image)), says)
 
 
-def _shown(png: bytes, says: str, of_size: tuple[int, int]) -> str:
-    """Return the picture; small ones are enlarged, their pixels' edges kept."""
-    wide = of_size[0] / max(of_size)
-    return picture(png, says, width=f"{6 * wide:.2f}rem", pixelated=max(of_size) < 64)
-
-
-def _picture_bytes(image: NDArray[np.uint8]) -> bytes:
-    shown = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else np.ascontiguousarray(image))
-    if max(shown.size) > LARGEST:
-        shown.thumbnail((LARGEST, LARGEST))
-    return _as_png(shown)
-
-
-def _as_png(image: Image.Image) -> bytes:
-    stream = io.BytesIO()
-    image.save(stream, "PNG")
-    return stream.getvalue()
+def _shown(image: Image.Image, says: str) -> str:
+    """Return the picture; small ones are enlarged, their pixels' edges kept, and large ones reduced."""
+    width, height = image.size
+    if max(width, height) > LARGEST:
+        image.thumbnail((LARGEST, LARGEST))
+    wide = f"{6 * width / max(width, height):.2f}rem"
+    return picture(drawing.png(image), says, width=wide, pixelated=max(width, height) < 64)

@@ -152,15 +152,10 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: str
         numbers: Whether all columns but the first stand to the right, as numbers do.
     """
     titles = "".join(f'<th scope="col">{_cell(title)}</th>' for title in head)
-    lines = "".join(
-        "<tr>"
-        + "".join(
-            f'<th scope="row">{_cell(cell)}</th>' if place == 0 else f"<td>{_cell(cell)}</td>"
-            for place, cell in enumerate(line)
-        )
-        + "</tr>"
-        for line in rows
-    )
+    lines = ""
+    for first, *others in rows:
+        cells = "".join(f"<td>{_cell(cell)}</td>" for cell in others)
+        lines += f'<tr><th scope="row">{_cell(first)}</th>{cells}</tr>'
     kind = "digits-table digits-numbers" if numbers else "digits-table"
     return (
         f'<div class="digits-scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'

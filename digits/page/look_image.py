@@ -162,44 +162,45 @@ class ImagePart(Panel):
         pixels, _, truth = self.image()
         weights, classes = self._panel.weights(), self._panel.dataset.classes
 
-        def show(probabilities: np.ndarray) -> None:
-            self._answer.value = look_view.top_five(probabilities[0], classes, truth)
+        def show(probabilities: np.ndarray) -> str:
+            return look_view.top_five(probabilities[0], classes, truth)
 
-        self._ask("classifying the image", lambda inside: inside.classify(pixels[None], weights), show)
+        self._ask("classifying the image", lambda inside: inside.classify(pixels[None], weights), self._answer, show)
 
     def _ask_layers(self) -> None:
         pixels, weights = self.image()[0], self._panel.weights()
 
-        def show(found: list) -> None:
-            self._found.value = look_view.layers(found)
+        def show(found: list) -> str:
             self._layer.options = [layer.name for layer in found]
             self._in_full.layout.display = None
+            return look_view.layers(found)
 
-        self._ask("looking at every layer", lambda inside: inside.layers(pixels, weights), show)
+        self._ask("looking at every layer", lambda inside: inside.layers(pixels, weights), self._found, show)
 
     def _ask_layer(self) -> None:
         pixels, name, weights = self.image()[0], self._layer.value, self._panel.weights()
-
-        def show(found: Any) -> None:
-            self._full.value = look_view.layer(found)
-
-        self._ask(f"looking at the layer {name}", lambda inside: inside.layer(pixels, name, weights), show)
+        doing = f"looking at the layer {name}"
+        self._ask(doing, lambda inside: inside.layer(pixels, name, weights), self._full, look_view.layer)
 
     def _ask_saliency(self) -> None:
         pixels, weights, panel = self.image()[0], self._panel.weights(), self._panel
         label, method = None if self._label.value < 0 else self._label.value, self._method.value
 
-        def show(found: Any) -> None:
-            self._saliency.value = look_view.saliency(pixels, found, panel.dataset.classes)
+        def show(found: Any) -> str:
+            return look_view.saliency(pixels, found, panel.dataset.classes)
 
-        self._ask(
-            "asking what the answer hangs on",
-            lambda inside: inside.saliency(pixels, label, method, weights, panel.progress),
-            show,
-        )
+        def ask(inside: Any) -> Any:
+            return inside.saliency(pixels, label, method, weights, panel.progress)
 
-    def _ask(self, doing: str, f: Any, show: Any) -> None:
-        self._panel.ask(doing, f, show, about=lambda: (self._source.value, self._index.value, self._invert.value))
+        self._ask("asking what the answer hangs on", ask, self._saliency, show)
+
+    def _ask(self, doing: str, f: Any, where: Any, show: Any) -> None:
+        """Ask, and put the HTML of what is found into a note, unless another image was chosen meanwhile."""
+
+        def about() -> tuple[Any, ...]:
+            return self._source.value, self._index.value, self._invert.value
+
+        self._panel.ask(doing, f, lambda found: setattr(where, "value", show(found)), about)
 
 
 def _read(files: list[tuple[str, bytes]], dataset: Any) -> tuple[list[tuple[str, np.ndarray]], list[tuple[str, str]]]:

@@ -39,7 +39,7 @@ class NetworkPanel(Panel):
         self._refusal = ("", (), "")  # code, what it was for, and why it cannot be used
         self._options: dict[str, Any] = {}
         self._for = note("")
-        self._network = choice("Network", [("none", "")])
+        self._network = choice("Network")
         self._start = choice("Start from", [(_RANDOM, "")])
         for wide in (self._network, self._start):
             wide.layout.max_width = "44rem"
@@ -124,9 +124,7 @@ class NetworkPanel(Panel):
         self._for.value = f"<p>{said} {height} × {width} × {channels}, {classes} classes, {escape(kind)}.</p>"
         fitting = [(one.title, one.name) for one in NETWORKS.values() if kind in one.kinds]
         wanted = self.page.selected.network.get("name", self._network.value)
-        with self._quietly():
-            self._network.options = fitting
-            self._network.value = wanted if wanted in dict(map(reversed, fitting)) else fitting[0][1]
+        self._offer(self._network, fitting, wanted)
         self._fill_starts()
         self._show_options(self.page.selected.network, with_code)
         self._changed()

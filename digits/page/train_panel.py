@@ -114,16 +114,14 @@ class TrainPanel(Panel):
             return
         solver = spec.solver
         network = NETWORKS[spec.network["name"]].title
-        self._recipe.value = facts(
-            {
-                "Images": f"{dataset.counts['train']} to train on, {dataset.counts['validation']} for validation, "
-                f"{dataset.height} × {dataset.width} × {dataset.channels}, {len(dataset.classes)} classes",
-                "Network": network + (f", from the weights of {spec.start}" if spec.start else ""),
-                "Solver": f"{solver.epochs} epochs, {solver.batch} images per step, {solver.optimizer}, "
-                f"rate {solver.rate:g}, {solver.policy['name']}, {solver.precision}, {_augmentation(solver)}",
-            }
-        )
-        self._start.disabled = False
+        lines = {
+            "Images": f"{dataset.counts['train']} to train on, {dataset.counts['validation']} for validation, "
+            f"{dataset.height} × {dataset.width} × {dataset.channels}, {len(dataset.classes)} classes",
+            "Network": network + (f", from the weights of {spec.start}" if spec.start else ""),
+            "Solver": f"{solver.epochs} epochs, {solver.batch} images per step, {solver.optimizer}, "
+            f"rate {solver.rate:g}, {solver.policy['name']}, {solver.precision}, {_augmentation(solver)}",
+        }
+        self._recipe.value, self._start.disabled = facts(lines), False
 
     def _start_run(self) -> None:
         spec, workspace = self.spec(), self.page.workspace

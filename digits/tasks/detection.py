@@ -12,15 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from digits.data.augment import Augmentation
-from digits.data.dataset import PARTS, Dataset
+from digits.data.dataset import Dataset
 from digits.data.scene_drawing import unpack_boxes
 from digits.networks.detectnet import STRIDE
 from digits.tasks import average_precision, grid
 from digits.tasks.average_precision import VOC_THRESHOLD
 from digits.tasks.boxes import SCORE
 from digits.training.spec import RunSpec
-from digits.training.task import Targets, Task, prepare
+from digits.training.task import Targets, Task
 
 FOCUS = 2.0  # the focal loss's exponent
 EDGES_WEIGHT = 0.5
@@ -43,18 +42,12 @@ class Detection(Task):
 
     def __init__(self, dataset: Dataset, spec: RunSpec) -> None:
         super().__init__(dataset, spec)
-        self._augmentation = Augmentation.from_dict(spec.solver.augment)
-        self._arrays = {part: (dataset.images(part), dataset.boxes(part)) for part in PARTS if dataset.counts.get(part)}
         self._grid = (dataset.height // STRIDE, dataset.width // STRIDE)
 
-    def batch(self, part: str, indices: NDArray[np.int64], epoch: int | None) -> tuple[NDArray[np.float32], Targets]:
-        all_images, all_boxes = self._arrays[part]
-        images, boxes = all_images[indices], all_boxes[indices]
-        if epoch is not None:
-            images, boxes = self._augmentation.apply(images, indices, epoch, self.spec.solver.seed, boxes=boxes)
-        wanted = [grid.targets(each, self._grid, STRIDE, self.classes) for each in boxes]
+    def targets(self, truth: NDArray[np.float32]) -> Targets:
+        wanted = [grid.targets(boxes, self._grid, STRIDE, self.classes) for boxes in truth]
         coverage, edges, covered = (np.stack(arrays) for arrays in zip(*wanted, strict=True))
-        return prepare(images), {"coverage": coverage, "edges": edges, "covered": covered, "boxes": np.asarray(boxes)}
+        return {"coverage": coverage, "edges": edges, "covered": covered, "boxes": np.asarray(truth)}
 
     def loss(self, targets: dict[str, Any], outputs: Any) -> Any:
         import tensorflow as tf

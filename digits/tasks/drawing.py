@@ -45,7 +45,7 @@ def boxes(image: np.ndarray, truth: np.ndarray, found: np.ndarray | None, classe
     if found is None:
         for box in truth:
             _box(draw, box[WHERE] * factor, RIGHT, classes[int(box[CLASS])])
-        return _png(picture)
+        return png(picture)
     taken_by = taken(truth, found)
     for box, row in zip(found, taken_by, strict=True):
         name, percent = classes[int(box[CLASS])], f"{100 * box[SCORE]:.0f} %"
@@ -53,7 +53,7 @@ def boxes(image: np.ndarray, truth: np.ndarray, found: np.ndarray | None, classe
         _box(draw, box[WHERE] * factor, colour, text)
     for row in set(range(len(truth))) - set(taken_by.tolist()):
         _missed(draw, truth[row, WHERE] * factor, f"missed {classes[int(truth[row, CLASS])]}")
-    return _png(picture)
+    return png(picture)
 
 
 def found(image: np.ndarray, detections: np.ndarray, classes: Sequence[str]) -> bytes:
@@ -62,7 +62,7 @@ def found(image: np.ndarray, detections: np.ndarray, classes: Sequence[str]) -> 
     draw = ImageDraw.Draw(picture)
     for box in detections:
         _box(draw, box[WHERE] * factor, RIGHT, f"{classes[int(box[CLASS])]}: {100 * box[SCORE]:.0f} %")
-    return _png(picture)
+    return png(picture)
 
 
 def mask(image: np.ndarray, found: np.ndarray, classes: Sequence[str], truth: np.ndarray | None = None) -> bytes:
@@ -83,7 +83,7 @@ def mask(image: np.ndarray, found: np.ndarray, classes: Sequence[str], truth: np
     draw = ImageDraw.Draw(picture)
     for value, y, x in patches(found):
         _text(draw, (x + 0.5) * factor, (y + 0.5) * factor, classes[value - 1], (255, 255, 255), centred=True)
-    return _png(picture)
+    return png(picture)
 
 
 def patches(found: np.ndarray) -> list[tuple[int, float, float]]:
@@ -178,7 +178,8 @@ def _text(
     draw.text((x, y), text, fill=colour, font=font, stroke_width=2, stroke_fill=(0, 0, 0))
 
 
-def _png(picture: Image.Image) -> bytes:
+def png(picture: Image.Image) -> bytes:
+    """Return a picture as the content of a PNG file."""
     stream = io.BytesIO()
     picture.save(stream, "PNG")
     return stream.getvalue()

@@ -46,7 +46,7 @@ def targets(
 
 
 def cells(coverage: np.ndarray, edges: np.ndarray, stride: int, least: float = LEAST_COVERAGE) -> np.ndarray:
-    """Return the box that each cell and class of an image tells of, with its coverage as score, if that is `least` or more.
+    """Return the box that each cell and class of an image tells of, with its coverage as score, from `least` up.
 
     `coverage` (rows, columns, classes), `edges` (rows, columns, 4). Returns detections, float32 (n, 6): class, x, y,
     width, height in pixels, cut at the image's edges, score; best first. A box without an area is left out.

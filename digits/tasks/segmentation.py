@@ -7,11 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from digits.data.augment import Augmentation
-from digits.data.dataset import PARTS, Dataset
 from digits.tasks import masks
-from digits.training.spec import RunSpec
-from digits.training.task import Targets, Task, prepare
+from digits.training.task import Targets, Task
 
 
 class Segmentation(Task):
@@ -19,22 +16,13 @@ class Segmentation(Task):
     figures: ClassVar = {"mean_iou": "higher", "pixel_accuracy": "higher"}
     main = "mean_iou"
 
-    def __init__(self, dataset: Dataset, spec: RunSpec) -> None:
-        super().__init__(dataset, spec)
-        self._augmentation = Augmentation.from_dict(spec.solver.augment)
-        self._arrays = {part: (dataset.images(part), dataset.masks(part)) for part in PARTS if dataset.counts.get(part)}
-
     @property
     def values(self) -> int:
         """Return how many values a pixel of a mask may have: ground and classes."""
         return self.classes + 1
 
-    def batch(self, part: str, indices: NDArray[np.int64], epoch: int | None) -> tuple[NDArray[np.float32], Targets]:
-        all_images, all_masks = self._arrays[part]
-        images, truth = all_images[indices], all_masks[indices]
-        if epoch is not None:
-            images, truth = self._augmentation.apply(images, indices, epoch, self.spec.solver.seed, masks=truth)
-        return prepare(images), {"mask": np.asarray(truth, np.int32)}
+    def targets(self, truth: NDArray[np.uint8]) -> Targets:
+        return {"mask": np.asarray(truth, np.int32)}
 
     def loss(self, targets: dict[str, Any], outputs: Any) -> Any:
         import tensorflow as tf

@@ -103,11 +103,6 @@ def _delete(stored: Stored) -> None:
             place.unlink(missing_ok=True)
 
 
-def read_about(stored: Stored) -> dict[str, Any]:
-    """Return what was said about a checkpoint. Raises DigitsError if that is damaged."""
-    return read_json(stored.about)
-
-
 def read(stored: Stored) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the arrays and what was said about them. Raises DigitsError if they are missing or damaged."""
     about, place = read_json(stored.about), stored.arrays

@@ -8,10 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from digits.data.augment import Augmentation
-from digits.data.dataset import PARTS, Dataset
-from digits.training.spec import RunSpec
-from digits.training.task import Targets, Task, prepare
+from digits.training.task import Targets, Task
 
 AUXILIARY = 0.3  # the weight of each further output's loss, as in GoogLeNet (arXiv 1409.4842, section 5)
 
@@ -21,19 +18,8 @@ class Classification(Task):
     figures: ClassVar[Mapping[str, str]] = {"accuracy": "higher"}
     main = "accuracy"
 
-    def __init__(self, dataset: Dataset, spec: RunSpec) -> None:
-        super().__init__(dataset, spec)
-        self._augmentation = Augmentation.from_dict(spec.solver.augment)
-        self._arrays = {
-            part: (dataset.images(part), dataset.labels(part)) for part in PARTS if dataset.counts.get(part)
-        }
-
-    def batch(self, part: str, indices: NDArray[np.int64], epoch: int | None) -> tuple[NDArray[np.float32], Targets]:
-        all_images, all_labels = self._arrays[part]
-        images = all_images[indices]
-        if epoch is not None:
-            images = self._augmentation.apply(images, indices, epoch, self.spec.solver.seed)
-        return prepare(images), {"label": np.asarray(all_labels[indices], np.int32)}
+    def targets(self, truth: NDArray[np.int64]) -> Targets:
+        return {"label": np.asarray(truth, np.int32)}
 
     def loss(self, targets: dict[str, Any], outputs: Any) -> Any:
         import tensorflow as tf

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from digits import networks
+from digits.data.augment import Augmentation
+from digits.data.dataset import PARTS, TARGETS, Dataset
 from digits.files import DigitsError
-
-if TYPE_CHECKING:
-    from digits.data.dataset import Dataset
-    from digits.training.spec import RunSpec
+from digits.training.spec import RunSpec
 
 TASKS = {
     "classification": "digits.training.classification:Classification",
@@ -37,7 +36,7 @@ def prepare(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 class Task:
-    """One kind of task on one dataset. Write `batch`, `loss`, `sums` and `measured`; the rest has defaults.
+    """One kind of task on one dataset. Write `targets`, `loss`, `sums` and `measured`; the rest has defaults.
 
     The trainer makes one from `(dataset, spec)` and calls, for every step, `batch` in NumPy (a thread prepares the next
     one), then `loss` and `sums` inside one tf.function. `batch` must be a function of its arguments and of
@@ -50,22 +49,15 @@ class Task:
     keep_outputs = False  # whether `validated` wants the outputs for the whole validation set
 
     def __init__(self, dataset: Dataset, spec: RunSpec) -> None:
-        self.dataset = dataset
-        self.spec = spec
-
-    @property
-    def image(self) -> tuple[int, int, int]:
-        """Return height, width and channels of an image."""
-        return self.dataset.shape
-
-    @property
-    def classes(self) -> int:
-        return len(self.dataset.classes)
+        self.dataset, self.spec, self.classes = dataset, spec, len(dataset.classes)
+        self._augmentation = Augmentation.from_dict(spec.solver.augment)
+        truth = getattr(dataset, TARGETS[self.kind])
+        self._arrays = {part: (dataset.images(part), truth(part)) for part in PARTS if dataset.counts.get(part)}
 
     def build(self) -> Any:
         """Return the untrained keras.Model."""
         options = {key: value for key, value in self.spec.network.items() if key != "name"}
-        return networks.build(self.spec.network["name"], self.image, self.classes, options)
+        return networks.build(self.spec.network["name"], self.dataset.shape, self.classes, options)
 
     def size(self, part: str) -> int:
         """Return how many images `part` ("train", "validation", "test") has."""
@@ -75,7 +67,18 @@ class Task:
         """Return the images (n, height, width, channels), from 0 to 1, and what the network should answer.
 
         `epoch`, from 0: augment as `spec.solver.augment` says, drawn by (seed, epoch, index); None: do not augment.
-        Each array of targets has n as its first axis, and the same type and further shape in every batch.
+        """
+        images, truth = (array[indices] for array in self._arrays[part])
+        if epoch is not None:
+            moved = {} if self.kind == "classification" else {TARGETS[self.kind]: truth}  # a label stays as it is
+            changed = self._augmentation.apply(images, indices, epoch, self.spec.solver.seed, **moved)
+            images, truth = changed if moved else (changed, truth)
+        return prepare(images), self.targets(truth)
+
+    def targets(self, truth: NDArray[Any]) -> Targets:
+        """Return what the network should answer, from n of the dataset's labels, boxes or masks.
+
+        Each array has n as its first axis, and the same type and further shape in every batch.
         """
         raise NotImplementedError
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from digits.data.dataset import Dataset
-from digits.files import DigitsError
+from digits.files import DigitsError, read_json
 from digits.networks import starts
 from digits.training import checkpoints, trained
 from digits.training.curves import Curves
@@ -107,7 +107,7 @@ class Trainer:
         threads = None
         for stored in checkpoints.listed(self.folder):
             try:
-                threads = checkpoints.read_about(stored).get("threads", threads)
+                threads = read_json(stored.about).get("threads", threads)
             except DigitsError:
                 continue
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = ONEDNN

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
@@ -185,4 +187,4 @@ def test_unknown_names_are_refused():
         Augmentation.from_dict({"flip": "sideways"})
     with pytest.raises(DigitsError, match="not as"):
         Augmentation.from_dict([1])
-    assert Augmentation.from_dict(ALL.to_dict()) == ALL
+    assert Augmentation.from_dict(asdict(ALL)) == ALL

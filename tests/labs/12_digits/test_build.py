@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_same_seed_same_dataset_whatever_the_source(space, tmp_path):
     (tmp_path / "pets.zip").write_bytes(zip_of({f"top/{name}": data for name, data in pets().items()}))
     second = building.from_path(space, "b", tmp_path / "pets.zip", OPTIONS)
     third = building.from_zip(space, "c", (tmp_path / "pets.zip").read_bytes(), OPTIONS)
-    other = building.from_path(space, "d", root, BuildOptions(**{**OPTIONS.to_dict(), "seed": 4}))
+    other = building.from_path(space, "d", root, BuildOptions(**{**asdict(OPTIONS), "seed": 4}))
     assert greys(first) == greys(second) == greys(third)
     assert greys(first) != greys(other)
     drawn = split.draw(np.repeat([0, 1], 8), 0.25, 0.25, 3)
@@ -139,7 +140,7 @@ def test_parts_given_by_folders_are_kept(space, tmp_path):
 @pytest.mark.usefixtures("inline")
 def test_least_and_most_images_of_a_class(space, tmp_path):
     root = folder_of(tmp_path / "pets", pets(12) | {"cow/1.png": png(200), "cow/2.png": png(201), "cow/3.png": b""})
-    options = BuildOptions(**{**OPTIONS.to_dict(), "least": 3, "most": 10})
+    options = BuildOptions(**{**asdict(OPTIONS), "least": 3, "most": 10})
     dataset = building.from_path(space, "a", root, options)
     assert dataset.classes == ("cat", "dog")
     assert sum(dataset.counts.values()) == 20
@@ -403,7 +404,7 @@ def test_recipe_of_somebody_else_costs_no_file(space, tmp_path, inline):
     folder = space.create("datasets", "copied")
     described = building._description("copied", folder.name, OPTIONS, "upload of photos.zip")
     write_json(folder / "dataset.json", {**described, "status": "failed"})
-    recipe = {"kind": "zip", "path": str(own), "uploaded": True, "options": OPTIONS.to_dict()}
+    recipe = {"kind": "zip", "path": str(own), "uploaded": True, "options": asdict(OPTIONS)}
     write_json(folder / "build.json", recipe)
     assert building.again(space, folder.name).status == "failed"
     assert own.is_file()

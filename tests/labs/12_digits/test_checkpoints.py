@@ -7,7 +7,7 @@ import errno
 import numpy as np
 import pytest
 
-from digits.files import DigitsError
+from digits.files import DigitsError, read_json
 from digits.training import checkpoints
 
 ARRAYS = {"conv/0": np.linspace(0, 1, 1000, dtype=np.float32), "optimizer/0": np.array(7, np.int64)}
@@ -89,7 +89,7 @@ def test_arrays_that_hold_python_objects_are_refused(tmp_path):
     checkpoints.write(tmp_path, 10, ARRAYS, EXACT)
     stored = checkpoints.listed(tmp_path)[0]
     np.savez(stored.arrays.open("wb"), evil=np.array([{"a": 1}], dtype=object))
-    about = checkpoints.read_about(stored) | {"sha256": checkpoints.checksum(stored.arrays)}
+    about = read_json(stored.about) | {"sha256": checkpoints.checksum(stored.arrays)}
     checkpoints.write_json(stored.about, about)
     with pytest.raises(DigitsError, match="cannot be read"):
         checkpoints.read(stored)
