@@ -23,7 +23,7 @@ from warplab.draw.style import BLUE, COLOURS, GREY, ORANGE, PALE, chart, finish
 
 
 def draw_busy(kernels: Sequence[tuple[float, float, int]], period: float, sms: int, title: str) -> Figure:
-    """A GPU's SMs up, time across: a box for each kernel, `blocks` SMs high; below, the time with any kernel.
+    """Draw a GPU's SMs up, time across: a box for each kernel, `blocks` SMs high; below, the time with any kernel.
 
     `kernels`: (begin, end, blocks), a block on an SM of its own. Kernels that run at the same time are stacked.
     """
@@ -48,7 +48,7 @@ def draw_busy(kernels: Sequence[tuple[float, float, int]], period: float, sms: i
 def draw_waiting(
     curves: Mapping[str, Callable[[float], float]], points: Mapping[str, Mapping[float, float]], title: str
 ) -> Figure:
-    """Mean wait, in service times, against the load: lines by formula, crosses for what a simulation gave."""
+    """Draw mean wait, in service times, against the load: lines by formula, crosses for what a simulation gave."""
     loads = np.linspace(0.02, 0.97, 96)
     with chart(figsize=(7.6, 2.7)) as (figure, ax):
         for (name, wait), colour in zip(curves.items(), COLOURS, strict=False):
@@ -62,7 +62,7 @@ def draw_waiting(
 
 
 def draw_latencies(latencies: Mapping[str, Sequence[float]], unit: str, title: str) -> Figure:
-    """Latency by percentile, the upper ones drawn apart as is usual: 50, 90, 99, ... at equal distances."""
+    """Draw latency by percentile, the upper ones drawn apart as is usual: 50, 90, 99, ... at equal distances."""
     with chart(figsize=(7.6, 2.6)) as (figure, ax):
         for (name, values), colour in zip(latencies.items(), COLOURS, strict=False):
             ordered = np.sort(np.asarray(values, float))
@@ -79,7 +79,7 @@ def draw_latencies(latencies: Mapping[str, Sequence[float]], unit: str, title: s
 def draw_batches(
     arrivals: Sequence[float], batches: Sequence[tuple[float, float, Sequence[int]]], unit: str, title: str
 ) -> Figure:
-    """Requests down, time across: how long each waited (pale) and in which batch it was computed (coloured).
+    """Draw requests down, time across: how long each waited (pale) and in which batch it was computed (coloured).
 
     `arrivals`: when each request came. `batches`: (begin, end, numbers of the requests in it).
     """
@@ -106,7 +106,7 @@ def draw_sharing(
     fill: float,
     most: int = 16,
 ) -> Figure:
-    """The model's throughput of 1 to `most` processes, in units of one, by time slices and together."""
+    """Draw the model's throughput of 1 to `most` processes, in units of one, by time slices and together."""
     counts = range(1, most + 1)
     with chart(figsize=(7.6, 2.6)) as (figure, ax):
         ax.plot(counts, counts, color=PALE, label="n times")
@@ -121,7 +121,7 @@ def draw_sharing(
 
 
 def draw_load(runs: Mapping[int, Sequence[Load]], modelled: Mapping[int, Sequence[BatchQueue]], title: str) -> Figure:
-    """Answers per second and latency against the offered load, a colour per batch limit; the model's dotted.
+    """Draw answers per second and latency against the offered load, a colour per batch limit; the model's dotted.
 
     `runs`: batch limit -> what became of runs at different rates; `modelled`: the model's queue for each of these runs.
     `title`: on whose clock the runs were.
@@ -155,7 +155,7 @@ def draw_load(runs: Mapping[int, Sequence[Load]], modelled: Mapping[int, Sequenc
 
 
 def draw_frame(nv12: np.ndarray, planes: np.ndarray) -> Figure:
-    """A decoded frame's brightness, uint8 (height * 3 / 2, width), and the planes made of it, float32 (3, rows,
+    """Draw a decoded frame's brightness, uint8 (height * 3 / 2, width), and the planes made of it, float32 (3, rows,
     columns), each on the range of its own values."""
     shown = [nv12[: nv12.shape[0] * 2 // 3], *planes]
     names = [

@@ -118,24 +118,13 @@ def check_latencies(latencies: Callable[[list[float], list[float]], Any], seed: 
         where = f"latencies({arrivals}, {services})"
         got = called(latencies, where, list(arrivals), list(services))
         try:
-            returned(
-                "latencies",
-                got,
-                first_come_first_served(arrivals, services),
-                parts="the latency of request {}",
-                where=where,
-            )
+            wanted = first_come_first_served(arrivals, services)
+            returned("latencies", got, wanted, parts="the latency of request {}", where=where)
         except CheckFailed as failed:
             if failed.kind == "wrong type":
                 raise
-            raise CheckFailed(
-                failed.problem,
-                expected=failed.expected,
-                got=failed.got,
-                where=where,
-                look_at="when the server is free, and from when on a latency counts: from the request's arrival",
-                kind=failed.kind,
-            ) from None
+            look_at = "when the server is free, and from when on a latency counts: from the request's arrival"
+            raise failed.but(where=where, look_at=look_at) from None
     print(f"latencies: right for {len(cases)} queues, seed {seed}.")
 
 
@@ -283,7 +272,7 @@ def _check_end(name: str, schedule: Schedule, most: float, where: str) -> None:
 
 
 def draw_wait(wait: Callable[[float, float], float], seed: int = 11) -> Figure:
-    """The learner's wait(load, 1) as a line, and what simulated queues with constant and random service gave."""
+    """Draw the learner's wait(load, 1) as a line, and what simulated queues with constant and random service gave."""
     rng = np.random.default_rng(seed)
     simulated: dict[str, dict[float, float]] = {"simulated, constant service": {}, "simulated, exponential service": {}}
     for load in (0.2, 0.4, 0.6, 0.8, 0.9):
@@ -304,16 +293,10 @@ def check_planes(planes: Any) -> None:
     try:
         kernel(planes, _frame, sizes=sizes, launches=launches, shared=shared, rtol=1e-6, language="Numba")
     except CheckFailed as failed:
-        if failed.kind == "outside":
-            failed = CheckFailed(
-                failed.problem,
-                got=failed.got,
-                where=failed.where,
-                look_at="the guard: what a thread does whose pixel lies beyond the last column, or below the last row",
-                kind=failed.kind,
-                line=failed.line,
-            )
-        raise failed from None
+        if failed.kind != "outside":
+            raise failed from None
+        look_at = "the guard: what a thread does whose pixel lies beyond the last column, or below the last row"
+        raise failed.but(expected="", look_at=look_at) from None
 
 
 def _frame(rng: np.random.Generator, size: tuple[int, int]) -> Case:

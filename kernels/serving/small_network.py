@@ -76,18 +76,18 @@ class SmallNetwork:
 
     @property
     def widths(self) -> list[tuple[int, int]]:
-        """Channels that go into and come out of each convolution."""
+        """Return channels that go into and come out of each convolution."""
         return [(3 if layer == 0 else self.channels, self.channels) for layer in range(self.layers)]
 
     @property
     def flop(self) -> int:
-        """Operations for one image, a multiply-add counted as two."""
+        """Return operations for one image, a multiply-add counted as two."""
         convolutions = sum(2 * 9 * a * b * self.size**2 for a, b in self.widths)
         return convolutions + self.channels * self.size**2 + 2 * self.channels * self.classes
 
     @property
     def blocks(self) -> int:
-        """Blocks of one convolution at batch 1: at most so many SMs have work."""
+        """Return blocks of one convolution at batch 1: at most so many SMs have work."""
         return math.ceil(self.size**2 / BLOCK) * self.channels // OUT
 
     def weights(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -111,7 +111,7 @@ class SmallNetwork:
         return (colours + rng.uniform(-1, 1, (count, 3, self.size, self.size))).astype(np.float32)
 
     def answer(self, images: np.ndarray) -> np.ndarray:
-        """What NumPy computes in float64: [images, classes]."""
+        """Return what NumPy computes in float64: [images, classes]."""
         *convolutions, (dense, offset) = self.weights()
         x = images.astype(np.float64)
         for filters, bias in convolutions:
@@ -125,7 +125,7 @@ class SmallNetwork:
         return x.mean(axis=(2, 3)) @ dense.T + offset
 
     def steps(self, weights: list[tuple[Any, Any]], buffers: tuple[Any, Any, Any, Any], batch: int) -> list[Step]:
-        """The launches for one batch, in order.
+        """Return the launches for one batch, in order.
 
         `weights`: as `weights()`, on the device. `buffers`: input [batch, 3, size, size], two of
         [batch, channels, size, size] that take turns, and the answer [batch, classes].
@@ -244,7 +244,7 @@ def _known(network: SmallNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 
 def on_device(network: SmallNetwork) -> list[tuple[Any, Any]]:
-    """The network's weights in device memory."""
+    """Return the network's weights in device memory."""
     cp = choice.load("cp")
     weights = [(cp.asarray(filters), cp.asarray(bias)) for filters, bias in network.weights()]
     if backend.name() == "gpu":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from warplab.simulator import errors as simulated
 
@@ -90,16 +90,12 @@ class CheckFailed(AssertionError):
 
     def at(self, where: str) -> CheckFailed:
         """Return the same failure, with more of the input that showed it."""
-        return CheckFailed(
-            self.problem,
-            expected=self.expected,
-            got=self.got,
-            where=", ".join(filter(None, (self.where, where))),
-            look_at=self.look_at,
-            kind=self.kind,
-            line=self.line,
-            missed=self.missed,
-        )
+        return self.but(where=", ".join(filter(None, (self.where, where))))
+
+    def but(self, **parts: Any) -> CheckFailed:
+        """Return the same failure with other `parts`, named as those of a new one."""
+        names = ("problem", "expected", "got", "where", "look_at", "kind", "line", "missed")
+        return CheckFailed(**{name: getattr(self, name) for name in names} | parts)
 
     def _render_traceback_(self) -> list[str]:
         # IPython calls this. The frames inside the check would hide the message from the learner.

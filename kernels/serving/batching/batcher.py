@@ -82,7 +82,7 @@ class Batcher(Generic[Request]):
         return oldest if full or self.closed else oldest + self.limits.wait_limit
 
     def take(self, now: float) -> list[Request]:
-        """The next batch, for an engine that is idle now: the oldest requests, or [] if no batch is due."""
+        """Return the next batch, for an engine that is idle now: the oldest requests, or [] if no batch is due."""
         due = self.due()
         if due is None or now < due:
             return []
@@ -155,12 +155,12 @@ class AsyncBatcher:
 
     @property
     def waiting(self) -> int:
-        """Requests in the queue, without those in an engine."""
+        """Return requests in the queue, without those in an engine."""
         return len(self._core)
 
     @property
     def closed(self) -> bool:
-        """Whether it accepts no more requests."""
+        """Return whether it accepts no more requests."""
         return self._core.closed
 
     def submit(self, sample: Any) -> asyncio.Future:

@@ -19,7 +19,7 @@ import numpy as np
 
 
 def measured(times: Sequence[Mapping[str, Any]]) -> Callable[[int], float]:
-    """Seconds of a batch of n from a table of measured ones, rows with "batch" and "seconds".
+    """Return seconds of a batch of n from a table of measured ones, rows with "batch" and "seconds".
 
     n runs in the smallest measured size that holds it, as an engine with prepared sizes does. ValueError beyond.
     """
@@ -53,7 +53,7 @@ class BatchQueue:
 
 
 def long_run(rate: float, seconds: Callable[[int], float], batch_limit: int, capacity: int) -> BatchQueue:
-    """An engine that, whenever it is idle, takes what waits, up to `batch_limit`; a queue of `capacity` places.
+    """Solve for an engine that, when idle, takes what waits, up to `batch_limit`; a queue of `capacity` places.
 
     That is `Batcher` with a wait limit of 0: batches form from what arrives during the batch before. `seconds(n)`: what
     a batch of n takes, always.

@@ -52,12 +52,12 @@ class Served:
 
     @property
     def wait(self) -> np.ndarray:
-        """Seconds from arrival until its batch started, shape (requests,); NaN for those without a batch."""
+        """Return seconds from arrival until its batch started, shape (requests,); NaN for those without a batch."""
         return self._by_request(lambda batch: batch.start) - self.arrivals
 
     @property
     def latency(self) -> np.ndarray:
-        """Seconds from arrival until the answer, shape (requests,); NaN for those without one."""
+        """Return seconds from arrival until the answer, shape (requests,); NaN for those without one."""
         return self._by_request(lambda batch: batch.end) - self.arrivals
 
     @property
@@ -67,17 +67,17 @@ class Served:
 
     @property
     def throughput(self) -> float:
-        """Answers per second."""
+        """Return answers per second."""
         return sum(len(batch.requests) for batch in self.batches) / self.seconds if self.batches else 0.0
 
     @property
     def mean_batch(self) -> float:
-        """Requests per batch; NaN if there was no batch."""
+        """Return requests per batch; NaN if there was no batch."""
         return float(np.mean([len(batch.requests) for batch in self.batches])) if self.batches else math.nan
 
     @property
     def busy(self) -> float:
-        """The part of the time in which an engine worked, for one engine."""
+        """Return the part of the time in which an engine worked, for one engine."""
         return sum(batch.end - batch.start for batch in self.batches) / self.seconds if self.batches else 0.0
 
     def _by_request(self, value: Callable[[Batch], float]) -> np.ndarray:
@@ -88,7 +88,7 @@ class Served:
 
 
 def poisson(rate: float, count: int, seed: int) -> np.ndarray:
-    """Moments of `count` arrivals of a Poisson process, `rate` per second, in seconds from 0. Shape (count,)."""
+    """Return moments of `count` arrivals of a Poisson process, `rate` per second, in seconds from 0. Shape (count,)."""
     return np.random.default_rng(seed).exponential(1 / rate, count).cumsum()
 
 

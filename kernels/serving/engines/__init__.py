@@ -42,7 +42,7 @@ class Engine(Protocol):
 
 
 def make(name: str, **options: Any) -> Engine:
-    """The engine that the function called `name`, "package.module:function", returns for these options.
+    """Return the engine that the function called `name`, "package.module:function", returns for these options.
 
     Raise EngineError where there is no such function, where it refuses the options, and for anything that is no Engine.
     """
@@ -85,7 +85,7 @@ def checked(engine: Any, name: str) -> Engine:
 
 
 def at_once(engine: Engine) -> int:
-    """How many batches the engine takes at the same time, each in a thread of its own."""
+    """Return how many batches the engine takes at the same time, each in a thread of its own."""
     return getattr(engine, "at_once", 1)
 
 
@@ -133,12 +133,12 @@ class DigitsInNumPy:
         self._weights = digits_network.load()
 
     def predict(self, batch: np.ndarray) -> np.ndarray:
-        """Probabilities, float32, (images, 10)."""
+        """Return probabilities, float32, (images, 10)."""
         return digits_network.probabilities(self._weights, batch)
 
 
 def digits() -> Engine:
-    """The network of `digits_network`, computed by NumPy."""
+    """Return the network of `digits_network`, computed by NumPy."""
     return DigitsInNumPy()
 
 
@@ -165,16 +165,16 @@ class Virtual:
         self._wait, self._one = wait, threading.Lock()
 
     def seconds(self, samples: int) -> float:
-        """What a batch of so many samples takes."""
+        """Return what a batch of so many samples takes."""
         return self.per_batch + samples * self.per_sample
 
     def predict(self, batch: np.ndarray) -> np.ndarray:
-        """The sums, float64, (samples, 1), after `seconds(len(batch))`."""
+        """Return the sums, float64, (samples, 1), after `seconds(len(batch))`."""
         with self._one:
             self._wait(self.seconds(len(batch)))
         return batch.reshape(len(batch), -1).sum(axis=1, dtype=np.float64)[:, None]
 
 
 def virtual(per_batch: float = 0.002, per_sample: float = 0.0001, shape: tuple[int, ...] = (4,)) -> Engine:
-    """A `Virtual` engine that sleeps. Times in seconds."""
+    """Return a `Virtual` engine that sleeps. Times in seconds."""
     return Virtual(per_batch, per_sample, shape)

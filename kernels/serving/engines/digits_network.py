@@ -35,7 +35,7 @@ def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def load() -> Weights:
-    """The trained weights: "hidden" (64, 64), "hidden_bias", "classes" (64, 10), "classes_bias"; float32."""
+    """Return the trained weights: "hidden" (64, 64), "hidden_bias", "classes" (64, 10), "classes_bias"; float32."""
     with np.load(TRAINED, allow_pickle=False) as file:
         return {name: file[name] for name in file.files}
 
@@ -48,7 +48,7 @@ def probabilities(weights: Weights, images: np.ndarray) -> np.ndarray:
 
 
 def accuracy(weights: Weights, images: np.ndarray, labels: np.ndarray) -> float:
-    """The share of images whose likeliest class is their label."""
+    """Return the share of images whose likeliest class is their label."""
     return float((probabilities(weights, images).argmax(axis=1) == labels).mean())
 
 

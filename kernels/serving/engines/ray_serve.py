@@ -36,6 +36,7 @@ import numpy as np
 
 from kernels.serving import engines
 from kernels.serving.engines import EngineError
+from warpcourse.processes.tree import descendants, processes
 
 APPLICATION = "warplab"
 ATTEMPTS = 5  # replicas that may die with the same batch
@@ -51,7 +52,7 @@ class Replica:
         engines.warm_up(self._engine)
 
     def about(self) -> tuple[str, tuple[int, ...]]:
-        """Name and shape of the engine."""
+        """Return name and shape of the engine."""
         return self._engine.name, self._engine.shape
 
     def __call__(self, batch: np.ndarray) -> np.ndarray:
@@ -86,7 +87,7 @@ class Replicas:
         self.name = f"{self.name}, {replicas} replicas under Ray Serve"
 
     def predict(self, batch: np.ndarray) -> np.ndarray:
-        """The engine's answer from any replica; from another one if that dies over it."""
+        """Return the engine's answer from any replica; from another one if that dies over it."""
         for _ in range(ATTEMPTS):
             try:
                 return self._handle.remote(batch).result()
@@ -145,22 +146,13 @@ def replicas(of: str, **options: Any) -> Replicas:
 
 
 def pids(service: int) -> list[int]:
-    """Process numbers of the replicas on this machine that belong to the service with this one: whom to kill."""
-    parents, found = {}, []
-    for folder in Path("/proc").glob("[0-9]*"):
+    """Return process numbers of the replicas on this machine that belong to the service with this one: whom to kill."""
+    found = []
+    for pid in descendants(service, processes()):
         with contextlib.suppress(OSError):  # it has ended meanwhile
-            pid = int(folder.name)
-            parents[pid] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if (folder / "cmdline").read_bytes().startswith(f"ray::ServeReplica:{APPLICATION}:".encode()):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(f"ray::ServeReplica:{APPLICATION}:".encode()):
                 found.append(pid)
-    return sorted(pid for pid in found if service in _ancestors(pid, parents))
-
-
-def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
-    found: set[int] = set()
-    while (pid := parents.get(pid, 0)) and pid not in found:
-        found.add(pid)
-    return found
+    return sorted(found)
 
 
 def _ray() -> tuple[Any, Any]:

@@ -51,12 +51,12 @@ class SavedModelEngine:
         self.name, self.shape = f"TensorFlow's {path.name}", tuple(shape[1:])
 
     def predict(self, batch: np.ndarray) -> np.ndarray:
-        """The model's output for float32, (samples, *shape)."""
+        """Return the model's output for float32, (samples, *shape)."""
         return self._function(**{self._input: self._tf.constant(batch)})[self._output].numpy()
 
 
 def engine(path: str) -> SavedModelEngine:
-    """The SavedModel in the folder `path`. EngineError if there is none, or one of another kind."""
+    """Return the SavedModel in the folder `path`. EngineError if there is none, or one of another kind."""
     folder = Path(path)
     if not (folder / "saved_model.pb").is_file():
         raise EngineError(f"{path} is no folder with a SavedModel: Keras writes one by model.export({path!r})")
@@ -64,7 +64,7 @@ def engine(path: str) -> SavedModelEngine:
 
 
 def keras_digits() -> Any:
-    """The lab's trained network as a Keras model: images (batch, 1, 8, 8) to ten probabilities."""
+    """Return the lab's trained network as a Keras model: images (batch, 1, 8, 8) to ten probabilities."""
     start()
     import keras
     from keras import layers

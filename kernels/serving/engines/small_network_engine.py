@@ -35,7 +35,7 @@ class NetworkEngine:
         self._ready = {size: Buffers(network, weights, size) for size in self.sizes}
 
     def predict(self, batch: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-        """Images, float32, (n, *shape), or a list of them -> scores, float32, (n, classes)."""
+        """Answer images, float32, (n, *shape), or a list of them -> scores, float32, (n, classes)."""
         count = len(batch)
         if not 1 <= count <= self.sizes[-1]:
             raise ValueError(f"a batch of {count} images does not fit; this engine takes 1 to {self.sizes[-1]}")
@@ -47,7 +47,7 @@ class NetworkEngine:
 
 
 def small(sizes: Sequence[int] = SIZES) -> NetworkEngine:
-    """The network that the lab's measurements of sharing use: 16 convolutions, images of 32 × 32."""
+    """Return the network that the lab's measurements of sharing use: 16 convolutions, images of 32 × 32."""
     return NetworkEngine(SmallNetwork(), sizes)
 
 

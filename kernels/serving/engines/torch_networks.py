@@ -23,7 +23,7 @@ CLASSES, SIDE = 1000, 224  # SIDE: height and width of an image
 
 
 def images(count: int = 64, seed: int = 2017) -> np.ndarray:
-    """Random images that differ from each other: coarse noise, enlarged. uint8, shape (count, 3, SIDE, SIDE)."""
+    """Return random images that differ from each other: coarse noise, enlarged. uint8, shape (count, 3, SIDE, SIDE)."""
     coarse = np.random.default_rng(seed).integers(0, 256, (count, 3, 8, 8), np.uint8)
     return coarse.repeat(SIDE // 8, axis=2).repeat(SIDE // 8, axis=3)
 
@@ -46,7 +46,7 @@ class TorchEngine:
         self._ready = {size: self._captured(module, size) for size in self.sizes}
 
     def predict(self, batch: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-        """Images, uint8, (n, *shape), or a list of them -> scores, float32, (n, CLASSES)."""
+        """Answer images, uint8, (n, *shape), or a list of them -> scores, float32, (n, CLASSES)."""
         torch, count = self._torch, len(batch)
         if not 1 <= count <= self.sizes[-1]:
             raise ValueError(f"a batch of {count} images does not fit; this engine takes 1 to {self.sizes[-1]}")
@@ -77,13 +77,13 @@ class TorchEngine:
 
 
 def scores(torch: Any, module: Any, x: Any, dtype: Any) -> Any:
-    """The network on uint8 images, scores as float32."""
+    """Return the network on uint8 images, scores as float32."""
     y = x.to(dtype).div(127.5).sub(1).contiguous(memory_format=torch.channels_last)
     return module(y).float()
 
 
 def built(torch: Any, device: str) -> Any:
-    """The network, ready to infer: on "cuda" in FP16 with channels last, on "cpu" in FP32."""
+    """Return the network, ready to infer: on "cuda" in FP16 with channels last, on "cpu" in FP32."""
     torch.manual_seed(2017)
     module = torch.nn.Sequential(*pytorch.resnet(torch, BLOCKS, CLASSES)).to(device)
     norms = [m for m in module.modules() if isinstance(m, torch.nn.BatchNorm2d)]

@@ -30,7 +30,7 @@ class TritonPythonModel:
         engines.warm_up(self._engine)
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        """One response for each request, in their order: its rows, or the reason why there are none."""
+        """Return one response for each request, in their order: its rows, or the reason why there are none."""
         given = [pb_utils.get_input_tensor_by_name(request, INPUT).as_numpy() for request in requests]
         refused = {i: _why_not(samples, self._engine.shape) for i, samples in enumerate(given)}
         good = [i for i, why in refused.items() if not why]

@@ -16,7 +16,7 @@ MODEL_RATES = 14
 
 
 def draw_recorded_load(value: Mapping[str, Any], title: str, *, model: bool = True) -> Figure:
-    """Latency and answers per second by offered load, a colour per batch limit.
+    """Draw latency and answers per second by offered load, a colour per batch limit.
 
     Marks are measured: filled the 99th percentile, hollow the median. Lines are the queueing model's 99th percentile
     (module `model`); without `model`, or for a load without the times of batches, they join the marks. `value`: as the

@@ -70,7 +70,7 @@ class Load:
 
     @property
     def statuses(self) -> dict[int, int]:
-        """How many requests ended with which status."""
+        """Return how many requests ended with which status."""
         return dict(sorted(Counter(self.status.tolist()).items()))
 
     @property
@@ -80,12 +80,12 @@ class Load:
 
     @property
     def offered(self) -> float:
-        """Requests per second that came, by their plan."""
+        """Return requests per second that came, by their plan."""
         return len(self.planned) / float(self.planned[-1]) if len(self.planned) > 1 else 0.0
 
     @property
     def throughput(self) -> float:
-        """Requests per second that were answered with OK."""
+        """Return requests per second that were answered with OK."""
         return int((self.status == OK).sum()) / self.seconds if self.seconds else 0.0
 
     def percentile(self, percent: float) -> float:

@@ -146,7 +146,7 @@ def verdict(curves: Sequence[dict[str, Any]], latency_limit: float) -> dict[str,
 
 
 def load_small() -> dict[str, Any]:
-    """The lab's small network: a batch of 32 takes little longer than one of 1."""
+    """Load the lab's small network: a batch of 32 takes little longer than one of 1."""
     engine = small_network_engine.small()
     return in_process(subject(engine, engine.network.images(64), engine.sizes))
 

@@ -22,7 +22,7 @@ COUNT, SEED = 6000, 2017  # requests of each simulated run
 
 
 def limits_of(curve: Mapping[str, Any]) -> Limits:
-    """The limits under which a curve was measured."""
+    """Return the limits under which a curve was measured."""
     return Limits(curve["batch_limit"], curve["wait_limit_seconds"], curve["capacity"])
 
 

@@ -57,7 +57,7 @@ class Metrics:
         self._engine.observe(seconds)
 
     def text(self) -> bytes:
-        """All of them, in Prometheus's text format."""
+        """Return all of them, in Prometheus's text format."""
         return generate_latest(self.registry)
 
 

@@ -29,12 +29,12 @@ class BadRequest(ValueError):
 
 
 def expected(shape: tuple[int, ...]) -> str:
-    """What to send to an engine of this shape, in words."""
+    """Return what to send to an engine of this shape, in words."""
     return f'{{"{KEY}": [sample, ...]}}, each sample {_lists(shape)}'
 
 
 async def read(stream: AsyncIterator[bytes], length: str | None, limit: int, seconds: float) -> bytes:
-    """The whole body, `limit` bytes at most, within `seconds`. `length`: the header Content-Length.
+    """Return the whole body, `limit` bytes at most, within `seconds`. `length`: the header Content-Length.
 
     BadRequest 413 for a longer one, and 408 for one that takes longer to arrive.
     """
@@ -59,7 +59,7 @@ async def read(stream: AsyncIterator[bytes], length: str | None, limit: int, sec
 
 
 def samples(body: bytes, shape: tuple[int, ...], most: int) -> np.ndarray:
-    """The samples in a body: float32, (count, *shape), 1 to `most` of them.
+    """Return the samples in a body: float32, (count, *shape), 1 to `most` of them.
 
     BadRequest 400 for what is no JSON, 422 for JSON that holds no such samples.
     """
@@ -79,10 +79,10 @@ def samples(body: bytes, shape: tuple[int, ...], most: int) -> np.ndarray:
         array = None
     # true and false among numbers would become 1 and 0.
     if array is None or array.dtype.kind not in "iuf" or b"true" in body or b"false" in body:
-        _each(instances, shape)
+        _look_at(instances, (), (len(instances), *shape))
         array = np.array(instances, np.float64)
     if array.shape[1:] != shape:
-        _each(instances, shape)
+        _look_at(instances, (), (len(instances), *shape))
     with np.errstate(over="ignore"):
         numbers = array.astype(np.float32)
     if not np.isfinite(numbers).all():
@@ -111,13 +111,8 @@ def _json(body: bytes, shape: tuple[int, ...]) -> Any:
         raise BadRequest(400, f"the body is no JSON ({str(error)[:120]}); send {expected(shape)}") from None
 
 
-def _each(instances: list, shape: tuple[int, ...]) -> None:
-    """Raise BadRequest for the first part of `instances` that is not as it must be."""
-    for i, sample in enumerate(instances):
-        _look_at(sample, (i,), shape)
-
-
 def _look_at(value: Any, where: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Raise BadRequest for the first part of `value` that is not as it must be."""
     if not shape:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise BadRequest(422, f"{_place(where)} is {_kind(value)}; it must be a number")

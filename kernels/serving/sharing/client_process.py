@@ -34,7 +34,7 @@ class Server:
         self._prepared: dict[tuple[int, int, bool], list[Requests]] = {}
 
     def prepare(self, batch: int = 1, streams: int = 1, graph: bool = True) -> list[Requests]:
-        """A `Requests` per stream; made once."""
+        """Return a `Requests` per stream; made once."""
         key = batch, streams, graph
         if key not in self._prepared:
             self._prepared[key] = [Requests(self.network, self._weights, batch, graph) for _ in range(streams)]

@@ -56,7 +56,7 @@ class Served:
 
     @property
     def answered(self) -> int:
-        """Requests answered in the window."""
+        """Return requests answered in the window."""
         return len(self.latencies)
 
 
@@ -72,7 +72,7 @@ class Reading:
         return sum(one.answered * one.load.batch for one in self.served) / self.seconds
 
     def latency(self, percent: float) -> float:
-        """Seconds that `percent` of all requests took at most. ValueError where none was answered."""
+        """Return seconds that `percent` of all requests took at most. ValueError where none was answered."""
         taken = [seconds for one in self.served for seconds in one.latencies]
         if not taken:
             raise ValueError("no request was answered in the window; make it longer")
@@ -80,7 +80,7 @@ class Reading:
 
 
 def summary(reading: Reading) -> dict[str, Any]:
-    """A reading as a table's row has it: rates, latencies, and the smallest client's share of the mean."""
+    """Return a reading as a table's row has it: rates, latencies, and the smallest client's share of the mean."""
     shares = [one.answered for one in reading.served]
     return {
         "images_per_second": reading.images_per_second,
@@ -180,7 +180,7 @@ class Clients:
         return Reading(seconds, tuple(served))
 
     def last_answer(self, number: int) -> str:
-        """How client `number` took the last command that nobody read an answer of: "" or its error."""
+        """Return how client `number` took the last command that nobody read an answer of: "" or its error."""
         return _error(self._clients[number])
 
     def fault(self, number: int) -> None:

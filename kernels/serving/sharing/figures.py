@@ -51,7 +51,7 @@ def draw_processes(ways: Mapping[str, Sequence[Request]], title: str) -> Figure:
 
 
 def draw_ways(m: Measurement, gpu: Gpu | None = None, saturated: Measurement | None = None) -> Figure:
-    """Images per second and p99 latency of k requests in flight, by way; the model's dotted, if `gpu` is given.
+    """Draw images per second and p99 latency of k requests in flight, by way; the model's dotted, if `gpu` is given.
 
     `m`: the recording "sharing_ways"; rows of batch 1. `saturated`: "sharing_saturated", for more requests in flight.
     """
@@ -91,7 +91,7 @@ def draw_ways(m: Measurement, gpu: Gpu | None = None, saturated: Measurement | N
 
 
 def draw_trade(ways: Measurement, batches: Measurement) -> Figure:
-    """Images per second against median latency: larger batches of one process, and more processes of one image.
+    """Draw images per second against median latency: larger batches of one process, and more processes of one image.
 
     `ways`, `batches`: the recordings "sharing_ways" and "sharing_batches". Numbers: requests in flight × batch.
     """

@@ -79,7 +79,7 @@ def saturated() -> dict[str, Any]:
 
 
 def batches() -> dict[str, Any]:
-    """One process, one request in flight, by the images in it: throughput and latency."""
+    """Measure one process, one request in flight, by the images in it: throughput and latency."""
     timing.cupy_on_gpu()
     with Clients([{}], NETWORK) as clients:
         rows = [_row("one batch", clients.serve([Load(batch)]), 1, batch) for batch in BATCHES_ALONE]
@@ -183,7 +183,7 @@ def _first_line(error: str) -> str:
 
 
 def client_limit() -> dict[str, Any]:
-    """How many of ASKED_FOR processes get a context from one MPS server, and what the others are told."""
+    """Count how many of ASKED_FOR processes get a context from one MPS server, and what the others are told."""
     timing.cupy_on_gpu()
     command = module("kernels.serving.sharing.bare_client")
     options: dict[str, Any] = {"cwd": COURSE, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -245,7 +245,7 @@ def _ways_summary(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def rate(value: dict[str, Any], way: str, clients: int, batch: int) -> float:
-    """Images per second of a row of "sharing_ways". KeyError where there is none."""
+    """Return images per second of a row of "sharing_ways". KeyError where there is none."""
     for row in value["rows"]:
         if (row["way"], row["clients"], row["batch"]) == (way, clients, batch):
             return row["images_per_second"]

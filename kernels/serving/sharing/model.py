@@ -57,7 +57,7 @@ class Gpu:
             )
 
     def seconds(self, batch: int) -> float:
-        """GPU time of a request of `batch` images that has the GPU to itself."""
+        """Return GPU time of a request of `batch` images that has the GPU to itself."""
         return self.request * max(1.0, batch / self.width)
 
 
@@ -84,17 +84,16 @@ class Request:
         return self.answered - self.sent
 
 
-def together(gpu: Gpu, clients: Sequence[Client], until: float = UNTIL) -> list[Request]:
-    """All requests answered before `until` seconds, all clients running side by side, in order of their answers."""
-    return _side_by_side(gpu, clients, until, one_host=False)
-
-
 def one_thread(gpu: Gpu, streams: int, batch: int = 1, until: float = UNTIL) -> list[Request]:
-    """The same for streams of one process whose only thread needs `gpu.host` seconds for each request."""
-    return _side_by_side(gpu, [Client(batch)] * streams, until, one_host=True)
+    """Return all requests of streams of one process, whose only thread needs `gpu.host` seconds for each request."""
+    return together(gpu, [Client(batch)] * streams, until, one_host=True)
 
 
-def _side_by_side(gpu: Gpu, clients: Sequence[Client], until: float, one_host: bool) -> list[Request]:
+def together(gpu: Gpu, clients: Sequence[Client], until: float = UNTIL, *, one_host: bool = False) -> list[Request]:
+    """Return all requests answered before `until` seconds, all clients side by side, in order of their answers.
+
+    `one_host`: one host thread prepares and collects the requests of all.
+    """
     now, found = 0.0, []
     free_at = 0.0  # the one host thread's
     sent: dict[int, float] = {}  # by client: when the host began with its request
@@ -137,7 +136,7 @@ def _speeds(gpu: Gpu, clients: Sequence[Client], running: Mapping[int, float]) -
 
 
 def in_turns(gpu: Gpu, clients: Sequence[Client], until: float = UNTIL) -> list[Request]:
-    """All requests answered before `until` seconds, one process at a time on the GPU, in order of their answers."""
+    """Return all requests answered before `until` seconds, one process at a time on the GPU, in order of answers."""
     now, found = 0.0, []
     sent = dict.fromkeys(range(len(clients)), 0.0)  # by client: when the host began with its request
     ready = dict.fromkeys(range(len(clients)), gpu.host)  # and when it is there
@@ -178,7 +177,7 @@ def in_turns(gpu: Gpu, clients: Sequence[Client], until: float = UNTIL) -> list[
 
 
 def row(requests: Sequence[Request], batch: int = 1, begin: float = 0.0, until: float = UNTIL) -> dict[str, float]:
-    """Throughput and latencies of the requests answered from `begin` to `until`, as a recording's row has them.
+    """Return throughput and latencies of the requests answered from `begin` to `until`, as a recording's row has them.
 
     Raises ValueError where none was.
     """
@@ -202,7 +201,7 @@ WAYS: dict[str, Callable[[Gpu, int, int, float], list[Request]]] = {
 
 
 def predict(gpu: Gpu, way: str, clients: int, batch: int = 1) -> dict[str, float]:
-    """A row for k clients with requests of `batch` images. Raises ValueError for a way that is not in WAYS."""
+    """Return a row for k clients with requests of `batch` images. Raises ValueError for a way that is not in WAYS."""
     if way not in WAYS:
         raise ValueError(f"there is no way {way!r} to share a GPU; choose one of {', '.join(WAYS)}")
     until = max(UNTIL, 20 * clients * (gpu.seconds(batch) + gpu.switch + gpu.host))

@@ -32,7 +32,7 @@ def chunked(
     pinned: bool = True,
     actions: Callable[[str, int], Callable[[], object]] | None = None,
 ) -> Schedule:
-    """The schedule of an array in `chunks`, over so many streams; 0 streams: all in the default stream.
+    """Return the schedule of an array in `chunks`, over so many streams; 0 streams: all in the default stream.
 
     `h2d`, `kernel`, `d2h`: milliseconds for the whole array, shared out evenly. `order`: "depth", all three stages of a
     chunk are issued before the next chunk's, or "breadth", all copies first, then all kernels. `actions(stage, chunk)`:

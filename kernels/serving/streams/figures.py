@@ -31,7 +31,7 @@ def draw_timeline(
     races: Sequence[Race] = (),
     until: float | None = None,
 ) -> Figure:
-    """A bar per operation: engines (or streams, `rows="stream"`) down, milliseconds across, a colour per stream.
+    """Draw a bar per operation: engines (or streams, `rows="stream"`) down, milliseconds across, a colour per stream.
 
     Grey bars on the host's row: it works (filled) or waits (hatched). The operations of `races` are framed in red.
     `until`: the last millisecond to draw. ValueError for rows that do not exist or more than 1,500 bars.
@@ -105,7 +105,7 @@ def _bar(
 
 
 def recorded_timeline(row: Mapping[str, Any], source: str) -> Timeline:
-    """The spans of a recorded row ("overlap", "pipeline") as a timeline. `source`: the measurement's label."""
+    """Return the spans of a recorded row ("overlap", "pipeline") as a timeline. `source`: the measurement's label."""
     kinds: dict[str, Kind] = {"H2D": "h2d", "D2H": "d2h", "SMs": "kernel", DECODE_CALL: "decode"}
     spans = []
     for i, (name, stream, engine, start, end) in enumerate(row["spans"]):

@@ -27,7 +27,7 @@ class Race:
 
 
 def races(schedule: Schedule) -> list[Race]:
-    """The races of a schedule, each with the wait that is missing; empty where every shared buffer is ordered.
+    """Return the races of a schedule, each with the wait that is missing; empty where every shared buffer is ordered.
 
     Each race is taken as repaired before the search goes on, so that one missing wait is told once. The order of two
     operations follows from stream order, from events, from the host's own order and from what the host waited for.

@@ -28,7 +28,7 @@ BYTES = 2**28
 
 
 def overlap(nbytes: int = BYTES, runs: int = 5) -> dict[str, Any]:
-    """An array copied to the GPU, worked on and copied back: in one piece or chunks, over 1 to 8 streams.
+    """Time an array copied to the GPU, worked on and copied back: in one piece or chunks, over 1 to 8 streams.
 
     The kernel is set so that it takes as long as the copy to the device. Each result is checked. Rows: milliseconds
     (median of `runs`, from the first operation's start to the last one's end, by events), engines' busy and shared
@@ -151,7 +151,7 @@ def _clips(folder: str | Path | None, times: int) -> Iterator[dict[str, Path]]:
 
 
 def preprocess_table() -> dict[str, Any]:
-    """The kernels that make planes of an HD frame, for a small network and in full size, timed in turns.
+    """Time the kernels that make planes of an HD frame, for a small network and in full size, timed in turns.
 
     Rows: kernel, rows, columns, seconds, gbps (frame read and planes written, each byte once), correct.
     """

@@ -6,6 +6,7 @@ NVDEC decodes into a ring of frames, preprocess.cu prepares them in a ring of ba
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,20 +63,16 @@ class PipelineOnGpu:
         return timeline
 
     def expected(self, frames: int) -> np.ndarray:
-        """What NumPy answers for the first frames: [frames, classes], from the frames as NVDEC decodes them."""
+        """Return what NumPy answers for the first frames: [frames, classes], from the frames as NVDEC decodes them."""
         decoded = self._decoded()
         nv12 = [self.cupy.asnumpy(frame) for frame, _ in zip(decoded, range(WARM_UP + frames), strict=False)][WARM_UP:]
         images = np.stack([by_numpy(frame, self.network.size, self.network.size) for frame in nv12])
         return self.network.answer(images)
 
     def action(self, stage: str, i: int) -> Callable[[], object]:
-        """What a stage does with frame i (decode, preprocess) or batch i (infer, answer)."""
-        return {
-            "decode": lambda: self._decode(i),
-            "preprocess": lambda: self._preprocess(i),
-            "infer": lambda: self._infer(i),
-            "answer": lambda: self._answer(i),
-        }[stage]
+        """Return what a stage does with frame i (decode, preprocess) or batch i (infer, answer)."""
+        stages = {"decode": self._decode, "preprocess": self._preprocess, "infer": self._infer, "answer": self._answer}
+        return partial(stages[stage], i)
 
     def _decoded(self) -> Iterator[Any]:
         return frames_on_nvdec(self.clip, self.stream, ahead=self.ahead)

@@ -54,17 +54,16 @@ class Preprocess:
         if out.shape[0] != 3:
             raise ValueError(f"out has shape {tuple(out.shape)}; it must be (3, rows, columns): red, green, blue")
         if out.size:  # a grid of no blocks is an invalid launch
-            self.kernel.launch(grid(*out.shape[1:]), BLOCK, self._arguments(nv12, pitch, out))
+            self.kernel.launch(
+                grid(*out.shape[1:]), BLOCK, arguments(self.kernel, nv12, pitch, out, self.scale, self.shift)
+            )
         return out
 
-    def _arguments(self, nv12: Any, pitch: int, out: Any) -> tuple:
-        if self.kernel.language == "Numba":
-            return nv12, out, self.scale, self.shift
-        return arguments(nv12, pitch, out, self.scale, self.shift)
 
-
-def arguments(nv12: Any, pitch: int, out: Any, scale: Any, shift: Any) -> tuple:
-    """What the kernel in CUDA C++ takes."""
+def arguments(kernel: Kernel, nv12: Any, pitch: int, out: Any, scale: Any, shift: Any) -> tuple:
+    """Return what the kernel takes: Numba's arrays know their sizes, CUDA C++ needs them."""
+    if kernel.language == "Numba":
+        return nv12, out, scale, shift
     height, width = nv12.shape[0] // 3 * 2, nv12.shape[1]
     _, rows, columns = out.shape
     sizes = np.int32(pitch), np.int32(height), np.int32(width)
@@ -72,14 +71,14 @@ def arguments(nv12: Any, pitch: int, out: Any, scale: Any, shift: Any) -> tuple:
 
 
 def grid(rows: int, columns: int) -> tuple[int, int]:
-    """Blocks across and down."""
+    """Return blocks across and down."""
     return math.ceil(columns / BLOCK[0]), math.ceil(rows / BLOCK[1])
 
 
 def by_numpy(
     nv12: np.ndarray, rows: int, columns: int, mean: Sequence[float] = MEAN, std: Sequence[float] = STD
 ) -> np.ndarray:
-    """The same planes from NumPy, in float64 until the end: float32, (3, rows, columns)."""
+    """Return the same planes from NumPy, in float64 until the end: float32, (3, rows, columns)."""
     height, width = nv12.shape[0] // 3 * 2, nv12.shape[1]
     y = (np.arange(rows)[:, None] + 0.5) * height / rows
     x = (np.arange(columns)[None, :] + 0.5) * width / columns
@@ -127,14 +126,13 @@ def _pitch(nv12: Any) -> int:
 
 
 def launches() -> list[Launch]:
-    """Launches whose counters are compared with Nsight Compute's: a frame made smaller, and one kept in size."""
+    """Return launches whose counters are compared with Nsight Compute's: a frame made smaller, and one kept in size."""
     found = []
     for height, width, rows, columns in ((64, 96, 32, 48), (48, 70, 48, 70)):
         nv12 = np.random.default_rng(width).integers(0, 256, (height * 3 // 2, width), np.uint8)
         out = np.full((3, rows, columns), np.nan, np.float32)
         for kernel in KERNELS.values():
-            constants = _constants(MEAN, STD)
-            given = (nv12, out, *constants) if kernel.language == "Numba" else arguments(nv12, width, out, *constants)
+            given = arguments(kernel, nv12, width, out, *_constants(MEAN, STD))
             name = f"{kernel.name}, {height} × {width} to {rows} × {columns}"
             found.append(Launch(name, kernel.function, grid(rows, columns), BLOCK, given))
     return found

@@ -63,12 +63,12 @@ class Timeline:
 
     @property
     def end(self) -> float:
-        """Milliseconds until the last operation ended."""
+        """Return milliseconds until the last operation ended."""
         return max((span.end for span in self.spans), default=0.0)
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """The engines that worked, in the order of their first work."""
+        """Return the engines that worked, in the order of their first work."""
         used = [s for s in self.spans if s.engine and s.operation.kind != "sync"]
         return tuple(dict.fromkeys(str(s.engine) for s in sorted(used, key=lambda s: s.start)))
 

@@ -51,7 +51,7 @@ def repeat(path: str | Path, times: int, target: str | Path) -> None:
 
 
 def moving_digits(width: int, height: int, frames: int, *, digits: int = 6, seed: int = 11) -> Iterator[np.ndarray]:
-    """The pictures of a clip before they are encoded: RGB, uint8, shape (height, width, 3)."""
+    """Return the pictures of a clip before they are encoded: RGB, uint8, shape (height, width, 3)."""
     from sklearn.datasets import load_digits
 
     _check_size(width, height)
@@ -77,7 +77,7 @@ def _bounce(place: np.ndarray, room: np.ndarray) -> np.ndarray:
 
 
 def frames_on_cpu(path: str | Path) -> Iterator[np.ndarray]:
-    """The frames of a clip as NV12 in host memory, decoded by FFmpeg on one thread of the CPU."""
+    """Return the frames of a clip as NV12 in host memory, decoded by FFmpeg on one thread of the CPU."""
     av = _av()
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
@@ -87,7 +87,7 @@ def frames_on_cpu(path: str | Path) -> Iterator[np.ndarray]:
 
 
 def nvdec_missing() -> str | None:
-    """Why NVDEC cannot decode here; None where it can."""
+    """Return why NVDEC cannot decode here; None where it can."""
     from warplab.hardware import backend
 
     if backend.name() != "gpu":
@@ -100,7 +100,7 @@ def nvdec_missing() -> str | None:
 
 
 def frames_on_nvdec(path: str | Path, stream: Any = None, *, ahead: bool = True) -> Iterator[Any]:
-    """The frames of a clip as NV12 in device memory (CuPy arrays), decoded by NVDEC.
+    """Return the frames of a clip as NV12 in device memory (CuPy arrays), decoded by NVDEC.
 
     A frame is the decoder's own memory: use it before you ask for the next one. `stream`: a CuPy stream in which the
     decoder's copy out of NVDEC is queued; None: its own. `ahead`: NVDEC works up to four frames ahead of the one that

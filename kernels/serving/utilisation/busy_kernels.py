@@ -27,18 +27,18 @@ BLOCK = 256  # threads per block
 
 
 def blocks(n: int, block: int = BLOCK) -> int:
-    """Blocks for n threads."""
+    """Return blocks for n threads."""
     return math.ceil(n / block)
 
 
 def spin_arguments(kernel: Kernel, c: Any, rounds: int, out: Any) -> tuple:
-    """What a spinning kernel takes: Numba's arrays know their size, CUDA C++ needs the count as `size_t`."""
+    """Return what a spinning kernel takes: Numba's arrays know their size, CUDA C++ needs the count as `size_t`."""
     given = (c, np.uint32(rounds), out)
     return given if kernel.language == "Numba" else (*given, np.uint64(out.size))
 
 
 def copy_arguments(kernel: Kernel, x: Any, out: Any) -> tuple:
-    """What a copying kernel takes; that in CUDA C++ counts groups of four elements."""
+    """Return what a copying kernel takes; that in CUDA C++ counts groups of four elements."""
     return (x, out) if kernel.language == "Numba" else (x, out, np.uint64(out.size // 4))
 
 
@@ -112,7 +112,7 @@ def chase(places: Any, steps: int, out: Any) -> Any:
 
 
 def chain(n: int, rng: np.random.Generator, stride: int = 1) -> np.ndarray:
-    """One cycle through the places 0, stride, 2 · stride … below n in random order; shape (n,), uint32.
+    """Return one cycle through the places 0, stride, 2 · stride … below n in random order; shape (n,), uint32.
 
     The other places lead to themselves. A `stride` of 32 puts a place on every 128 bytes, so that no load finds its
     data in a cache line that an earlier one brought. Raises ValueError for n that 32 bits do not count.

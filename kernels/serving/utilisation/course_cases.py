@@ -34,7 +34,7 @@ class Case:
     sample: int = 64
 
     def launch(self, seed: int = 11) -> Launch | None:
-        """The launch, its arrays in host memory; None where the lab is not there."""
+        """Return the launch, its arrays in host memory; None where the lab is not there."""
         try:
             module = importlib.import_module(self.module)
         except ModuleNotFoundError as error:
@@ -44,7 +44,7 @@ class Case:
         return self.make(module, np.random.default_rng(seed))
 
     def counted(self, launch: Launch) -> LaunchRecord:
-        """What the simulator counts of the launch, from a sample of its blocks where the grid is larger."""
+        """Return what the simulator counts of the launch, from a sample of its blocks where the grid is larger."""
         arguments = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in launch.arguments)
         size: Any = launch.grid, launch.block
         return simulate.simulate(
@@ -52,7 +52,7 @@ class Case:
         )
 
     def decide(self, card: str = "H100", seconds: float | None = None) -> Decision | None:
-        """The road of this kernel, from the simulator's counters; None where the lab is not there."""
+        """Return the road of this kernel, from the simulator's counters; None where the lab is not there."""
         launch = self.launch()
         if launch is None:
             return None

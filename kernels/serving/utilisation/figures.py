@@ -69,7 +69,7 @@ def draw_samples(
     card: str | Card = "H100",
     title: str = "what each sample period is told",
 ) -> Figure:
-    """Above, kernels in time, as high as the share of SMs that they are on; below, what each sample period tells.
+    """Draw, above, kernels in time, as high as the share of SMs that they are on; below, what each sample period tells.
 
     `period`: of the samples, in seconds of virtual time. ValueError where there is none.
     """
@@ -108,7 +108,7 @@ def _look_lines(ax: Axes, looks: Sequence[Look]) -> None:
 
 
 def draw_utilisation(m: Measurement) -> Figure:
-    """Bars per load of `measurements`, "utilisation": NVML's figure beside activity, occupancy, memory.
+    """Draw bars per load of `measurements`, "utilisation": NVML's figure beside activity, occupancy, memory.
 
     A bar that is missing was not told by that driver.
     """
@@ -231,7 +231,7 @@ def draw_roads(decisions: Sequence[Decision], title: str | None = None) -> Figur
 
 
 def draw_trace(found: Sequence[Span], title: str) -> Figure:
-    """A timeline: the host's calls into CUDA, copies up, kernels, copies down, and where the GPU did nothing.
+    """Draw a timeline: the host's calls into CUDA, copies up, kernels, copies down, and where the GPU did nothing.
 
     What is too short to be seen is drawn two pixels wide.
     """

@@ -34,7 +34,7 @@ NANOSECONDS, ACTIVE, ELAPSED = "gpu__time_duration.sum", "sm__cycles_active.avg"
 
 
 def part_time(duty: float) -> str:
-    """Name of the load whose one-thread kernel runs for that share of the time."""
+    """Return name of the load whose one-thread kernel runs for that share of the time."""
     return f"{ONE_THREAD}, {100 * duty:g} % of the time"
 
 
@@ -112,7 +112,7 @@ def _calibrated(c: Any, out: Any, seconds: float) -> int:
 
 
 def loads() -> list[Load]:
-    """The loads of the table, each calibrated on this GPU."""
+    """Return the loads of the table, each calibrated on this GPU."""
     cupy = timing.cupy_on_gpu()
     sms = cupy.cuda.Device().attributes["MultiProcessorCount"]
     threads = sms * cupy.cuda.Device().attributes["MaxThreadsPerMultiProcessor"]
@@ -139,7 +139,7 @@ def loads() -> list[Load]:
 
 
 def utilisation_table(save_monitor: str | None = None) -> dict[str, Any]:
-    """NVML's utilisation beside GPM's SM activity and occupancy, a row per load of `loads`.
+    """Return NVML's utilisation beside GPM's SM activity and occupancy, a row per load of `loads`.
 
     `save_monitor`: where to write what a `Monitor` saw meanwhile.
     """
@@ -162,7 +162,7 @@ def utilisation_table(save_monitor: str | None = None) -> dict[str, Any]:
 
 
 def row_text(row: Mapping[str, Any]) -> str:
-    """One line of a row."""
+    """Return one line of a row."""
     parts = {"kernels ran": row["kernels_ran"], "NVML": row["nvml"], **row["gpm"]}
     return f"{row['load']}: " + ", ".join(f"{k} {100 * v:.1f} %" for k, v in parts.items() if v is not None)
 
@@ -175,7 +175,7 @@ def measure(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
-    """One row: a load runs, and NVML, GPM and the events say what they saw in the same seconds."""
+    """Return one row: a load runs, and NVML, GPM and the events say what they saw in the same seconds."""
 
     def busy(seconds: float) -> list[float]:
         if load.launch is None:
@@ -215,7 +215,7 @@ def measure(
 
 
 def step() -> dict[str, Any]:
-    """NVML's samples around one second of a one-thread kernel: how long a sample looks back.
+    """Return NVML's samples around one second of a one-thread kernel: how long a sample looks back.
 
     `samples`: pairs of seconds since the kernels began and share; `ended_seconds`: when the last one had ended.
     """
@@ -245,7 +245,7 @@ def step() -> dict[str, Any]:
 
 
 def latency() -> dict[str, Any]:
-    """Seconds that one load takes when each needs the one before it, by the memory that the chain lies in.
+    """Return seconds that one load takes when each needs the one before it, by the memory that the chain lies in.
 
     And, as "FMA", those of one fused multiply-add in such a chain. `sm_mhz`: the clock meanwhile.
     """
@@ -303,21 +303,19 @@ def launch_counted() -> None:
     """Under ncu: each load with a kernel once, in the order of `loads`."""
     import cupy
 
-    found = [load for load in loads() if load.launch]
-    for load in found:
-        assert load.launch
-        load.launch()
+    launches = [load.launch for load in loads() if load.launch]
+    for launch in launches:
+        launch()
     cupy.cuda.Device().synchronize()
     cupy.cuda.profiler.start()
-    for load in found:
-        assert load.launch
-        load.launch()
+    for launch in launches:
+        launch()
     cupy.cuda.Device().synchronize()
     cupy.cuda.profiler.stop()
 
 
 def counted() -> dict[str, Any]:
-    """Nsight Compute's counters of one kernel of each load."""
+    """Return Nsight Compute's counters of one kernel of each load."""
     metrics = (NANOSECONDS, ACTIVE, ELAPSED, *road_measurements.NCU.values())
     found = nsight_compute.profiled(isolated_call.command(f"{__name__}:launch_counted"), metrics)
     rows = []

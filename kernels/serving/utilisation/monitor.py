@@ -222,12 +222,9 @@ def draw_recording(path: Path | str | None = None) -> Any:
     return draw_monitor(samples, f"recorded on {about['device']}, {about['date']}", about["marks"])
 
 
-def _short(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _short(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_short(item) for item in value]
-    return round(value, 4) if isinstance(value, float) else value
+def _short(line: dict[str, Any]) -> dict[str, Any]:
+    """`line` in JSON types, with four decimals."""
+    return json.loads(json.dumps(line), parse_float=lambda text: round(float(text), 4))
 
 
 class _LivePicture:

@@ -80,7 +80,7 @@ class Gpu:
         return found.gpu / 100, found.memory / 100
 
     def utilisation_samples(self, after: float = 0.0) -> list[UtilisationSample] | None:
-        """The samples that the driver keeps, younger than the time stamp `after`; None where it gives none."""
+        """Return the samples that the driver keeps, younger than the time stamp `after`; None where it gives none."""
         try:
             kind, samples = self._nvml.nvmlDeviceGetSamples(
                 self._handle, self._nvml.NVML_GPU_UTILIZATION_SAMPLES, int(after * 1e6)
@@ -107,22 +107,22 @@ class Gpu:
         return self._nvml.nvmlDeviceGetMemoryInfo(self._handle).used
 
     def clocks(self) -> tuple[int | None, int | None]:
-        """Clock of the SMs and of the memory, in MHz."""
+        """Return clock of the SMs and of the memory, in MHz."""
         kinds = self._nvml.NVML_CLOCK_SM, self._nvml.NVML_CLOCK_MEM
         sm, memory = (self._told(self._nvml.nvmlDeviceGetClockInfo, self._handle, kind) for kind in kinds)
         return sm, memory
 
     def power(self) -> float | None:
-        """Watts that the card draws, as averaged by the driver."""
+        """Return watts that the card draws, as averaged by the driver."""
         milliwatts = self._told(self._nvml.nvmlDeviceGetPowerUsage, self._handle)
         return None if milliwatts is None else milliwatts / 1e3
 
     def temperature(self) -> int | None:
-        """Degrees Celsius of the chip."""
+        """Return degrees Celsius of the chip."""
         return self._told(self._nvml.nvmlDeviceGetTemperature, self._handle, self._nvml.NVML_TEMPERATURE_GPU)
 
     def reading(self) -> Any:
-        """A reading of GPM's counters, for `between`; None where the GPU or its driver has no GPM."""
+        """Return a reading of GPM's counters, for `between`; None where the GPU or its driver has no GPM."""
         supported = self._told(self._nvml.nvmlGpmQueryDeviceSupport, self._handle)
         if supported is None or not supported.isSupportedDevice:
             return None
@@ -135,7 +135,7 @@ class Gpu:
         return None
 
     def between(self, before: Any, after: Any) -> Activity:
-        """The activity between two readings, at least 100 ms apart; what GPM did not count is None."""
+        """Return the activity between two readings, at least 100 ms apart; what GPM did not count is None."""
         if before is None or after is None:
             return Activity()
         asked = self._nvml.c_nvmlGpmMetricsGet_t()

@@ -22,7 +22,7 @@ ROUNDS = 2000
 
 
 def serve(requests: int, n: int = N, rounds: int = ROUNDS) -> list[float]:
-    """The sum of each request's result. `n`: elements of a request, a multiple of 4."""
+    """Return the sum of each request's result. `n`: elements of a request, a multiple of 4."""
     sums = []
     rng = np.random.default_rng(11)
     for _ in range(requests):

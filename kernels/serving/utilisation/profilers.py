@@ -42,7 +42,7 @@ class Report:
     advice: Sequence[str] = field(default_factory=tuple)
 
     def value(self, section: str, metric: str) -> float:
-        """A metric's value, in its unit. KeyError lists what the section holds."""
+        """Return a metric's value, in its unit. KeyError lists what the section holds."""
         try:
             return self.sections[section][metric][0]
         except KeyError:
@@ -51,12 +51,12 @@ class Report:
 
     @property
     def memory(self) -> float:
-        """Share of the peak of the busiest part of the memory system."""
+        """Return share of the peak of the busiest part of the memory system."""
         return self.value(SPEED, "Memory Throughput") / 100
 
     @property
     def compute(self) -> float:
-        """Share of the peak of the busiest part of the SMs."""
+        """Return share of the peak of the busiest part of the SMs."""
         return self.value(SPEED, "Compute (SM) Throughput") / 100
 
     @property
@@ -71,7 +71,7 @@ class Report:
 
 
 def read_report(text: str) -> list[Report]:
-    """The launches in what `ncu` printed (page "details"). ValueError where there is none."""
+    """Return the launches in what `ncu` printed (page "details"). ValueError where there is none."""
     found: list[Report] = []
     section: dict[str, tuple[float, str]] = {}
     advice: list[str] = []
@@ -101,7 +101,7 @@ def read_report(text: str) -> list[Report]:
 
 
 def by_kernel(spans: Sequence[Span], reports: Sequence[Report]) -> list[dict[str, Any]]:
-    """A row per kernel of the timeline: its part of the whole, and what Nsight Compute says of a launch of it.
+    """Return a row per kernel of the timeline: its part of the whole, and what Nsight Compute says of a launch of it.
 
     `share`: of the time from the first span on the GPU to the last. `faster`: how many times as fast the program would
     be if that kernel took no time (Amdahl). `memory`, `compute`, `occupancy`, `road`: None where no report has it.
@@ -130,5 +130,5 @@ def by_kernel(spans: Sequence[Span], reports: Sequence[Report]) -> list[dict[str
 
 
 def recorded_profiles() -> tuple[list[Span], list[Report]]:
-    """The timeline and the report of `profiled_program` in reports/. `ORIGIN` says where they are from."""
+    """Return the timeline and the report of `profiled_program` in reports/. `ORIGIN` says where they are from."""
     return traces.read(TIMELINE), read_report(NSIGHT_COMPUTE.read_text())

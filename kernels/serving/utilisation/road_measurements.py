@@ -61,7 +61,7 @@ def launch_counted() -> None:
 
 
 def roads() -> dict[str, Any]:
-    """Seconds of each case, shares of the peak that Nsight Compute counts, 0 to 1, and the road that follows."""
+    """Return seconds of each case, shares of the peak that Nsight Compute counts, 0 to 1, and the road that follows."""
     timing.cupy_on_gpu()
     found = _found()
     seconds = {}

@@ -63,7 +63,6 @@ class Decision:
 
     `seconds`: what it takes, `measured` or reckoned. `terms`: seconds of every term, by road and name. `occupancy`: as
     block size and shared memory allow it. `waves`: blocks of the grid to those that the card has room for at once.
-    `advice`: what to try, the most telling counter first.
     """
 
     launch: LaunchRecord
@@ -73,17 +72,16 @@ class Decision:
     terms: Mapping[str, Mapping[str, float]]
     occupancy: Occupancy
     waves: float
-    advice: tuple[str, ...]
     name: str
 
     @property
     def memory(self) -> float:
-        """Share of the time that memory accounts for."""
+        """Return share of the time that memory accounts for."""
         return max(self.terms[MEMORY].values(), default=0.0) / self.seconds
 
     @property
     def instructions(self) -> float:
-        """Share of the time that instructions account for."""
+        """Return share of the time that instructions account for."""
         return max(self.terms[INSTRUCTIONS].values(), default=0.0) / self.seconds
 
     @property
@@ -91,8 +89,13 @@ class Decision:
         """MEMORY, INSTRUCTIONS or LATENCY."""
         return chosen(self.memory, self.instructions)
 
+    @property
+    def advice(self) -> list[str]:
+        """Return what to try, the most telling counter first."""
+        return {MEMORY: _of_memory, INSTRUCTIONS: _of_instructions, LATENCY: _of_latency}[self.road](self)
+
     def text(self) -> str:
-        """The decision in lines: shares of the launch's time, by road and term, then what to try."""
+        """Return the decision in lines: shares of the launch's time, by road and term, then what to try."""
         how = "measured" if self.measured else "reckoned from counters, not measured"
         lines = [f"{self.name}, {size(self.launch)} on {self.card.full_name}: {self.road}"]
         lines.append(f"  of its time ({how})")
@@ -107,7 +110,7 @@ class Decision:
 
 
 def chosen(memory: float, instructions: float) -> str:
-    """The road, from the shares of the time that memory and instructions account for."""
+    """Return the road, from the shares of the time that memory and instructions account for."""
     if max(memory, instructions) < LEAST:
         return LATENCY
     return MEMORY if memory >= instructions else INSTRUCTIONS
@@ -157,10 +160,7 @@ def decide(
         LATENCY: {"one warp after the other": math.ceil(waves) * _warp_seconds(launch, card) / independent},
     }
     reckoned = max(value for road in terms.values() for value in road.values())
-    found = Decision(
-        launch, card, seconds or reckoned, seconds is not None, terms, fits, waves, (), name or launch.kernel
-    )
-    return Decision(**{**vars(found), "advice": tuple(_advice(found))})
+    return Decision(launch, card, seconds or reckoned, seconds is not None, terms, fits, waves, name or launch.kernel)
 
 
 def _present(terms: dict[str, float]) -> dict[str, float]:
@@ -233,10 +233,6 @@ def _warp_seconds(launch: LaunchRecord, card: Card) -> float:
     waits = (c.global_load_requests + c.global_atomic_requests) * global_load
     waits += (c.shared_load_wavefronts + c.shared_atomic_wavefronts) * LOAD_SECONDS["L1"]
     return (c.warp_instructions * ARITHMETIC_CLOCKS / clock + waits) / warps
-
-
-def _advice(found: Decision) -> list[str]:
-    return {MEMORY: _of_memory, INSTRUCTIONS: _of_instructions, LATENCY: _of_latency}[found.road](found)
 
 
 def _of_memory(found: Decision) -> list[str]:

@@ -64,7 +64,7 @@ class Kernel:
         shared_bytes: int = 0,
         name: str = "",
     ) -> Kernel:
-        """A launch of `grid` blocks of `block` threads, whose blocks all take as long as each other.
+        """Return a launch of `grid` blocks of `block` threads, whose blocks all take as long as each other.
 
         They run in waves: as many at once as SMs have room for (`warplab.hardware.occupancy`), first one on each SM.
         The last wave may leave SMs idle, the tail effect; `sms` and `warps` are averages over the waves.
@@ -98,7 +98,7 @@ class Look:
 
 
 def looked_at(kernels: Iterable[Kernel], start: float, end: float, card: str | Card = "H100") -> Look:
-    """What instruments say of the kernels' part between `start` and `end`.
+    """Return what instruments say of the kernels' part between `start` and `end`.
 
     Kernels that overlap share the card as far as it has room: together they are on at most all of its SMs, with at most
     as many warps as it holds. ValueError for an empty span.
@@ -126,7 +126,7 @@ def samples(
     begin: float = 0.0,
     card: str | Card = "H100",
 ) -> list[Look]:
-    """One `Look` per sample period of `period` seconds, from `begin` on; the last one begins before `until`.
+    """Return one `Look` per sample period of `period` seconds, from `begin` on; the last one begins before `until`.
 
     `until`: else when the last kernel ends. ValueError for a period that is not positive.
     """
