@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
-from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, ORANGE, PALE, PINK, SKY, closed, finish
+from warpcourse.bench.charts import chart
+from warplab.draw.style import AMBER, BLUE, GREEN, ORANGE, PALE, PINK, SKY, finish
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -30,10 +31,10 @@ def draw_images(images: np.ndarray, titles: Sequence[str] = (), title: str = "",
     columns = -(-len(images) // rows)
     wide = max(0.78, 0.075 * max(map(len, titles), default=0))
     high = 1.05 if titles else 0.8
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(
-            rows, columns, figsize=(wide * columns, high * rows + 0.3 * bool(title)), dpi=DPI, squeeze=False
-        )
+    with chart(rows, columns, figsize=(wide * columns, high * rows + 0.3 * bool(title)), squeeze=False) as (
+        figure,
+        axes,
+    ):
         for ax in axes.ravel():
             ax.set_axis_off()
         for ax, image, text in zip(axes.ravel(), images, list(titles) or [""] * len(images), strict=False):
@@ -44,7 +45,7 @@ def draw_images(images: np.ndarray, titles: Sequence[str] = (), title: str = "",
         if title:
             figure.suptitle(title, size=9, weight="bold", x=0.01, ha="left")
         figure.tight_layout(pad=0.4)
-    return closed(figure)
+    return figure
 
 
 def _show(ax: Any, image: np.ndarray) -> None:
@@ -61,8 +62,7 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], figure_name: st
     `runs`: by label, the points of a run's curves: dictionaries with epoch, part ("train" or "validation"), loss and
     `figure_name`. A loss above 10 is cut off.
     """
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 2.9), dpi=DPI)
+    with chart(1, 2, figsize=(8.5, 2.9)) as (figure, (left, right)):
         for (label, points), colour, marker in zip(runs.items(), COLOURS, MARKERS, strict=False):
             for ax, name in ((left, "loss"), (right, figure_name)):
                 x, y = _series(points, "train", name)
@@ -81,7 +81,7 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], figure_name: st
         right.legend(frameon=False, loc="lower right")
         finish(figure, left, "loss (dotted: training)")
         finish(figure, right, figure_name)
-    return closed(figure)
+    return figure
 
 
 def _series(points: Sequence[Mapping[str, Any]], part: str, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -97,8 +97,7 @@ def draw_resumed(
     unbroken: Sequence[Mapping[str, Any]], resumed: Sequence[Mapping[str, Any]], killed: int, checkpoint: int
 ) -> Figure:
     """Return the training loss by step of two runs, one of which was killed and went on from a checkpoint."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8.5, 2.7), dpi=DPI)
+    with chart(figsize=(8.5, 2.7)) as (figure, ax):
         for points, colour, width, label in (
             (unbroken, SKY, 5.0, "unbroken"),
             (resumed, ORANGE, 1.2, "killed and resumed"),
@@ -111,26 +110,24 @@ def draw_resumed(
         ax.set(yscale="log", xlabel="step")
         ax.legend(frameon=False)
         finish(figure, ax, "training loss")
-    return closed(figure)
+    return figure
 
 
 def draw_policies(policies: Mapping[str, Callable[[int], float]], steps: int, title: str) -> Figure:
     """Return the learning rate at each step, by policy."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 2.4), dpi=DPI)
+    with chart(figsize=(7.6, 2.4)) as (figure, ax):
         styles = ("-", "--", "-.", ":")
         for (name, policy), colour, style in zip(policies.items(), COLOURS, styles, strict=False):
             ax.plot(range(steps), [policy(step) for step in range(steps)], color=colour, ls=style, label=name)
         ax.set(xlabel="step", ylabel="rate", xlim=(0, steps), ylim=(0, None))
         ax.legend(frameon=False)
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_early_stop(losses: Sequence[float], best: int, patience: int, title: str) -> Figure:
     """Return validation losses by epoch, the chosen epoch marked, the epochs without a new lowest shaded."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 2.3), dpi=DPI)
+    with chart(figsize=(7.6, 2.3)) as (figure, ax):
         ax.plot(range(len(losses)), losses, color=BLUE, marker="o", ms=3.5, label="validation loss")
         if 0 <= best < len(losses):
             ax.plot([best], [losses[best]], "s", color=ORANGE, ms=8, label=f"your epoch, {best}")
@@ -139,15 +136,14 @@ def draw_early_stop(losses: Sequence[float], best: int, patience: int, title: st
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.legend(frameon=False)
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_confusion(matrix: np.ndarray, classes: Sequence[str], title: str) -> Figure:
     """Return a confusion matrix, truth down, answers across: numbers, and colour for the mistakes."""
     matrix = np.asarray(matrix)
     mistakes = matrix * (1 - np.eye(len(matrix), dtype=int))
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(4.4, 3.5), dpi=DPI)
+    with chart(figsize=(4.4, 3.5)) as (figure, ax):
         ax.imshow(mistakes, cmap="Oranges", vmin=0, vmax=max(1, int(mistakes.max()) * 1.4))
         for (row, column), count in np.ndenumerate(matrix):
             if count:
@@ -157,7 +153,7 @@ def draw_confusion(matrix: np.ndarray, classes: Sequence[str], title: str) -> Fi
         ax.set(xlabel="the network says", ylabel="it is")
         finish(figure, ax, title)
         ax.grid(False)
-    return closed(figure)
+    return figure
 
 
 def draw_maps(layers: Sequence[Any], image: np.ndarray) -> Figure:
@@ -167,8 +163,7 @@ def draw_maps(layers: Sequence[Any], image: np.ndarray) -> Figure:
     range of colours, white for 0.
     """
     columns = 12
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(len(layers), columns + 1, figsize=(8.5, 0.95 * len(layers)), dpi=DPI, squeeze=False)
+    with chart(len(layers), columns + 1, figsize=(8.5, 0.95 * len(layers)), squeeze=False) as (figure, axes):
         for ax in axes.ravel():
             ax.set_axis_off()
         _show(axes[0, 0], np.asarray(image))
@@ -181,13 +176,12 @@ def draw_maps(layers: Sequence[Any], image: np.ndarray) -> Figure:
             what = f"{layer.name}, {height} × {width}: {min(columns, channels)} of {channels} channels"
             row[1].annotate(what, (0, 1.08), xycoords="axes fraction", size=8)
         figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.86, wspace=0.08, hspace=0.35)
-    return closed(figure)
+    return figure
 
 
 def draw_heat(images: np.ndarray, heats: Sequence[np.ndarray], titles: Sequence[str], title: str) -> Figure:
     """Return images, each above a map: orange speaks for the class (covered, its score falls), violet against."""
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(2, len(images), figsize=(1.5 * len(images), 3.2), dpi=DPI, squeeze=False)
+    with chart(2, len(images), figsize=(1.5 * len(images), 3.2), squeeze=False) as (figure, axes):
         for top, bottom, image, heat, text in zip(*axes, images, heats, titles, strict=True):
             _show(top, np.asarray(image))
             top.set_title(text, size=8)
@@ -197,7 +191,7 @@ def draw_heat(images: np.ndarray, heats: Sequence[np.ndarray], titles: Sequence[
             bottom.set_yticks([])
         figure.suptitle(title, size=9, weight="bold", x=0.01, ha="left")
         figure.tight_layout(pad=0.5)
-    return closed(figure)
+    return figure
 
 
 Box = Sequence[float]  # x, y, width, height
@@ -205,8 +199,7 @@ Box = Sequence[float]  # x, y, width, height
 
 def draw_boxes(image: np.ndarray, groups: Mapping[str, Sequence[Box]], title: str) -> Figure:
     """Return an image with boxes of several kinds, by label, each kind with a colour and a line of its own."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(5.2, 3), dpi=DPI)
+    with chart(figsize=(5.2, 3)) as (figure, ax):
         _show(ax, np.asarray(image))
         for (name, boxes), colour, style in zip(groups.items(), (SKY, ORANGE, GREEN), ("-", "--", ":"), strict=False):
             for k, (x, y, width, height) in enumerate(boxes):
@@ -217,7 +210,7 @@ def draw_boxes(image: np.ndarray, groups: Mapping[str, Sequence[Box]], title: st
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         finish(figure, ax, title)
         ax.grid(False)
-    return closed(figure)
+    return figure
 
 
 def draw_precision_recall(right: Sequence[bool], objects: int, title: str) -> Figure:
@@ -225,8 +218,7 @@ def draw_precision_recall(right: Sequence[bool], objects: int, title: str) -> Fi
     hits = np.cumsum(np.asarray(right, bool))
     recall, precision = hits / objects, hits / np.arange(1, len(hits) + 1)
     envelope = np.maximum.accumulate(precision[::-1])[::-1]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(5.6, 2.6), dpi=DPI)
+    with chart(figsize=(5.6, 2.6)) as (figure, ax):
         # The area up to each new recall has the height that the envelope has there.
         x, y = np.concatenate([[0], recall]), np.concatenate([envelope[:1], envelope])
         ax.fill_between(x, y, step="pre", color=SKY, alpha=0.35, lw=0, label="area under the envelope")
@@ -235,14 +227,13 @@ def draw_precision_recall(right: Sequence[bool], objects: int, title: str) -> Fi
         ax.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.05))
         ax.legend(frameon=False, loc="lower left")
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_masks(image: np.ndarray, masks: Mapping[str, np.ndarray], classes: int, title: str) -> Figure:
     """Return an image, and beside it masks by label: (h, w), 0 for the background, class + 1 otherwise."""
     colours = plt.get_cmap("tab10" if classes <= 10 else "tab20")
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(1, 1 + len(masks), figsize=(2.6 * (1 + len(masks)), 2.6), dpi=DPI)
+    with chart(1, 1 + len(masks), figsize=(2.6 * (1 + len(masks)), 2.6)) as (figure, axes):
         _show(axes[0], np.asarray(image))
         axes[0].set_title("image", size=8)
         for ax, (name, mask) in zip(axes[1:], masks.items(), strict=True):
@@ -258,7 +249,7 @@ def draw_masks(image: np.ndarray, masks: Mapping[str, np.ndarray], classes: int,
             ax.set_title(name, size=8)
         figure.suptitle(title, size=9, weight="bold", x=0.01, ha="left")
         figure.tight_layout(pad=0.5)
-    return closed(figure)
+    return figure
 
 
 def _places(mask: np.ndarray, least: int = 12) -> list[tuple[int, int]]:
@@ -285,8 +276,7 @@ def draw_jobs() -> Figure:
         ("curves.jsonl", "a point per line", "left"),
         ("checkpoints/", "weights, optimizer, step", "both"),
     )
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8.5, 2.9), dpi=DPI)
+    with chart(figsize=(8.5, 2.9)) as (figure, ax):
         for x, width, text, colour in (
             (0.75, 1.3, "browser", SKY),
             (2.7, 1.4, "page's kernel", BLUE),
@@ -308,4 +298,4 @@ def draw_jobs() -> Figure:
         ax.set(xlim=(0, 10), ylim=(-0.1, 5.1))
         ax.set_axis_off()
         figure.tight_layout()
-    return closed(figure)
+    return figure

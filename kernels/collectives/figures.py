@@ -23,6 +23,7 @@ from kernels.collectives.scaling_model import TrainingStep
 from kernels.collectives.schedule import Schedule, Send, holdings
 from kernels.collectives.sizes import binary_size
 from kernels.collectives.topology import Edge, Topology, ring_edges
+from warpcourse.bench.charts import chart
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
 
 # As many slices as have a colour of their own; more begin anew. Okabe and Ito (2008), and three darker shades.
@@ -44,8 +45,7 @@ def draw_space_time(schedule: Schedule, title: str | None = None) -> Figure:
             f"{len(schedule.sends)} arrows would cover each other; draw at most {MOST_ARROWS}, or use draw_links"
         )
     steps, k = max(1, schedule.steps), schedule.ranks
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(min(10, 1.6 + 0.72 * steps), 0.8 + 0.62 * k), dpi=DPI)
+    with chart(figsize=(min(10, 1.6 + 0.72 * steps), 0.8 + 0.62 * k)) as (figure, ax):
         ax.hlines(range(k), 0, steps, color=PALE, lw=1.2, zorder=0)
         for send in schedule.sends:
             _arrow(ax, send, numbered=schedule.slices > 1)
@@ -54,7 +54,7 @@ def draw_space_time(schedule: Schedule, title: str | None = None) -> Figure:
         ax.set_xticks(range(steps + 1) if steps <= 20 else range(0, steps + 1, 5))
         finish(figure, ax, title or _title(schedule))
         ax.grid(False, axis="y")
-    return closed(figure)
+    return figure
 
 
 def _arrow(ax: Axes, send: Send, *, numbered: bool) -> None:
@@ -81,8 +81,7 @@ def draw_links(schedule: Schedule, title: str | None = None) -> Figure:
     if len(links) * schedule.steps > MOST_CELLS:
         raise ValueError(f"{len(links)} links in {schedule.steps} steps are too many to read; draw a smaller schedule")
     steps = max(1, schedule.steps)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(min(10, 1.6 + 0.42 * steps), 0.9 + 0.3 * max(2, len(links))), dpi=DPI)
+    with chart(figsize=(min(10, 1.6 + 0.42 * steps), 0.9 + 0.3 * max(2, len(links)))) as (figure, ax):
         for send in schedule.sends:
             row, colour = links.index((send.source, send.destination)), SLICES[send.slice % len(SLICES)]
             box = Rectangle((send.step, row - 0.42), 1, 0.84, fc=_pale(colour), ec=colour, lw=0.9)
@@ -107,7 +106,7 @@ def draw_links(schedule: Schedule, title: str | None = None) -> Figure:
             ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
         finish(figure, ax, title or _title(schedule))
         ax.grid(False)
-    return closed(figure)
+    return figure
 
 
 def draw_holdings(schedule: Schedule, title: str | None = None) -> Figure:
@@ -121,8 +120,7 @@ def draw_holdings(schedule: Schedule, title: str | None = None) -> Figure:
         raise ValueError(f"{k} × {count} slices in {steps} steps are too many to read; draw a smaller schedule")
     states = [[list(map(int.bit_count, row)) for row in held] for held in holdings(schedule)]
     full = k if max(max(map(max, held)) for held in states) > 1 else 1
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(min(10, 1.4 + 0.95 * (steps + 1)), 0.8 + 0.4 * k), dpi=DPI)
+    with chart(figsize=(min(10, 1.4 + 0.95 * (steps + 1)), 0.8 + 0.4 * k)) as (figure, ax):
         width = 0.84 / count
         for step, held in enumerate(states):
             for rank, row in enumerate(held):
@@ -139,7 +137,7 @@ def draw_holdings(schedule: Schedule, title: str | None = None) -> Figure:
         what = "how many ranks' data is in each slice" if full > 1 else "who holds which slice"
         finish(figure, ax, title or f"{_title(schedule)}: {what}")
         ax.grid(False)
-    return closed(figure)
+    return figure
 
 
 # --- Curves of the model -------------------------------------------------------------------------------------------
@@ -159,8 +157,7 @@ def draw_slices(
     `measured`: GB/s by S, drawn as points with `label`, which names device and date; those in `fitted` are filled.
     """
     best = model.best_slices(n, k, link)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(6.4, 3.1), dpi=DPI)
+    with chart(figsize=(6.4, 3.1)) as (figure, ax):
         fine = [slices[0] * (slices[-1] / slices[0]) ** (i / 200) for i in range(201)]
         text = f"model: α {link.alpha * 1e6:.1f} µs, B {link.bandwidth / 1e9:.0f} GB/s"
         ax.plot(fine, [n / model.ring_broadcast(n, k, s, link) / 1e9 for s in fine], color=BLUE, label=text)
@@ -180,7 +177,7 @@ def draw_slices(
         ax.set(xlabel="slices S", ylabel="N/t, GB/s", ylim=(0, 1.12 * link.bandwidth / 1e9))
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.08), ncols=1, handlelength=1.6)
         finish(figure, ax, f"ring broadcast, {k} ranks, {binary_size(n)}")
-    return closed(figure)
+    return figure
 
 
 def draw_algorithms(
@@ -195,8 +192,7 @@ def draw_algorithms(
     }
     if not chosen:
         raise ValueError(f"there is no algorithm for {collective!r}; choose broadcast or all-reduce")
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(6.4, 3.3), dpi=DPI)
+    with chart(figsize=(6.4, 3.3)) as (figure, ax):
         times = {name: [a.best_time(n, k, link) * 1e6 for n in sizes] for name, a in chosen.items()}
         for (name, values), colour in zip(times.items(), LINES, strict=False):
             ax.plot(sizes, values, color=colour, label=name)
@@ -213,7 +209,7 @@ def draw_algorithms(
         ax.legend(frameon=False)
         text = f"{collective}, {k} ranks: α {link.alpha * 1e6:.1f} µs, B {link.bandwidth / 1e9:.0f} GB/s"
         finish(figure, ax, text)
-    return closed(figure)
+    return figure
 
 
 # --- Topologies ----------------------------------------------------------------------------------------------------
@@ -228,8 +224,7 @@ def draw_topology(topology: Topology, rings: Sequence[Sequence[int]] = (), title
         raise ValueError(f"{topology.name} says of no node where to draw it; give `places`")
     xs, ys = zip(*topology.places.values(), strict=True)
     wide, high = max(xs) - min(xs), max(ys) - min(ys)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(min(9.5, 2.2 + 0.95 * wide), 1.1 + 0.85 * max(1.6, high)), dpi=DPI)
+    with chart(figsize=(min(9.5, 2.2 + 0.95 * wide), 1.1 + 0.85 * max(1.6, high))) as (figure, ax):
         for a, b in topology.edges:
             if (b, a) not in topology.edges:
                 _directed(ax, topology, (a, b), PALE if rings else GREY, 0, 1)
@@ -249,7 +244,7 @@ def draw_topology(topology: Topology, rings: Sequence[Sequence[int]] = (), title
         ax.set_axis_off()
         ax.set_title(title or topology.name, loc="left", weight="bold")
         figure.tight_layout()
-    return closed(figure)
+    return figure
 
 
 def _line(ax: Axes, topology: Topology, edge: Edge, colour: str) -> None:
@@ -347,8 +342,7 @@ def draw_scaling(
 ) -> Figure:
     """Draw the efficiency over the number of GPUs, by label: a function of the number for each curve. Dotted: no
     loss."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(6.4, 3), dpi=DPI)
+    with chart(figsize=(6.4, 3)) as (figure, ax):
         for (label, share), colour in zip(efficiencies.items(), LINES, strict=False):
             ax.plot(gpus, [100 * share(k) for k in gpus], "o-", ms=3, color=colour, label=label.replace("_", " "))
         ax.axhline(100, color=GREY, ls=":", lw=1)
@@ -356,14 +350,13 @@ def draw_scaling(
         ax.set(xlabel="GPUs", ylabel="throughput per GPU, %", ylim=(0, 108))
         ax.legend(frameon=False, loc="lower left")
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_published(curves: Sequence[Curve] = CURVES) -> Figure:
     """Draw published efficiencies and the model's, a row per curve and number of GPUs."""
     rows = [(curve, gpus) for curve in curves for gpus in curve.published]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8.2, 0.9 + 0.19 * (len(rows) + len(curves))), dpi=DPI)
+    with chart(figsize=(8.2, 0.9 + 0.19 * (len(rows) + len(curves)))) as (figure, ax):
         y, ticks = 0.0, []
         for curve in curves:
             ax.annotate(curve.title, (62, y), (0, -3), textcoords="offset points", fontsize=8, color=GREY)
@@ -382,7 +375,7 @@ def draw_published(curves: Sequence[Curve] = CURVES) -> Figure:
         ax.set(xlabel="throughput per GPU, % of that on the base", xlim=(61, 101), ylim=(y - 0.6, -0.8))
         finish(figure, ax, "published scaling")
         ax.grid(False, axis="y")
-    return closed(figure)
+    return figure
 
 
 # --- Shared --------------------------------------------------------------------------------------------------------

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, finish
+from warplab.draw.style import BLUE, DPI, GREEN, GREY, ORANGE, PINK, finish
 from warplab.hardware.cards import Card
 
 SECTOR = 32  # bytes
@@ -35,8 +35,7 @@ PARTS = {
 def draw_ladder(m: Measurement) -> Figure:
     """Draw TFLOP/s of each step from `measurements.ladder`, beside cuBLAS and the peak of fused multiply-adds."""
     rows = sorted(m.value["rows"], key=lambda row: row["step"] or 99)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 3.4), dpi=DPI)
+    with chart(figsize=(8, 3.4)) as (figure, ax):
         for place, row in enumerate(rows):
             ax.barh(place, row["tflops"], color=BLUE if row["step"] else GREY, height=0.68)
             text = f"{row['tflops']:.3g}" + (f", {row['ratio_to_cublas']:.2f} of cuBLAS" if row["step"] else "")
@@ -54,7 +53,7 @@ def draw_ladder(m: Measurement) -> Figure:
         ax.set_yticks(range(len(rows)), [f"{row['step']} {row['name']}" if row["step"] else "cuBLAS" for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.08 * m.value["peak_tflops"]), xlabel="TFLOP/s")
         finish(figure, ax, f"{_cube(m.value['side'])}, float32, {m.label}", pad=16)
-    return closed(figure)
+    return figure
 
 
 def intensities(traffic: list[dict[str, Any]], side: int) -> dict[str, dict[str, float]]:
@@ -112,8 +111,7 @@ def _roofline(ladder: Measurement, points: Mapping[str, float], slope: float, sl
     """`points`: step -> intensity; `slope`: TFLOP/s at intensity 1."""
     peak = ladder.value["peak_tflops"]
     rows = [row for row in ladder.value["rows"] if row["name"] in points]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 4), dpi=DPI)
+    with chart(figsize=(7.5, 4)) as (figure, ax):
         corner = peak / slope
         low = min(corner, *points.values()) / 4
         high = 2 * max(corner, *points.values())
@@ -138,7 +136,7 @@ def _roofline(ladder: Measurement, points: Mapping[str, float], slope: float, sl
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
         finish(figure, ax, f"{_cube(ladder.value['side'])}, float32, {ladder.label}")
-    return closed(figure)
+    return figure
 
 
 def _offsets(ax: Axes, places: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
@@ -167,8 +165,7 @@ def draw_limits(traffic: Measurement) -> Figure:
         raise ValueError("the traffic was measured on a machine without ncu: it is not known what was busy")
     rows = traffic.value
     places = np.arange(len(rows))
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 4.6), dpi=DPI)
+    with chart(figsize=(8, 4.6)) as (figure, ax):
         for number, (key, (label, colour)) in enumerate(PARTS.items()):
             values = [row[key] for row in rows]
             ax.barh(places + 0.27 * (number - 1), values, height=0.25, color=colour, label=label)
@@ -178,15 +175,14 @@ def draw_limits(traffic: Measurement) -> Figure:
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 100), xlabel="busy, per cent (ncu)")
         ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.12), ncols=len(PARTS))
         finish(figure, ax, f"The parts of a multiprocessor, {traffic.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_cards(cards: Sequence[Card], marks: Mapping[str, float]) -> Figure:
     """Draw rooflines of cards, from their data sheets; `marks`: name -> intensity in FLOP per byte, as vertical
     lines."""
     x = np.geomspace(min(marks.values()) / 2, 2 * max(marks.values()), 400)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 3.4), dpi=DPI)
+    with chart(figsize=(7.5, 3.4)) as (figure, ax):
         for card, colour in zip(cards, (GREY, BLUE, GREEN, ORANGE, PINK), strict=False):
             roof = np.minimum(card.bandwidth_gbs / 1e3 * x, card.fp32_tflops)
             ax.plot(x, roof, color=colour, lw=1.4, label=card.name)
@@ -207,13 +203,12 @@ def draw_cards(cards: Sequence[Card], marks: Mapping[str, float]) -> Figure:
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
         finish(figure, ax, "FP32 peak and memory bandwidth of the data sheets")
-    return closed(figure)
+    return figure
 
 
 def draw_ratios(ratios: Mapping[int, float], lines: Mapping[str, float], ylabel: str) -> Figure:
     """Draw ratios by the side of a square matrix, as a notebook computed them, and `lines` across: name -> ratio."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 3), dpi=DPI)
+    with chart(figsize=(7.5, 3)) as (figure, ax):
         ax.step(list(ratios), list(ratios.values()), where="mid", color=BLUE, lw=1.2)
         for (name, value), colour in zip(lines.items(), (GREY, ORANGE, GREEN), strict=False):
             ax.axhline(value, color=colour, lw=1, ls="--")
@@ -228,7 +223,7 @@ def draw_ratios(ratios: Mapping[int, float], lines: Mapping[str, float], ylabel:
             )
         ax.set(ylim=(0, 1.1 * max(*ratios.values(), *lines.values())), xlabel="rows and columns", ylabel=ylabel)
         finish(figure, ax, "Arithmetic, no measurement")
-    return closed(figure)
+    return figure
 
 
 def _source(m: Measurement, beside: Measurement) -> str:
@@ -240,8 +235,7 @@ def draw_shapes(m: Measurement) -> Figure:
     """Draw ratio to cuBLAS by shape, from `measurements.shapes`: fixed tiles (step 7) and tiles by shape (step 9)."""
     rows = m.value
     places = np.arange(len(rows))
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 4.2), dpi=DPI)
+    with chart(figsize=(8, 4.2)) as (figure, ax):
         kinds = (("warp_tile", "7 warp_tile", GREEN, -0.2), ("tuned", "9 tuned", BLUE, 0.2))
         for name, label, colour, shift in kinds:
             ratios = [row["cublas"]["seconds"] / row[name]["seconds"] for row in rows]
@@ -251,7 +245,7 @@ def draw_shapes(m: Measurement) -> Figure:
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="speed, cuBLAS = 1", ylabel="m × n × k")
         ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.22))  # beside the shortest bars
         finish(figure, ax, f"Products by shape, float32, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def _cube(side: int) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from warplab.draw.style import BLUE, DPI, FONT, GREY, ORANGE, closed
+from warpcourse.bench.charts import chart
+from warplab.draw.style import BLUE, GREY, ORANGE
 from warplab.launch.profile_queries import one_launch, source_lines
 from warplab.simulator.count.counters import LaunchProfile
 
@@ -60,8 +60,7 @@ def draw_pipeline(profile: object, lines: Mapping[str, str], tiles: int = 4) -> 
     last = next((k for k, event in enumerate(events) if event == ("use", tiles - 1)), len(events) - 1)
     events = events[: last + 1]
     at = {event: place for place, event in reversed(list(enumerate(events)))}
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 0.34 * tiles + 1.35), dpi=DPI)
+    with chart(figsize=(7.5, 0.34 * tiles + 1.35)) as (figure, ax):
         for tile in range(tiles):
             start = at[("order", tile)]
             ax.broken_barh([(start, at[("come", tile)] + 1 - start)], (tile - 0.35, 0.7), color=BLUE)
@@ -85,4 +84,4 @@ def draw_pipeline(profile: object, lines: Mapping[str, str], tiles: int = 4) -> 
             f"{name}: the tiles of A and B, as the first warp ran", fontsize=9, weight="bold", x=0.02, ha="left"
         )
         figure.tight_layout(pad=0.6)
-    return closed(figure)
+    return figure

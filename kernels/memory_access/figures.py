@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import (
     BLUE,
-    DPI,
-    FONT,
     GREEN,
     GREY,
     ORANGE,
     PINK,
     bytes_axis,
-    closed,
     count_axis,
     duration_axis,
     finish,
@@ -45,8 +42,7 @@ def draw_kernels(m: Measurement, what: str) -> Figure:
         (row for row in rows if row["kernel"] == "copy"), max(libraries, key=lambda row: row["gbps"], default={})
     )
     largest = max(row["gbps"] for row in rows)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 0.9 + 0.28 * len(rows)), dpi=DPI)
+    with chart(figsize=(8, 0.9 + 0.28 * len(rows))) as (figure, ax):
         for place, row in enumerate(rows):
             ax.barh(place, row["gbps"], color=LANGUAGES[row["language"]], height=0.7)
             share = "" if row is limit or not limit else f", {row['gbps'] / limit['gbps']:.2f} of {_short_name(limit)}"
@@ -66,7 +62,7 @@ def draw_kernels(m: Measurement, what: str) -> Figure:
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="GB/s of the bytes that the task needs")
         count_axis(ax.xaxis)
         finish(figure, ax, f"{what}, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def _short_name(row: Mapping[str, Any]) -> str:
@@ -88,8 +84,7 @@ def draw_offsets(m: Measurement, sectors: Mapping[int, float]) -> Figure:
 
 def _with_sectors(m: Measurement, key: str, sectors: Mapping[int, float], xlabel: str) -> Figure:
     rows = m.value["rows"]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 2.9), dpi=DPI)
+    with chart(figsize=(7.5, 2.9)) as (figure, ax):
         ax.plot([row[key] for row in rows], [row["gbps"] for row in rows], "o-", color=BLUE, ms=4)
         ax.set(xlabel=xlabel, ylim=(0, 1.08 * max(row["gbps"] for row in rows)))
         ax.set_ylabel("GB/s of useful bytes", color=BLUE)
@@ -100,7 +95,7 @@ def _with_sectors(m: Measurement, key: str, sectors: Mapping[int, float], xlabel
         other.set_ylim(0, 1.2 * max(sectors.values()))
         other.spines["top"].set_visible(False)
         finish(figure, ax, f"Copy of {count(m.value['n'])} float32, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_stencils(m: Measurement, copy_gbps: float | None = None) -> Figure:
@@ -110,8 +105,7 @@ def draw_stencils(m: Measurement, copy_gbps: float | None = None) -> Figure:
     """
     rows = m.value["rows"]
     radii = [row["radius"] for row in rows]
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), dpi=DPI)
+    with chart(1, 2, figsize=(9, 3)) as (figure, (left, right)):
         for kind, name, colour in (("shared", "shared memory", ORANGE), ("l1", "L1 cache", BLUE)):
             left.plot(radii, [row[kind]["gbps"] for row in rows], "o-", color=colour, ms=4, label=name)
         if copy_gbps:
@@ -129,14 +123,13 @@ def draw_stencils(m: Measurement, copy_gbps: float | None = None) -> Figure:
         count_axis(left.yaxis)
         finish(figure, right, "")
         finish(figure, left, f"Mean of 2 · radius + 1 neighbours, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_working_sets(m: Measurement) -> Figure:
     """Draw the bandwidth by the bytes that are read again and again, from `measurements.working_sets`."""
     rows, size = m.value["rows"], m.value["l2_bytes"]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 2.9), dpi=DPI)
+    with chart(figsize=(7.5, 2.9)) as (figure, ax):
         ax.plot([row["bytes"] for row in rows], [row["gbps"] for row in rows], "o-", color=BLUE, ms=4)
         ax.axvline(size, color=GREY, lw=1, ls="--")
         name = f"L2: {size / 2**20:.0f} MiB = {quantity(size, 'B')}"
@@ -145,7 +138,7 @@ def draw_working_sets(m: Measurement) -> Figure:
         bytes_axis(ax.xaxis)
         count_axis(ax.yaxis)
         finish(figure, ax, f"Reads past the L1 caches, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
@@ -156,8 +149,7 @@ def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
     """
     rows, multiprocessors = m.value["rows"], m.value["multiprocessors"]
     largest = max(row["gbps"] for row in rows)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 3.2), dpi=DPI)
+    with chart(figsize=(7.5, 3.2)) as (figure, ax):
         for width, marker in ((4, "o"), (16, "s")):
             for loads, colour in zip((1, 2, 4, 8), (GREY, GREEN, BLUE, PINK), strict=True):
                 own = [row for row in rows if (row["load_bytes"], row["loads"]) == (width, loads)]
@@ -190,20 +182,19 @@ def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
         count_axis(ax.yaxis)
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
         finish(figure, ax, f"Copy, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_latencies(m: Measurement) -> Figure:
     """Draw the time of one load that waits for the one before, by the bytes that the loads are spread over
     (`latencies`)."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
+    with chart(figsize=(7.5, 2.7)) as (figure, ax):
         ax.plot([row["bytes"] for row in m.value], [row["seconds"] for row in m.value], "o-", color=BLUE, ms=4)
         ax.set(xscale="log", ylim=(0, None), xlabel="bytes over which the loads are spread", ylabel="time of a load")
         bytes_axis(ax.xaxis)
         duration_axis(ax.yaxis)
         finish(figure, ax, f"One load after the other, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_bank_conflicts(m: Measurement) -> Figure:
@@ -211,22 +202,20 @@ def draw_bank_conflicts(m: Measurement) -> Figure:
     `bank_conflicts`."""
     rows = m.value["rows"]
     one = next(row["seconds"] for row in rows if row["stride"] == 1)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
+    with chart(figsize=(7.5, 2.7)) as (figure, ax):
         places = [row["stride"] for row in rows]
         ax.bar(places, [row["seconds"] / one for row in rows], color=BLUE, label="time, stride 1 = 1")
         ax.plot(places, [row["ways"] for row in rows], "_", color=ORANGE, ms=9, mew=2, label="wavefronts per load")
         ax.set(xlabel="stride of the lanes, in words", xlim=(-0.7, places[-1] + 0.7))
         ax.legend(frameon=False)
         finish(figure, ax, f"Loads from shared memory, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_unified_memory(m: Measurement) -> Figure:
     """Draw ways to bring an array from the host to a kernel, from `measurements.unified_memory`."""
     rows = m.value["rows"]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 0.9 + 0.35 * len(rows)), dpi=DPI)
+    with chart(figsize=(7.5, 0.9 + 0.35 * len(rows))) as (figure, ax):
         for place, row in enumerate(rows):
             moved, kernel = row["move_seconds"], row["kernel_seconds"]
             ax.barh(place, moved, color=GREY, height=0.7, label="copy or prefetch" if place == 0 else None)
@@ -239,4 +228,4 @@ def draw_unified_memory(m: Measurement) -> Figure:
         duration_axis(ax.xaxis)
         ax.legend(frameon=False, loc="lower right")
         finish(figure, ax, f"{quantity(m.value['bytes'], 'B')} from the host to a kernel, {m.label}")
-    return closed(figure)
+    return figure

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from kernels.recomputation import plan as plans
 from kernels.recomputation.resnet import FLOAT, Block
+from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, finish
+from warplab.draw.style import AMBER, BLUE, GREEN, GREY, ORANGE, PINK, finish
 
 MIB = 2**20
 COLOURS = (GREY, BLUE, ORANGE, GREEN, PINK)
@@ -27,8 +27,7 @@ def draw_plans(layers: int, **chosen: plans.Plan) -> Figure:
 
     Time is counted in layers run, forward or backward; outputs of layers that ran again are orange.
     """
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(1, len(chosen), figsize=(4.4 * len(chosen), 2.9), dpi=DPI, sharey=True)
+    with chart(1, len(chosen), figsize=(4.4 * len(chosen), 2.9), sharey=True) as (figure, axes):
         for ax, (label, plan) in zip(axes, chosen.items(), strict=True):
             bars = plans.lifetimes(plan, layers)
             for bar in bars:
@@ -41,20 +40,19 @@ def draw_plans(layers: int, **chosen: plans.Plan) -> Figure:
             finish(figure, ax, f"{label}: at most {most} at once")
         axes[0].set_ylabel("output of layer")
         figure.tight_layout()
-    return closed(figure)
+    return figure
 
 
 def draw_steps(**steps: Any) -> Figure:
     """Draw live MiB over the operations of steps that were tracked (`segments.TrackedStep`), by label."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 2.9), dpi=DPI)
+    with chart(figsize=(8, 2.9)) as (figure, ax):
         for (label, step), colour in zip(steps.items(), COLOURS, strict=False):
             live = [event.live / MIB for event in step.tracker.events if event.operation]
             ax.plot(live, color=colour, label=f"{label}: peak {step.peak_mib:.0f} MiB")
         ax.set(xlabel="operations run", ylabel="live MiB", ylim=(0, None))
         ax.legend(frameon=False, loc="upper right")
         finish(figure, ax, "what a step holds, tracked in this process")
-    return closed(figure)
+    return figure
 
 
 def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
@@ -62,8 +60,7 @@ def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
     sum."""
     totals = {label: sum(part.values()) for label, part in parts.items()}
     labels = [f"{label}: {total / MIB:.0f} MiB" for label, total in totals.items()]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8.5, 0.6 + 0.55 * len(parts)), dpi=DPI)
+    with chart(figsize=(8.5, 0.6 + 0.55 * len(parts))) as (figure, ax):
         left = [0.0] * len(parts)
         for name, colour in zip(next(iter(parts.values())), (BLUE, GREEN, PINK, ORANGE, GREY), strict=False):
             shares = [100 * part[name] / total for part, total in zip(parts.values(), totals.values(), strict=True)]
@@ -73,14 +70,13 @@ def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
         ax.set(xlabel="% of the bytes", xlim=(0, 100))
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_lengths(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw peak and layer evaluations over the length of segments. Rows: `length`, `peak_mib`, `evaluations`."""
     lengths = [row["length"] for row in rows]
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8.2, 2.7), dpi=DPI)
+    with chart(1, 2, figsize=(8.2, 2.7)) as (figure, (left, right)):
         left.plot(lengths, [row["peak_mib"] for row in rows], "o-", color=BLUE)
         left.set(ylabel="peak, MiB", ylim=(0, None))
         right.plot(lengths, [row["evaluations"] for row in rows], "o-", color=ORANGE)
@@ -89,14 +85,13 @@ def draw_lengths(rows: Sequence[Mapping[str, Any]]) -> Figure:
             _log(ax, lengths)
             ax.set_xlabel("layers per segment")
             finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_depths(depths: Sequence[int], title: str = "tracked in this process", **peaks: Sequence[float]) -> Figure:
     """Draw peak MiB over the number of layers, by label, on axes of powers; dotted: n and √n through the last
     points."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(6.5, 3.1), dpi=DPI)
+    with chart(figsize=(6.5, 3.1)) as (figure, ax):
         for k, (label, peak) in enumerate(peaks.items()):
             ax.plot(depths, peak, "o-", color=COLOURS[k], label=label)
         first, *_, last = peaks.values()
@@ -109,13 +104,12 @@ def draw_depths(depths: Sequence[int], title: str = "tracked in this process", *
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.legend(frameon=False)
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_blocks(found: Sequence[Block], **chosen: plans.Plan) -> Figure:
     """Draw MiB that each block of a network keeps per image in float32; below, where the segments of plans begin."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8.5, 3), dpi=DPI)
+    with chart(figsize=(8.5, 3)) as (figure, ax):
         sizes = [FLOAT * block.inside_elements / MIB for block in found]
         ax.bar(range(len(found)), sizes, color=BLUE, width=0.85)
         for k, (label, plan) in enumerate(chosen.items(), 1):
@@ -129,7 +123,7 @@ def draw_blocks(found: Sequence[Block], **chosen: plans.Plan) -> Figure:
         ax.set(xlabel="block (stage.number)", ylabel="MiB per image", xlim=(-1, len(found) + 2))
         ax.xaxis.set_minor_locator(NullLocator())
         finish(figure, ax, "what each block keeps, and the segments of plans")
-    return closed(figure)
+    return figure
 
 
 def draw_kernels(m: Measurement) -> Figure:
@@ -143,8 +137,7 @@ def draw_kernels(m: Measurement) -> Figure:
         for way, entry in ways.items()
         if (entry, name) in seconds and (f"{entry}_backward", name) in seconds
     }
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 2.6), dpi=DPI)
+    with chart(figsize=(8, 2.6)) as (figure, ax):
         labels = list(pairs)
         parts = [[1e6 * seconds[entry + end, name] for entry, name in pairs.values()] for end in ("", "_backward")]
         ax.barh(labels, parts[0], color=AMBER, label="forward")
@@ -153,7 +146,7 @@ def draw_kernels(m: Measurement) -> Figure:
         ax.set(xlabel="µs")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, ax, f"SiLU of {m.value['n']:,} float32, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def _log(ax: Any, values: Sequence[int]) -> None:

@@ -19,7 +19,8 @@ from kernels.serving.load.generator import OK, Load
 from kernels.serving.sharing.figures import draw_parts, draw_processes, draw_trade, draw_ways
 from kernels.serving.streams.figures import draw_overlap, draw_pipeline, draw_timeline, recorded_timeline
 from kernels.serving.utilisation.figures import draw_roads, draw_samples, draw_trace, draw_utilisation
-from warplab.draw.style import BLUE, COLOURS, GREY, ORANGE, PALE, chart, finish
+from warpcourse.bench.charts import COLOURS, chart
+from warplab.draw.style import BLUE, GREY, ORANGE, PALE, finish
 
 
 def draw_busy(kernels: Sequence[tuple[float, float, int]], period: float, sms: int, title: str) -> Figure:

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter
 
-from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, closed, finish
+from warpcourse.bench.charts import chart
+from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PALE, PINK, finish
 from warplab.text.tables import count
 
 CURVES = ((BLUE, "o-"), (ORANGE, "s-"), (GREEN, "^-"), (PINK, "D-"), (GREY, "v-"))
@@ -29,8 +30,7 @@ def draw_steps(row: int = 1, column: int = 2, side: int = 16, step: int = 4) -> 
     """
     blocks = side // step
     shades = [plt.get_cmap("viridis")(0.25 + 0.6 * k / max(1, blocks - 1)) for k in range(blocks)]
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(2, 2, figsize=(4.2, 4.2), dpi=DPI)
+    with chart(2, 2, figsize=(4.2, 4.2)) as (figure, axes):
         for ax, name in zip(axes.flat, ("", "B", "A", "D"), strict=True):
             ax.set(xlim=(0, side), ylim=(side, 0), aspect="equal", xticks=[], yticks=[])
             ax.set_visible(bool(name))
@@ -48,7 +48,7 @@ def draw_steps(row: int = 1, column: int = 2, side: int = 16, step: int = 4) -> 
                 ax.axvline(line, **style)
             ax.set_title(name, loc="left", weight="bold")
         figure.tight_layout(pad=0.4)
-    return closed(figure)
+    return figure
 
 
 def draw_fragments(a: np.ndarray, b: np.ndarray, d: np.ndarray, lane: int = 5, n: int = 8) -> Figure:
@@ -59,15 +59,15 @@ def draw_fragments(a: np.ndarray, b: np.ndarray, d: np.ndarray, lane: int = 5, n
     `lane` a small number more, the place in the registers.
     """
     m, k = d.size // n, b.size // n
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(
-            2, 2, figsize=(7.6, 9.2), dpi=DPI, width_ratios=(k, n), height_ratios=(k, m), layout="constrained"
-        )
+    with chart(2, 2, figsize=(7.6, 9.2), width_ratios=(k, n), height_ratios=(k, m), layout="constrained") as (
+        figure,
+        axes,
+    ):
         axes[0, 0].set_visible(False)
         for ax, name, held, columns in ((axes[0, 1], "B", b, n), (axes[1, 0], "A", a, k), (axes[1, 1], "D", d, n)):
             _draw_holders(ax, held, columns, lane)
             ax.set_title(f"{name} ({held.size // columns} × {columns})", loc="left", weight="bold")
-    return closed(figure)
+    return figure
 
 
 def _draw_holders(ax: Axes, held: np.ndarray, columns: int, lane: int) -> None:
@@ -93,8 +93,7 @@ def draw_rows(profiles: Mapping[str, Any]) -> Figure:
     A line is 128 bytes, all banks once, in chunks of 16 bytes. A number is a row of a matrix of 8 × 8 halves, a colour
     one of the four matrices. Rows of one matrix in one column of the picture take turns.
     """
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(1, len(profiles), figsize=(3 * len(profiles), 4.7), dpi=DPI, squeeze=False)
+    with chart(1, len(profiles), figsize=(3 * len(profiles), 4.7), squeeze=False) as (figure, axes):
         for ax, (name, profile) in zip(axes[0], profiles.items(), strict=True):
             loads = [a for a in profile[0].accesses if a.space == "shared" and a.op == "load"]
             lines, columns = np.divmod((loads[-1].address - loads[-1].array_start).astype(int) // 16, 8)
@@ -110,15 +109,14 @@ def draw_rows(profiles: Mapping[str, Any]) -> Figure:
         keys = [Patch(color=CURVES[k][0], label=f"matrix {k}") for k in range(4)]
         figure.legend(handles=keys, ncols=4, frameon=False, loc="lower center", title="number: row of its matrix")
         figure.tight_layout(rect=(0, 0.1, 1, 1))
-    return closed(figure)
+    return figure
 
 
 def draw_errors(lengths: Sequence[int], errors: Mapping[str, Sequence[float]], title: str) -> Figure:
     """Draw relative error of sums of `lengths` products, a curve per name, with slopes of √K and of K to compare
     with."""
     lengths = np.asarray(lengths, float)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 3.6), dpi=DPI)
+    with chart(figsize=(7.5, 3.6)) as (figure, ax):
         for (name, values), (colour, style) in zip(errors.items(), CURVES, strict=False):
             ax.plot(lengths, values, style, color=colour, ms=4, label=name)
         # The guides begin near the lowest point of all curves, so that they cross none of them.
@@ -132,7 +130,7 @@ def draw_errors(lengths: Sequence[int], errors: Mapping[str, Sequence[float]], t
         ax.minorticks_off()
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.03, 1))
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_formats(magnitudes: Sequence[float], errors: Mapping[str, Sequence[float]]) -> Figure:
@@ -141,8 +139,7 @@ def draw_formats(magnitudes: Sequence[float], errors: Mapping[str, Sequence[floa
 
     Curves that are drawn first are wider, so that they are seen behind others upon them.
     """
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 3.4), dpi=DPI)
+    with chart(figsize=(7.5, 3.4)) as (figure, ax):
         for width, (name, values), (colour, _) in zip((8, 5, 3.5, 2.2, 1), errors.items(), CURVES, strict=True):
             values = np.where(np.isfinite(values), values, np.nan)
             ax.plot(magnitudes, values, color=colour, lw=width, label=name, drawstyle="steps-post")
@@ -150,15 +147,14 @@ def draw_formats(magnitudes: Sequence[float], errors: Mapping[str, Sequence[floa
         ax.set_xscale("log", base=2)
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
         finish(figure, ax, "largest error of rounding, of the numbers of a size")
-    return closed(figure)
+    return figure
 
 
 def draw_gradients(gradients: np.ndarray, scale: float) -> Figure:
     """Draw distribution of the gradients' sizes, as they are and times `scale`, against the range of FP16."""
     size = np.abs(gradients[gradients != 0])
     info = np.finfo(np.float16)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 3), dpi=DPI)
+    with chart(figsize=(7.5, 3)) as (figure, ax):
         bins = 2.0 ** np.arange(np.floor(np.log2(size.min())), 18)
         for factor, colour, name in ((1, BLUE, "gradients"), (scale, ORANGE, f"times {count(int(scale))}")):
             ax.hist(factor * size, bins, color=colour, alpha=0.65, label=name)
@@ -176,4 +172,4 @@ def draw_gradients(gradients: np.ndarray, scale: float) -> Figure:
         ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: count(int(v))))
         ax.legend(frameon=False, loc="center", bbox_to_anchor=(0.7, 0.5))
         finish(figure, ax, f"gradients of the hidden layer, as they are and times {count(int(scale))}")
-    return closed(figure)
+    return figure

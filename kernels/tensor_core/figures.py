@@ -6,13 +6,13 @@ Every function returns a matplotlib Figure that is closed for pyplot, so that a 
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from warpcourse.bench.charts import chart
 from warpcourse.bench.products import NAMES
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, closed, finish
+from warplab.draw.style import BLUE, GREEN, GREY, finish
 
 COLOURS = {"mma_stages": GREEN, "wgmma_persistent": BLUE}
 
@@ -22,8 +22,7 @@ def draw_ladder(m: Measurement) -> Figure:
     rows = sorted(m.value["rows"], key=lambda row: row["step"] or 99)
     peaks = m.value["peaks_tflops"]
     most = max(*peaks.values(), *(row["tflops"] for row in rows)) if peaks else max(row["tflops"] for row in rows)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 3.1), dpi=DPI)
+    with chart(figsize=(8, 3.1)) as (figure, ax):
         for place, row in enumerate(rows):
             ax.barh(place, row["tflops"], color=BLUE if row["step"] else GREY, height=0.68)
             text = f"{row['tflops']:.3g}" + (f", {row['ratio_to_library']:.2f} of the library" if row["step"] else "")
@@ -41,15 +40,14 @@ def draw_ladder(m: Measurement) -> Figure:
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.05 * most), xlabel="TFLOP/s")
         side = m.value["side"]
         finish(figure, ax, f"{side} × {side} × {side}, {m.value['result']} results, {m.label}", pad=16)
-    return closed(figure)
+    return figure
 
 
 def draw_shapes(m: Measurement) -> Figure:
     """Draw the speed by shape beside cuBLASLt, from `measurements.shapes`: the steps with mma.sync and with wgmma."""
     rows = m.value
     places, timed = np.arange(len(rows)), [name for name in COLOURS if name in rows[0]]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 3.6), dpi=DPI)
+    with chart(figsize=(8, 3.6)) as (figure, ax):
         for i, name in enumerate(timed):
             ratios = [row["cublaslt"]["seconds"] / row[name]["seconds"] for row in rows]
             shift = 0.4 * (i - (len(timed) - 1) / 2)
@@ -59,4 +57,4 @@ def draw_shapes(m: Measurement) -> Figure:
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="speed, cuBLASLt = 1", ylabel="m × n × k")
         ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
         finish(figure, ax, f"Products by shape, float16, {m.label}", pad=26)  # above the legend
-    return closed(figure)
+    return figure

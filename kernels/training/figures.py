@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
+from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
 
@@ -41,8 +42,7 @@ def _arrow(ax: Any, start: tuple[float, float], end: tuple[float, float]) -> Non
 
 def draw_step() -> Figure:
     """Draw a data-parallel step: two towers, each with half of the batch and all of the weights; gradients averaged."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 2.3), dpi=DPI)
+    with chart(figsize=(8, 2.3)) as (figure, ax):
         for y, half in ((1.5, "first"), (0.5, "second")):
             _box(ax, 1, y, f"{half} half of\nthe batch", SKY)
             _box(ax, 3.4, y, "tower: forward,\nbackward", BLUE, 1.7)
@@ -56,7 +56,7 @@ def draw_step() -> Figure:
         ax.set(xlim=(0, 10.5), ylim=(0, 2))
         ax.set_axis_off()
         figure.tight_layout()
-    return closed(figure)
+    return figure
 
 
 def draw_graph(graph: Any) -> Figure:
@@ -93,8 +93,7 @@ def draw_graph(graph: Any) -> Figure:
 
 def draw_runs(runs: Mapping[str, Any]) -> Figure:
     """Draw the loss and share of dead units over the steps of some `regression.History`s, by label."""
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 2.9), dpi=DPI)
+    with chart(1, 2, figsize=(8.5, 2.9)) as (figure, (left, right)):
         for (label, run), colour in zip(runs.items(), COLOURS, strict=False):
             steps = np.arange(1, len(run.loss) + 1)
             left.plot(steps, run.loss, color=colour, label=label)
@@ -104,7 +103,7 @@ def draw_runs(runs: Mapping[str, Any]) -> Figure:
         left.legend(frameon=False)
         finish(figure, left, "loss")
         finish(figure, right, "share of dead hidden units")
-    return closed(figure)
+    return figure
 
 
 def draw_fits(x: np.ndarray, fits: Mapping[str, np.ndarray], hidden: Mapping[str, np.ndarray]) -> Figure:
@@ -132,8 +131,7 @@ def draw_gradients(gradients: np.ndarray, scales: Sequence[float]) -> Figure:
     """Draw histogram of the magnitudes of `gradients`, any shape, times each of `scales`, on the range of FP16."""
     sizes = np.abs(np.asarray(gradients, dtype=np.float64).ravel())
     sizes = sizes[sizes > 0]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8.5, 2.9), dpi=DPI)
+    with chart(figsize=(8.5, 2.9)) as (figure, ax):
         bins = np.arange(-36, 10)
         for scale, colour in zip(scales, COLOURS, strict=False):
             lost = np.mean((sizes * scale).astype(np.float16) == 0)
@@ -147,7 +145,7 @@ def draw_gradients(gradients: np.ndarray, scales: Sequence[float]) -> Figure:
         ax.set_ylim(top=1.35 * ax.get_ylim()[1])
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.6, 0.98), ncols=2)
         finish(figure, ax, "gradients in FP16", pad=10)
-    return closed(figure)
+    return figure
 
 
 def draw_rates(kernels: Measurement | None, xla: Measurement | None) -> Figure:
@@ -155,8 +153,7 @@ def draw_rates(kernels: Measurement | None, xla: Measurement | None) -> Figure:
     given = [m for m in (kernels, xla) if m]
     if not given:
         raise ValueError("there is nothing to draw: neither the kernels nor XLA have been measured")
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(1, 2, figsize=(8.5, 3.1), dpi=DPI)
+    with chart(1, 2, figsize=(8.5, 3.1)) as (figure, axes):
         for ax, way in zip(axes, ("forward", "backward"), strict=True):
             rows = [
                 (f"JAX, {row['name']}" if m is xla else row["name"], row["gbps"], _colour(m is xla, row["name"]))
@@ -172,7 +169,7 @@ def draw_rates(kernels: Measurement | None, xla: Measurement | None) -> Figure:
             finish(figure, ax, way)
         figure.suptitle(given[0].label, fontsize=9, x=0.01, ha="left", weight="bold")
         figure.tight_layout()
-    return closed(figure)
+    return figure
 
 
 def _colour(by_jax: bool, name: str) -> str:
@@ -181,8 +178,7 @@ def _colour(by_jax: bool, name: str) -> str:
 
 def draw_training(trained: Mapping[str, Any]) -> Figure:
     """Draw the loss by step and accuracy by epoch of some `digits.Trained`, by label; all but the first are dashed."""
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 2.8), dpi=DPI)
+    with chart(1, 2, figsize=(8.5, 2.8)) as (figure, (left, right)):
         for k, (label, run) in enumerate(trained.items()):
             style = {"color": COLOURS[k], "ls": "--" if k else "-", "lw": 1.4 if k else 2.6, "label": label}
             left.plot(run.losses, **style)
@@ -192,7 +188,7 @@ def draw_training(trained: Mapping[str, Any]) -> Figure:
         left.legend(frameon=False)
         finish(figure, left, "loss")
         finish(figure, right, "accuracy on the test images")
-    return closed(figure)
+    return figure
 
 
 def draw_cycle(exaflop: float, cards: Sequence[tuple[str, float]], days: Sequence[float]) -> Figure:
@@ -201,8 +197,7 @@ def draw_cycle(exaflop: float, cards: Sequence[tuple[str, float]], days: Sequenc
     `days`: claims to mark, as horizontal lines.
     """
     shares = np.linspace(0.05, 1, 60)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8.5, 3), dpi=DPI)
+    with chart(figsize=(8.5, 3)) as (figure, ax):
         for (name, peak), colour in zip(cards, COLOURS, strict=False):
             ax.plot(
                 100 * shares, exaflop * 1e6 / (peak * shares) / 86_400, color=colour, label=f"{name}: {peak:g} TFLOPS"
@@ -213,4 +208,4 @@ def draw_cycle(exaflop: float, cards: Sequence[tuple[str, float]], days: Sequenc
         ax.set(yscale="log", xlabel="share of the peak, %", ylabel="days of one card")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, ax, f"{exaflop:g} exaFLOP on one card, by data sheet")
-    return closed(figure)
+    return figure

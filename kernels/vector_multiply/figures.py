@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import (
     BLUE,
-    DPI,
-    FONT,
     GREEN,
     GREY,
     ORANGE,
     PALE,
     bytes_axis,
-    closed,
     count_axis,
     duration_axis,
     finish,
@@ -35,8 +32,7 @@ def draw_least_times(nbytes: float, claimed: float) -> Figure:
     """Draw the least time in which each card's memory can move `nbytes` bytes, beside a `claimed` time in seconds."""
     cards = list(CARDS.values())
     least = [nbytes / (card.bandwidth_gbs * 1e9) for card in cards]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 2.5), dpi=DPI)
+    with chart(figsize=(7.5, 2.5)) as (figure, ax):
         ax.axvline(claimed, color=ORANGE, lw=2)
         ax.annotate(
             f"claimed: {duration(claimed)}",
@@ -56,7 +52,7 @@ def draw_least_times(nbytes: float, claimed: float) -> Figure:
         ax.set(xscale="log", xlim=(claimed / 2, max(least) * 30), ylim=(len(cards) - 0.5, -0.7))
         duration_axis(ax.xaxis)
         finish(figure, ax, f"The least time in which a card's memory moves {quantity(nbytes, 'B')}")
-    return closed(figure)
+    return figure
 
 
 def draw_ten_launches(m: Measurement) -> Figure:
@@ -66,8 +62,7 @@ def draw_ten_launches(m: Measurement) -> Figure:
     """
     returned, finished = m.value["returned_seconds"], m.value["finished_seconds"]
     launches = m.value["launches"]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8.5, 2.1), dpi=DPI)
+    with chart(figsize=(8.5, 2.1)) as (figure, ax):
         edges = np.linspace(0, finished, launches + 1)
         widths = np.diff(edges)
         ax.barh(0, widths, left=edges[:-1], color=[BLUE, "#56B4E9"] * (launches // 2) + [BLUE] * (launches % 2))
@@ -87,7 +82,7 @@ def draw_ten_launches(m: Measurement) -> Figure:
         ax.set(ylim=(-0.55, 1.5), xlim=(0, finished * 1.005), xlabel="time since the first launch")
         duration_axis(ax.xaxis)
         finish(figure, ax, f"Ten launches, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_bandwidths(m: Measurement) -> Figure:
@@ -95,8 +90,7 @@ def draw_bandwidths(m: Measurement) -> Figure:
     rows = m.value["rows"]
     limit = next(row["gbps"] for row in rows if row["kernel"] == "copy")
     colours = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 0.9 + 0.3 * len(rows)), dpi=DPI)
+    with chart(figsize=(8, 0.9 + 0.3 * len(rows))) as (figure, ax):
         for place, row in enumerate(rows):
             ax.barh(place, row["gbps"], color=colours[row["language"]], height=0.68)
             text = f"{count(round(row['gbps']))} GB/s, {row['gbps'] / limit:.2f} of the copy"
@@ -111,14 +105,13 @@ def draw_bandwidths(m: Measurement) -> Figure:
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="GB/s of bytes read and written")
         count_axis(ax.xaxis)
         finish(figure, ax, f"{count(m.value['n'])} float32, {m.label}", pad=14 if card else 6)
-    return closed(figure)
+    return figure
 
 
 def draw_grid_sizes(m: Measurement) -> Figure:
     """Draw the bandwidth of the grid-stride kernel by the number of blocks, from `measurements.grid_sizes`."""
     rows, multiprocessors = m.value["rows"], m.value["multiprocessors"]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
+    with chart(figsize=(7.5, 2.7)) as (figure, ax):
         ax.plot([r["blocks"] for r in rows], [r["gbps"] for r in rows], "o-", color=BLUE, ms=4)
         ax.axvline(multiprocessors, color=GREY, lw=1, ls="--")
         ax.annotate(f"one block a multiprocessor ({multiprocessors})", (multiprocessors * 1.15, 60), color=GREY)
@@ -126,7 +119,7 @@ def draw_grid_sizes(m: Measurement) -> Figure:
         count_axis(ax.xaxis)
         count_axis(ax.yaxis)
         finish(figure, ax, f"Grid-stride loop, {m.label}")
-    return closed(figure)
+    return figure
 
 
 COPIES = (
@@ -141,8 +134,7 @@ COPIES = (
 def draw_copies(m: Measurement) -> Figure:
     """Draw rates of copies by their size, from `measurements.copies`."""
     sizes = [row["bytes"] for row in m.value]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 3.2), dpi=DPI)
+    with chart(figsize=(7.5, 3.2)) as (figure, ax):
         for key, label, colour, style in COPIES:
             rates = [row[f"{key}_gbps"] for row in m.value]
             ax.plot(
@@ -153,7 +145,7 @@ def draw_copies(m: Measurement) -> Figure:
         count_axis(ax.yaxis)
         ax.legend(title="largest size:", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
         finish(figure, ax, f"Copies, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_one_multiply(m: Measurement) -> Figure:
@@ -188,8 +180,7 @@ Line = tuple[str, Sequence[float], str, str]
 
 
 def _times(sizes: list[int], lines: tuple[Line, ...], xlabel: str, title: str) -> Figure:
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 3.2), dpi=DPI)
+    with chart(figsize=(7.5, 3.2)) as (figure, ax):
         for label, seconds, colour, style in lines:
             ax.plot(sizes, seconds, style, marker="o", ms=3, color=colour, label=label)
         ax.set(xscale="log", yscale="log", xlabel=xlabel)
@@ -198,7 +189,7 @@ def _times(sizes: list[int], lines: tuple[Line, ...], xlabel: str, title: str) -
         duration_axis(ax.yaxis)
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def _three_digits(rate: float) -> str:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from kernels.warp_divergence.order import LETTERS
+from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
 from warplab.draw import timeline
-from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, duration_axis, finish
+from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PINK, duration_axis, finish
 from warplab.text.tables import count
 
 COLOURS = dict(zip(LETTERS, timeline.COLOURS, strict=False))  # those of the letters in the lesson's timelines
@@ -36,8 +36,7 @@ def draw_order(m: Measurement, kernel: str = "ordered") -> Figure:
     # A letter ends where the warp goes on with the next; the last is drawn as long as the one before it.
     starts = [letter["clocks"] for letter in letters]
     ends = [*starts[1:], 2 * starts[-1] - starts[-2]]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 2.4), dpi=DPI)
+    with chart(figsize=(8, 2.4)) as (figure, ax):
         for letter, begin, end in zip(letters, starts, ends, strict=True):
             first, lanes = letter["first_lane"], letter["lanes"]
             ax.barh(first + lanes / 2, end - begin, lanes, begin, color=COLOURS[letter["letter"]])
@@ -46,7 +45,7 @@ def draw_order(m: Measurement, kernel: str = "ordered") -> Figure:
         ax.set(ylim=(WARP, 0), xlim=(0, ends[-1]), xlabel="clocks of the multiprocessor", ylabel="lane")
         ax.set_yticks([0, 4, 8, 16, 24, 32])
         finish(figure, ax, f"{kernel}: {row['sequence']}, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_paths(m: Measurement) -> Figure:
@@ -55,8 +54,7 @@ def draw_paths(m: Measurement) -> Figure:
     rows = m.value["rows"]
     ways = [row["ways"] for row in rows]
     one = rows[0]["by_warp_seconds"]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 3), dpi=DPI)
+    with chart(figsize=(7.5, 3)) as (figure, ax):
         ax.plot(ways, [k * one for k in ways], "--", color=GREY, lw=1, label="K times one way")
         for by, colour, label in (("lane", ORANGE, "ways by lane"), ("warp", BLUE, "ways by warp")):
             ax.plot(ways, [row[f"by_{by}_seconds"] for row in rows], "o-", color=colour, ms=4, label=label)
@@ -67,7 +65,7 @@ def draw_paths(m: Measurement) -> Figure:
         duration_axis(ax.yaxis)
         ax.legend(frameon=False)
         finish(figure, ax, f"{count(m.value['n'])} threads, {m.value['steps']} steps, {m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
@@ -82,8 +80,7 @@ def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
         groups.setdefault(row["group"], []).append(_point(row, "", row["name"]))
     curves = {**ways, **groups}
     down = -(-len(curves) // 2)
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(down, 2, figsize=(8.5, 2.5 * down + 0.3), dpi=DPI, squeeze=False)
+    with chart(down, 2, figsize=(8.5, 2.5 * down + 0.3), squeeze=False) as (figure, axes):
         for ax, (name, points), colour in zip(axes.flat, curves.items(), (ORANGE, BLUE, GREEN, PINK), strict=False):
             _points(ax, points, colour)
             finish(figure, ax, name)
@@ -98,7 +95,7 @@ def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
         first.legend(frameon=False, loc="lower left")
         figure.suptitle(f"Efficiency and time, {tasks.label}", x=0.01, ha="left", fontsize=9, weight="bold")
         figure.tight_layout()
-    return closed(figure)
+    return figure
 
 
 def _points(ax: Axes, points: list[tuple[float, float, str]], colour: str) -> None:
@@ -130,8 +127,7 @@ def draw_lanes(values: np.ndarray, offsets: Sequence[int], used: np.ndarray | No
     values = np.asarray(values)
     steps, lanes = values.shape
     used = np.ones(values.shape, bool) if used is None else used
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(9, 0.55 + 0.5 * steps), dpi=DPI)
+    with chart(figsize=(9, 0.55 + 0.5 * steps)) as (figure, ax):
         for row, lane in np.ndindex(values.shape):
             matters = used[row, lane]
             style = {"boxstyle": "round,pad=0.15", "fc": "#DCEBF5" if matters else "#F4F4F4", "ec": "none"}
@@ -149,7 +145,7 @@ def draw_lanes(values: np.ndarray, offsets: Sequence[int], used: np.ndarray | No
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
         figure.tight_layout()
-    return closed(figure)
+    return figure
 
 
 def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> Figure:
@@ -160,8 +156,7 @@ def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> F
     of the picture. A warp's efficiency is the mean of its pixels' passes over their maximum.
     """
     height, width = passes.shape
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(1, 1 + len(shapes), figsize=(9, 3), dpi=DPI)
+    with chart(1, 1 + len(shapes), figsize=(9, 3)) as (figure, axes):
         axes[0].imshow(np.log1p(passes), cmap="gray", origin="lower")  # the figure's only scale is the bar's
         axes[0].set_title("passes, more is brighter", loc="left")
         for ax, (name, (across, down)) in zip(axes[1:], shapes.items(), strict=True):
@@ -176,7 +171,7 @@ def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> F
             ax.set_yticks([])
         bar = figure.colorbar(axes[-1].images[0], ax=axes, fraction=0.015, pad=0.01)
         bar.set_label("share of a warp's lanes that are busy")
-    return closed(figure)
+    return figure
 
 
 def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
@@ -192,8 +187,7 @@ def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
         )
     rows = _by_kernel(rows)
     colours = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 0.9 + 0.27 * len(rows)), dpi=DPI)
+    with chart(figsize=(8, 0.9 + 0.27 * len(rows))) as (figure, ax):
         for place, row in enumerate(rows):
             ax.barh(place, row["gbps"], color=colours[row["language"]], height=0.68)
             text = f"{_rate(row['gbps'])} GB/s"
@@ -212,7 +206,7 @@ def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
         finish(figure, ax, "")
         figure.suptitle(f"{count(m.value['n'])} elements, {by} {value}, {m.label}", fontsize=9, weight="bold")
         figure.tight_layout()
-    return closed(figure)
+    return figure
 
 
 def _by_kernel(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,8 +5,6 @@ The colours can be told apart with any kind of colour vision (Okabe and Ito 2008
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
@@ -30,7 +28,6 @@ LAUNCH_DPI = 100
 
 BLUE, ORANGE, GREEN, PINK, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B6B6B", "#D9D9D9"
 SKY, AMBER = "#56B4E9", "#E69F00"
-COLOURS = BLUE, ORANGE, GREEN, PINK, AMBER, SKY  # of curves side by side
 
 
 def finish(figure: Figure, ax: Axes, title: str, *, pad: float = 6) -> None:
@@ -40,15 +37,6 @@ def finish(figure: Figure, ax: Axes, title: str, *, pad: float = 6) -> None:
     ax.grid(color=PALE, lw=0.6)
     ax.set_axisbelow(True)
     figure.tight_layout()
-
-
-@contextmanager
-def chart(*rows_and_columns: int, **settings: Any) -> Iterator[tuple[Figure, Any]]:
-    """Give a lab's chart and its axes, as `plt.subplots` does, with its type sizes; closed for pyplot in the end."""
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(*rows_and_columns, dpi=DPI, **settings)
-        yield figure, axes
-    closed(figure)
 
 
 def closed(figure: Figure) -> Figure:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from kernels.convolution.definition.geometry import Convolution
+from warpcourse.bench.charts import chart
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, closed
 from warplab.launch.profile_queries import one_launch
 from warplab.simulator.constants import SECTOR_BYTES
@@ -250,8 +251,7 @@ def draw_wavefronts(layers: int = 4, steps: int = 8) -> Figure:
 
     A cell needs the one below it and the one to its left, so all cells of a diagonal can run at once.
     """
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(0.55 * steps + 1.2, 0.5 * layers + 0.9), dpi=DPI, layout="constrained")
+    with chart(figsize=(0.55 * steps + 1.2, 0.5 * layers + 0.9), layout="constrained") as (figure, ax):
         shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.9, layers + steps - 1))
         for layer, step in np.ndindex(layers, steps):
             ax.add_patch(Rectangle((step + 0.12, layer + 0.14), 0.76, 0.72, fc=shades[layer + step], ec="none"))
@@ -268,7 +268,7 @@ def draw_wavefronts(layers: int = 4, steps: int = 8) -> Figure:
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         ax.set_title("number: when a cell can run", loc="left", weight="bold")
-    return closed(figure)
+    return figure
 
 
 def _panels(width: float, height: float, widths: Sequence[float]) -> tuple[Figure, Sequence[Axes]]:

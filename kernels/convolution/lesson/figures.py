@@ -18,6 +18,7 @@ from kernels.convolution.cudnn import plan_table
 from kernels.convolution.cudnn.plan_table import OK, Row
 from kernels.convolution.lesson.treemap import Box, squarified
 from kernels.convolution.measured import algorithms
+from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import (
     AMBER,
@@ -61,8 +62,7 @@ def draw_plans(m: Measurement, limit_bytes: int | None = None, table: Mapping[st
     """
     value = m.value if table is None else table
     able = [row for row in value["rows"] if row["status"] == OK]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 3.6), dpi=DPI)
+    with chart(figsize=(7.8, 3.6)) as (figure, ax):
         for above, (name, colour) in enumerate(ALGORITHMS.items()):
             rows = [row for row in able if algorithms.kind(row) == name]
             places = [max(NO_WORKSPACE, row["workspace_bytes"]) for row in rows]
@@ -84,7 +84,7 @@ def draw_plans(m: Measurement, limit_bytes: int | None = None, table: Mapping[st
         _time_axis(ax)
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
         finish(figure, ax, f"{value['layer']}, {value['dtype']} {value['layout']}\n{m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_gains(m: Measurement, groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
@@ -95,8 +95,7 @@ def draw_gains(m: Measurement, groups: Mapping[str, Sequence[Mapping[str, Any]]]
     fastest plan takes. Less than a kilobyte counts as none.
     """
     layers = [table["layer"] for table in next(iter(groups.values()))]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 0.2 * len(layers) * len(groups) + 1.3), dpi=DPI)
+    with chart(figsize=(7.8, 0.2 * len(layers) * len(groups) + 1.3)) as (figure, ax):
         for group, ((name, tables), colour) in enumerate(zip(groups.items(), (BLUE, SKY, ORANGE), strict=False)):
             for place, table in enumerate(tables):
                 best, without = plan_table.choose(table["rows"]), plan_table.choose(table["rows"], NEGLIGIBLE)
@@ -110,14 +109,13 @@ def draw_gains(m: Measurement, groups: Mapping[str, Sequence[Mapping[str, Any]]]
             frameon=False, loc="upper left", bbox_to_anchor=(1, 1), title="beside bars: workspace\nof the fastest"
         )
         finish(figure, ax, m.label)
-    return closed(figure)
+    return figure
 
 
 def draw_ratios(m: Measurement, title: str = "") -> Figure:
     """Draw the speed of the lab's kernels by layer, cuDNN's fastest plan = 1, from a table of `measured.ratios`."""
     rows = m.value["rows"]
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 0.19 * len(rows) + 1.1), dpi=DPI)
+    with chart(figsize=(7.8, 0.19 * len(rows) + 1.1)) as (figure, ax):
         for place, row in enumerate(rows):
             ax.barh(place, row["ratio"], color=BLUE if row["correct"] else ORANGE, height=0.7)
             behind = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
@@ -128,7 +126,7 @@ def draw_ratios(m: Measurement, title: str = "") -> Figure:
         ax.set_xlim(0, 1.12 * max(1, *(row["ratio"] for row in rows)))
         mean = f"geometric mean {m.value['geometric_mean']:.2f}, least {m.value['least']:.2f}"
         finish(figure, ax, f"{title or m.value['pass']}, {m.value['dtype']} {m.value['layout']}: {mean}\n{m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_treemaps(
@@ -140,10 +138,7 @@ def draw_treemaps(
     kind -> colour; others are grey.
     """
     kinds = KINDS if kinds is None else kinds
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(
-            1, len(parts), figsize=(4.2 * len(parts), 4), dpi=DPI, squeeze=False, layout="constrained"
-        )
+    with chart(1, len(parts), figsize=(4.2 * len(parts), 4), squeeze=False, layout="constrained") as (figure, axes):
         seen = set()
         for ax, (title, rows) in zip(axes[0], parts.items(), strict=True):
             _treemap(ax, rows, kinds)
@@ -154,7 +149,7 @@ def draw_treemaps(
         rest = sorted(seen - set(kinds))
         handles += [Patch(color=OTHERS, label=", ".join(rest))] if rest else []
         figure.legend(handles=handles, ncols=4, frameon=False, loc="outside lower left", handlelength=1.1, title=label)
-    return closed(figure)
+    return figure
 
 
 def draw_algorithms(m: Measurement, layer: int = 0) -> Figure:
@@ -165,8 +160,7 @@ def draw_algorithms(m: Measurement, layer: int = 0) -> Figure:
     """
     value = m.value["layers"][layer]
     rows = sorted(value["rows"], key=lambda row: (row["dtype"], row["seconds"]), reverse=True)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 0.2 * len(rows) + 1.1), dpi=DPI)
+    with chart(figsize=(7.8, 0.2 * len(rows) + 1.1)) as (figure, ax):
         for place, row in enumerate(rows):
             shades = (BLUE, SKY) if row["dtype"] == "float32" else (ORANGE, AMBER)
             ax.plot(row["seconds"], place, "o", color=shades[row["by"] != "lab"], ms=6)
@@ -184,7 +178,7 @@ def draw_algorithms(m: Measurement, layer: int = 0) -> Figure:
         handles = [Patch(color=BLUE, label="float32 NCHW"), Patch(color=ORANGE, label="float16 NHWC")]
         ax.legend(handles=handles, frameon=False, loc="upper right", title="light: cuDNN")
         finish(figure, ax, f"{value['layer']}\n{m.label}")
-    return closed(figure)
+    return figure
 
 
 def draw_lstm(m: Measurement, *places: int) -> Figure:

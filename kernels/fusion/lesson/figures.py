@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from kernels.fusion.lesson.claim import PublishedRun
+from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import (
     AMBER,
     BLUE,
-    DPI,
-    FONT,
     GREEN,
     GREY,
     ORANGE,
@@ -28,7 +26,6 @@ from warplab.draw.style import (
     PINK,
     SKY,
     bytes_axis,
-    closed,
     count_axis,
     duration_axis,
     finish,
@@ -39,8 +36,7 @@ COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER)
 
 def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
     """Draw stacked bars of seconds by cause, one bar per label. `parts`: label -> cause -> seconds."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 0.75 + 0.36 * len(parts)), dpi=DPI)
+    with chart(figsize=(7.6, 0.75 + 0.36 * len(parts))) as (figure, ax):
         left = np.zeros(len(parts))
         for cause, colour in zip(next(iter(parts.values())), COLOURS, strict=False):
             seconds = np.array([part[cause] for part in parts.values()])
@@ -50,7 +46,7 @@ def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
         duration_axis(ax.xaxis)
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_histogram(counts: np.ndarray, largest: float, thresholds: Mapping[str, float], title: str) -> Figure:
@@ -59,8 +55,7 @@ def draw_histogram(counts: np.ndarray, largest: float, thresholds: Mapping[str, 
     `counts`: shape (bins,). `thresholds`: label -> value of |x| that becomes 127; what lies to its right is clipped.
     """
     edges = np.linspace(0, largest, len(counts) + 1)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 2.7), dpi=DPI)
+    with chart(figsize=(7.6, 2.7)) as (figure, ax):
         ax.stairs(np.maximum(counts, 0.5), edges, baseline=0.5, fill=True, color=PALE)
         text = f"the first bin: {100 * counts[0] / counts.sum():.0f} % of all"
         ax.annotate(text, (0, counts[0]), (8, -4), textcoords="offset points")
@@ -69,7 +64,7 @@ def draw_histogram(counts: np.ndarray, largest: float, thresholds: Mapping[str, 
         ax.set(yscale="log", ylim=(0.5, None), xlim=(0, 1.02 * largest), xlabel="|x|", ylabel="values per bin")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), title="127 stands for")
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_divergence(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], width: float, title: str) -> Figure:
@@ -78,8 +73,7 @@ def draw_divergence(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], width: 
     `curves`: label -> how many bins of the histogram each candidate keeps, and the divergence in nats, both of shape
     (n,). `width`: of a bin, in units of x.
     """
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 2.7), dpi=DPI)
+    with chart(figsize=(7.6, 2.7)) as (figure, ax):
         for (label, (bins, divergences)), colour in zip(curves.items(), COLOURS, strict=False):
             thresholds, best = (np.asarray(bins) + 0.5) * width, int(np.argmin(divergences))
             text = f"{label}: least at {thresholds[best]:.3g}"
@@ -90,7 +84,7 @@ def draw_divergence(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], width: 
         ax.set_ylim(0, None)
         ax.legend(frameon=False, loc="upper center")
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_buffers(buffers: Iterable[tuple[str, int, int, int, int]], title: str) -> Figure:
@@ -102,8 +96,7 @@ def draw_buffers(buffers: Iterable[tuple[str, int, int, int, int]], title: str) 
     rows = sorted(buffers, key=lambda row: (row[1], row[3]))
     launches = max(last for _, _, last, _, _ in rows) + 1
     end = max(offset + nbytes for *_, offset, nbytes in rows)
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 3.4), dpi=DPI)
+    with chart(figsize=(7.8, 3.4)) as (figure, ax):
         for place, (name, first, last, offset, nbytes) in enumerate(rows):
             colour = COLOURS[place % len(COLOURS)]
             box = Rectangle((first - 0.5, offset), last - first + 1, nbytes, fc=colour, ec="white", lw=1, alpha=0.85)
@@ -117,7 +110,7 @@ def draw_buffers(buffers: Iterable[tuple[str, int, int, int, int]], title: str) 
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         bytes_axis(ax.yaxis)
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_batches(runs: Sequence[PublishedRun], limit: float | None, title: str) -> Figure:
@@ -125,8 +118,7 @@ def draw_batches(runs: Sequence[PublishedRun], limit: float | None, title: str) 
 
     Marks of powers of two have their numbers.
     """
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 3.2), dpi=DPI)
+    with chart(figsize=(7.6, 3.2)) as (figure, ax):
         for kind, colour in zip(dict.fromkeys(run.precision for run in runs), COLOURS, strict=False):
             own = [run for run in runs if run.precision == kind]
             seconds = [run.seconds for run in own]
@@ -150,7 +142,7 @@ def draw_batches(runs: Sequence[PublishedRun], limit: float | None, title: str) 
         count_axis(ax.yaxis)
         ax.legend(frameon=False, loc="lower right", title="numbers: batch")
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_own_batches(m: Measurement) -> Figure:
@@ -171,8 +163,7 @@ def draw_factors(
     rows = [(label, factor, BLUE) for label, factor in factors.items()]
     rows += [] if end is None else [("not accounted for", end / reached, GREY)]
     end = reached if end is None else end
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 0.8 + 0.36 * len(rows)), dpi=DPI)
+    with chart(figsize=(7.8, 0.8 + 0.36 * len(rows))) as (figure, ax):
         at = start
         for label, factor, colour in rows:
             low, high = sorted((at, at * factor))
@@ -189,7 +180,7 @@ def draw_factors(
         ax.xaxis.set_minor_locator(NullLocator())
         count_axis(ax.xaxis)
         finish(figure, ax, title)
-    return closed(figure)
+    return figure
 
 
 def draw_own_factors(m: Measurement) -> Figure:

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from kernels.serving.load.model import added_per_batch, limits_of, predicted
-from warplab.draw.style import BLUE, COLOURS, GREY, ORANGE, PALE, chart, count_axis, duration_axis, finish
+from warpcourse.bench.charts import COLOURS, chart
+from warplab.draw.style import BLUE, GREY, ORANGE, PALE, count_axis, duration_axis, finish
 
 MODEL_RATES = 14
 

@@ -14,8 +14,9 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
 from kernels.serving.sharing.model import Gpu, Request, predict
+from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import AMBER, BLUE, GREEN, GREY, ORANGE, PALE, SKY, chart, count_axis, duration_axis, finish
+from warplab.draw.style import AMBER, BLUE, GREEN, GREY, ORANGE, PALE, SKY, count_axis, duration_axis, finish
 
 COLOURS = {"time slices": ORANGE, "MPS": BLUE, "streams": GREEN, "one batch": AMBER}
 

@@ -15,7 +15,8 @@ from kernels.serving.streams.execution import DECODE_CALL
 from kernels.serving.streams.hazards import Race
 from kernels.serving.streams.schedule import Kind, Operation
 from kernels.serving.streams.timeline import Span, Timeline, simulate
-from warplab.draw.style import BLUE, COLOURS, GREY, ORANGE, PALE, chart, finish
+from warpcourse.bench.charts import COLOURS, chart
+from warplab.draw.style import BLUE, GREY, ORANGE, PALE, finish
 
 STREAMS = (*COLOURS, "#7A5400", "#003F63")
 ORDER = ("host", "NVDEC", DECODE_CALL, "H2D", "copy", "SMs", "D2H")

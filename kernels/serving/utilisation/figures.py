@@ -19,6 +19,7 @@ from kernels.serving.utilisation import traces
 from kernels.serving.utilisation.three_roads import INSTRUCTIONS, LATENCY, LEAST, MEMORY, Decision
 from kernels.serving.utilisation.traces import Span
 from kernels.serving.utilisation.virtual import Kernel, Look, samples
+from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import (
     AMBER,
@@ -30,7 +31,6 @@ from warplab.draw.style import (
     PALE,
     PINK,
     SKY,
-    chart,
     duration_axis,
     finish,
 )
