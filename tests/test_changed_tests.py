@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support import changed_tests, tiers
+from tests.support import changed_tests, run_record, tiers
 
 FILES = {
     "warplab/__init__.py": '_NAMES = {"draw_banks": "draw.banks", "sliders": "draw.sliders"}',
@@ -64,3 +64,25 @@ def test_the_nearest_come_first_and_what_does_not_fit_is_left(course, monkeypatc
     seconds = {name: {"": {"": 0.1, "all": 5.0}} for name in FILES}
     monkeypatch.setattr(tiers, "read", lambda: (1.0, seconds))
     assert changed_tests.fitting(found[:2], 7.0) == (found[:1], found[1:2])
+
+
+def test_it_starts_from_the_last_whole_run_that_is_an_ancestor(course, tmp_path, monkeypatch):
+    def commit(subject: str) -> str:
+        author = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        changed_tests.git("add", ".")
+        changed_tests.git(*author, "commit", "-q", "--allow-empty", "-m", subject)
+        return changed_tests.git("rev-parse", "HEAD")[0]
+
+    changed_tests.git("init", "-q", "-b", "main")
+    first, second = commit("first"), commit("second")
+    changed_tests.git("checkout", "-q", "-b", "side")
+    side = commit("side")
+    changed_tests.git("checkout", "-q", "main")
+    runs = tmp_path.parent / f"{tmp_path.name}.json"
+    monkeypatch.setattr(run_record, "WHOLE_RUNS", runs)
+    assert changed_tests.last_whole_run() == ""
+    runs.write_text(json.dumps([{"commit": one} for one in (first, second, side, "0" * 40)]))
+    assert changed_tests.last_whole_run() == second
+    (tmp_path / "README.md").write_text("new")
+    (tmp_path / "new.py").write_text("")
+    assert changed_tests.changed_since(second) == ["README.md", "new.py"]

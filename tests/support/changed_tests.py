@@ -145,7 +145,7 @@ def last_whole_run() -> str:
     """Return the commit of the last whole run that is an ancestor; "" if there is none."""
     runs = json.loads(run_record.WHOLE_RUNS.read_text(encoding="utf-8")) if run_record.WHOLE_RUNS.exists() else []
     known = (run["commit"] for run in reversed(runs))
-    return next((one for one in known if not _is_ancestor(one)), "")
+    return next((one for one in known if _is_ancestor(one)), "")
 
 
 def _is_ancestor(commit: str) -> bool:
