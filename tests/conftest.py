@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import importlib
 import os
 import sys
@@ -36,11 +38,21 @@ def _pytest_stays_the_main_module():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _no_shell_outlives_its_module() -> Iterator[None]:
-    """What `get_ipython` answers decides what own_work and errors do, also for the grader's tests."""
+def _a_file_leaves_no_shell_and_little_memory() -> Iterator[None]:
+    """What `get_ipython` answers decides what own_work and errors do, also for the grader's tests.
+
+    Programs that the simulator loaded, some MB each, are kept for the next launch; a worker meets hundreds.
+    """
     yield
     if shell := sys.modules.get("IPython.core.interactiveshell"):
         shell.InteractiveShell.clear_instance()
+    for name in [name for name in sys.modules if name.startswith(("warplab.compile.", "warplab.launch."))]:
+        for cached in vars(sys.modules[name]).values():
+            if hasattr(cached, "cache_parameters") and cached.cache_parameters()["maxsize"]:
+                cached.cache_clear()
+    gc.collect()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed arrays of a thread otherwise
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
