@@ -25,6 +25,15 @@ WORKERS ?= -n 3 --dist worksteal
 
 # Tests start Python some hundred times: its compiled files are kept, also where the environment says not to.
 PYTEST = PYTHONDONTWRITEBYTECODE= WARPLAB_BACKEND=simulator $(BIN)/python -m pytest
+# TensorFlow takes 0.4 GB in a process: its tests run first, in workers that load little else. $(1): the target,
+# $(2): what else marks say, $(3): more arguments. With TEST_ARGS all that they choose runs at once.
+ifeq ($(TEST_ARGS),)
+STAGES = failed=0; $(PYTEST) $(WORKERS) --target=$(1) --stage=1 -m "tensorflow and $(2)" $(3) \
+		$$(grep -rl --include="test_*.py" mark.tensorflow tests) || failed=$$?; \
+	$(PYTEST) $(WORKERS) --target=$(1) --stage=2 -m "not tensorflow and $(2)" $(3) && exit $$failed
+else
+STAGES = $(PYTEST) $(WORKERS) --target=$(1) -m "$(2)" $(3) $(TEST_ARGS)
+endif
 
 .PHONY: help lab digits test test-changed test-all check test-gpu bench record compare-ncu evidence exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
 .DEFAULT_GOAL := help
@@ -40,14 +49,15 @@ digits: setup ## open the page of lab 12: train, look inside and deploy a networ
 	$(BIN)/python -m warplab digits $(LAB_ARGS)
 
 test: check ## lint, types, imports, and of the tests that need no GPU what fits ten minutes on two cores
-	$(PYTEST) $(WORKERS) --target=test -m "not gpu and not thorough" $(TEST_ARGS)
+	$(call STAGES,test,not gpu and not thorough)
 
 test-changed: setup-dev ## the tests that a change touches: make test-changed SINCE=main BUDGET=1800 (seconds)
 	@tests=$$($(BIN)/python -m tests.support.changed_tests --since "$(SINCE)" --seconds $(or $(BUDGET),inf)) || exit 1; \
 	test -z "$$tests" || $(PYTEST) $(WORKERS) --target=test-changed -m "not gpu" $(TEST_ARGS) $$tests
 
+test-all: export WARPLAB_VERDICTS = off
 test-all: check ## the same with all tests that need no GPU; records what each takes, which `make test` chooses by
-	WARPLAB_VERDICTS=off $(PYTEST) $(WORKERS) --target=test-all --hypothesis-profile=explore -m "not gpu" $(TEST_ARGS)
+	$(call STAGES,test-all,not gpu,--hypothesis-profile=explore)
 
 check: setup-dev ## lint, format, types, which room may import which, lines of code by room (budget.toml)
 	$(BIN)/ruff check .

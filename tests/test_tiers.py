@@ -1,8 +1,12 @@
 """Which tests `make test` runs, chosen by what each took."""
 
 import json
+import os
+import subprocess
+import sys
 
 from tests.support import run_record, tiers
+from warpcourse.paths import COURSE
 
 FILE = {"test_sweep": {"f::test_sweep[a]": 2.0, "f::test_sweep[b]": 0.5, "f::test_sweep[c]": 1.0}}
 
@@ -55,3 +59,20 @@ def test_a_record_names_tests_that_are_there():
     _, seconds = tiers.read()
     gone = [file for file in seconds if not (tiers.TESTS.parent / file).exists()]
     assert len(gone) <= len(seconds) / 2
+
+
+def test_the_second_stage_of_a_run_adds_what_the_first_found(tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = tensorflow\n    thorough\n    always\n")
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n\n@pytest.mark.tensorflow\ndef test_one():\n    assert False\n\ndef test_two():\n    pass\n"
+    )
+    figures = {}
+    for stage, marks in ((1, "tensorflow"), (2, "not tensorflow")):
+        command = [sys.executable, "-m", "pytest", "-p", "tests.support.run_record", "-p", "tests.support.verdicts"]
+        command += ["--target=test", f"--stage={stage}", "-m", marks]
+        ran = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(COURSE)}, capture_output=True)
+        assert ran.returncode == (1 if stage == 1 else 0), ran.stdout.decode()
+        figures[stage] = json.loads(ran.stdout.splitlines()[-1])
+    assert (figures[1]["passed"], figures[1]["failed"]) == (0, 1)
+    assert (figures[2]["passed"], figures[2]["failed"]) == (1, 1)
+    assert figures[2]["processor_seconds"] >= figures[1]["processor_seconds"]

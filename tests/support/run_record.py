@@ -1,9 +1,9 @@
 """Pytest plugin of the make targets: what is `thorough`, progress, and what a run took (`--target NAME`).
 
 In every run each test's processor time is taken, children included, and `tiers.beyond` marks what `make test` leaves
-out. With `--target` a calm line says from time to time how far the run is, and the last line is JSON. The target
-`test-all` also writes what `make test` is chosen by, durations.json, and, if all passed on a clean checkout,
-whole_runs.json, from which `tests.support.changed_tests` starts.
+out. With `--target` a calm line says from time to time how far the run is, and the last line is JSON, for both stages
+of a target together. The target `test-all` also writes what `make test` is chosen by, durations.json, and, if all
+passed on a clean checkout, whole_runs.json, from which `tests.support.changed_tests` starts.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ from tests.support.verdicts import spent
 WHOLE_RUNS = tiers.TESTS / "whole_runs.json"
 KEPT = 20  # whole runs
 EVERY = 15.0  # seconds between two lines of progress
+FIRST = "warplab/first-stage"  # where pytest's cache keeps what the second stage adds
+ADDED = ("passed", "failed", "skipped", "seconds", "processor_seconds", "verdicts_kept")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--target", default="", help="the make target that runs: shows progress, ends with JSON")
+    parser.addoption("--stage", type=int, default=0, help="of two, where the target runs in two: 2 adds up both")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -199,7 +202,15 @@ class Run:
             "device": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
             "date": datetime.date.today().isoformat(),
         }
-        if self.target == "test-all" and self._whole():
+        stage, whole = self.config.getoption("--stage"), self._whole()
+        if stage == 1:
+            self.config.cache.set(FIRST, {"figures": figures, "took": self.took})
+        elif stage == 2:
+            first = self.config.cache.get(FIRST, {})
+            self.took |= first["took"]
+            figures |= {name: figures[name] + first["figures"][name] for name in ADDED}
+            figures["most_mb_per_worker"] = max(one["most_mb_per_worker"] for one in (figures, first["figures"]))
+        if self.target == "test-all" and stage != 1 and whole:
             self._record(figures)
         print(json.dumps(figures))
 
@@ -213,7 +224,7 @@ class Run:
         write_durations(self.took)
         commit, changed = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--untracked-files=no")
         ours = {f"tests/{path.name}" for path in (tiers.DURATIONS, WHOLE_RUNS)}
-        if self.done["failed"] or not commit or {line[3:] for line in changed.splitlines()} - ours:
+        if figures["failed"] or not commit or {line[3:] for line in changed.splitlines()} - ours:
             print("not kept as a whole run: something failed, or the checkout has changes", file=sys.stderr)
             return
         runs = json.loads(WHOLE_RUNS.read_text()) if WHOLE_RUNS.exists() else []
