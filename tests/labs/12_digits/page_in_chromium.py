@@ -234,6 +234,11 @@ class DigitsPage:
         """Return what the page's scripts wrote as errors to the browser's console."""
         return list(self._ask("return window.digitsErrors || []"))
 
+    def check(self) -> None:
+        """Assert that the page asked no other host, and that neither it nor its policy has anything to complain of."""
+        assert self.hosts() <= {"127.0.0.1"}
+        assert (self.refused(), self.errors(), self.log()) == ([], [], "")
+
     def kernels(self) -> list[int]:
         """Return the process ids of the kernels of the open pages."""
         found = []

@@ -1,4 +1,7 @@
-"""The data panel in Chromium: datasets are made, built, looked at and deleted, with the mouse and by keyboard."""
+"""The data panel in Chromium: datasets are made, built, looked at and deleted, with the mouse and by keyboard.
+
+One test, as each step goes on with what those before have made.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,9 @@ LOADED = "return [...document.images].filter(seen).every(one => one.complete && 
 SIDEWAYS = "return document.documentElement.scrollWidth > innerWidth"
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    with harness.page_in_chromium(tmp_path_factory.mktemp("digits")) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def pets(tmp_path_factory):
-    root = tmp_path_factory.mktemp("images") / "pets"
+@pytest.fixture
+def pets(tmp_path):
+    root = tmp_path / "images" / "pets"
     rng = np.random.default_rng(0)
     for label in ("cat", "dog"):
         (root / label).mkdir(parents=True)
@@ -46,7 +43,7 @@ def datasets(page):
     return {dataset.name: dataset for dataset in Dataset.list(Workspace(page.workspace))}
 
 
-def test_digits_are_made_looked_at_and_previewed(page, tmp_path):
+def digits_are_made_looked_at_and_previewed(page, tmp_path):
     page.until_says("There is no dataset yet")
     page.press("Make the dataset")
     page.until_says("1797 of 8 × 8 grey: 1259 to train on")
@@ -69,7 +66,7 @@ def test_digits_are_made_looked_at_and_previewed(page, tmp_path):
     page.size(1280)
 
 
-def test_folder_is_built_and_its_bad_image_listed(page, pets):
+def folder_is_built_and_its_bad_image_listed(page, pets):
     page.press("New dataset …")
     page.choose("Source", "Folder or .zip on this machine")
     page.fill("Folder or .zip file", str(pets / "nothing"))
@@ -96,7 +93,7 @@ def test_folder_is_built_and_its_bad_image_listed(page, pets):
     assert datasets(page)["pets"].classes == ("cat", "dog")
 
 
-def test_archive_and_images_are_uploaded(page, pets, tmp_path):
+def archive_and_images_are_uploaded(page, pets, tmp_path):
     archive = tmp_path / "zoo.zip"
     noise = np.random.default_rng(1)
     with zipfile.ZipFile(archive, "w") as stream:
@@ -126,7 +123,7 @@ def test_archive_and_images_are_uploaded(page, pets, tmp_path):
     assert sum(datasets(page)["by hand"].counts.values()) == 12
 
 
-def test_dataset_is_deleted_by_keyboard_after_a_question(page):
+def dataset_is_deleted_by_keyboard_after_a_question(page):
     page.choose("Dataset", "zoo (32 × 32 colour, 2 classes)")
     page.until_says("upload of zoo.zip")
     page.run("buttons('Delete …')[0].focus()")
@@ -141,8 +138,10 @@ def test_dataset_is_deleted_by_keyboard_after_a_question(page):
     assert "zoo" not in datasets(page)
 
 
-def test_page_asked_no_other_host_and_nothing_went_wrong(page):
-    assert page.hosts() == {"127.0.0.1"}
-    assert page.refused() == []
-    assert page.errors() == []
-    assert page.log() == ""  # what users do wrong is said, and no defect of the page
+def test_datasets_are_made_built_uploaded_and_deleted(pets, tmp_path):
+    with harness.page_in_chromium(tmp_path / "page") as page:
+        digits_are_made_looked_at_and_previewed(page, tmp_path)
+        folder_is_built_and_its_bad_image_listed(page, pets)
+        archive_and_images_are_uploaded(page, pets, tmp_path)
+        dataset_is_deleted_by_keyboard_after_a_question(page)
+        page.check()  # what users do wrong is said, and no defect of the page

@@ -36,10 +36,7 @@ def workspace(tmp_path):
 def page(workspace):
     with harness.page_in_chromium(workspace.root) as page:
         yield page
-        assert page.log() == ""
-        assert page.refused() == []
-        assert page.errors() == []
-        assert page.hosts() == {"127.0.0.1"}
+        page.check()
     for run in runs.listing(workspace):  # a test that failed may have left one
         if run.alive:
             run.stop()

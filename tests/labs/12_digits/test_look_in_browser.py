@@ -19,7 +19,7 @@ harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def opened(tmp_path_factory):
     root = tmp_path_factory.mktemp("look")
     script = Path(__file__).with_name("make_look_runs.py")
     subprocess.run([sys.executable, str(script), str(root)], env={**os.environ, "PYTHONPATH": str(COURSE)}, check=True)
@@ -29,6 +29,14 @@ def page(tmp_path_factory):
         page.choose("Run", option)
         page.until_says("forty, images of 6 × 5 × 1, 3 classes")
         yield page
+
+
+@pytest.fixture
+def page(opened):
+    opened.size(1280)
+    yield opened
+    opened.check()
+    assert opened.nameless() == []
 
 
 def test_an_image_is_classified_its_layers_seen_and_a_mistake_followed(page):
@@ -86,11 +94,3 @@ def test_nothing_is_wider_than_the_screen(page, width, dark):
     page.size(width, dark=dark)
     until(lambda: page.run("return innerWidth") == width)
     assert page.run("return document.documentElement.scrollWidth") <= width
-
-
-def test_no_other_host_is_asked_and_nothing_went_wrong(page):
-    assert page.hosts() == {"127.0.0.1"}
-    assert page.refused() == []
-    assert page.errors() == []
-    assert page.log() == ""
-    assert page.nameless() == []

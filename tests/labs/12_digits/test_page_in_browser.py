@@ -88,10 +88,7 @@ def opened(workspace):
 def page(opened):
     opened.size(1280)
     yield opened
-    assert opened.log() == ""
-    assert opened.refused() == []
-    assert opened.errors() == []
-    assert opened.hosts() <= {"127.0.0.1"}
+    opened.check()
 
 
 def show(page, title):
