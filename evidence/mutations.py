@@ -95,7 +95,7 @@ def _changed(node: ast.AST) -> str | None:
         return str(node.value + 1)
     if isinstance(node, ast.If):
         return f"not ({ast.unparse(node.test)})"
-    if isinstance(node, ast.Return) and node.value is not None:
+    if isinstance(node, ast.Return) and node.value is not None and ast.unparse(node.value) != "None":
         return "return None"
     return None
 

@@ -30,6 +30,12 @@ def test_full_rounds_leave_nobody_idle():
     assert numbers == list(range(32))
 
 
+def test_one_tile_on_one_sm_is_the_least():
+    figure = draw_rounds(1, 1, split_k=1)
+    assert boxes(figure.axes[0], "busy") == [(0, 1)]
+    assert boxes(figure.axes[0], "idle") == []
+
+
 def test_split_k_on_the_same_axis():
     figure = draw_rounds(4, 16, split_k=4)
     whole, split = figure.axes

@@ -9,7 +9,7 @@ import pytest
 from tests.support.launch_works import SMS, instruction, launch_work
 from warplab.estimating.launch_time import SM_BEND, SM_KNEE, launch_time
 from warplab.estimating.rates import rates
-from warplab.estimating.work import CodeBlock
+from warplab.estimating.work import CodeBlock, Uneven
 from warplab.hardware.cards import CARDS
 
 H100 = rates("H100")
@@ -238,6 +238,17 @@ def test_fewer_warps_hide_less_latency() -> None:
     crowded, lonely = (launch_time(copy(registers=n), H100) for n in (32, 255))
     assert (crowded.blocks_per_sm, lonely.blocks_per_sm) == (8, 1)
     assert lonely.seconds > 1.5 * crowded.seconds
+
+
+def test_a_busy_resource_hides_that_warps_differ_in_length() -> None:
+    """While the longest of a launch go on, the others keep the memory busy; without it, all wait for the longest."""
+    long = 2.0**15
+    uneven = Uneven(share=1.0, trips={1.0: 2.0**22 - long, 255.0: long}, mean=20.0, entries=1.0)
+
+    def costs(**how) -> float:
+        return launch_time(copy(uneven=uneven), H100, **how).seconds / launch_time(copy(), H100, **how).seconds
+
+    assert 1 < costs() < costs(without=frozenset(["DRAM"]))
 
 
 @pytest.mark.parametrize("card", ESTIMATED)
