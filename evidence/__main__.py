@@ -53,6 +53,9 @@ def main(arguments: list[str]) -> int:
     """Run parts one after the other; return the exit code."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     names, rest = arguments[:at], arguments[at + 1 :]
+    if {"-h", "--help"} & {*names}:
+        print(__doc__, *(f"{name:20} {part.shows}" for name, part in PARTS.items()), sep="\n")
+        return 0
     if unknown := [name for name in names if name not in PARTS]:
         print(f"error: there is no part {', '.join(unknown)}; choose among {', '.join(PARTS)}", file=sys.stderr)
         return 2

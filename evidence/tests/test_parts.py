@@ -20,7 +20,7 @@ def test_each_part_has_a_command_and_a_row_on_the_page():
 
 @pytest.fixture
 def ran(monkeypatch):
-    """The names of the parts that ran; `differential` fails."""
+    """Return the names of the parts that ran; `differential` fails."""
     names: list[str] = []
 
     def run(name: str, rest: list[str]) -> bool:
@@ -49,4 +49,11 @@ def test_a_part_by_name_with_arguments_of_its_own(ran, capsys):
 def test_an_unknown_part_is_an_error(ran, capsys):
     assert parts.main(["numba"]) == 2
     assert "there is no part numba; choose among tests, counters" in capsys.readouterr().err
+    assert not ran
+
+
+def test_help_names_every_part_and_runs_none(ran, capsys):
+    assert parts.main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[-len(parts.PARTS) :]] == list(parts.PARTS)
     assert not ran
