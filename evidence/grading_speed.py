@@ -153,7 +153,7 @@ def main() -> int:
 
 
 def table(head: tuple[str, str, str], rows: list[tuple[str, float]], count: int) -> str:
-    """A table of seconds, and of submissions per minute."""
+    """Return a table of seconds, and of submissions per minute."""
     cells = [(f"`{name}`", f"{seconds:.0f}", f"{60 * count / seconds:.0f}") for name, seconds in rows]
     return markdown(head, cells, numbers=True)
 

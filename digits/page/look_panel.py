@@ -97,7 +97,7 @@ class LookPanel(Panel):
         self.page.in_background(lambda: f(inside), lambda found: chosen() == asked and then(found), self._free)
 
     def progress(self, share: float) -> None:
-        """Called in the thread that asks."""
+        """Keep `share`, in the thread that asks."""
         self._share = share
 
     # Which network

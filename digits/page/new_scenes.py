@@ -85,7 +85,7 @@ class NewScenes(Panel):
         self.page.in_background(make, self._done, self._free)
 
     def _progressed(self, share: float) -> None:
-        """Called in the thread that draws."""
+        """Keep `share`, in the thread that draws."""
         self._share = share
 
     def _done(self, dataset: Dataset) -> None:

@@ -283,7 +283,7 @@ class ScenesPanel(Panel):
         self.page.in_background(ask, show, self._free)
 
     def _progressed(self, share: float) -> None:
-        """Called in the thread that asks."""
+        """Keep `share`, in the thread that asks."""
         self._share = share
 
     def _free(self) -> None:

@@ -64,7 +64,7 @@ def result(one: Timed) -> Result:
 
 
 def _profile(part: Work) -> LaunchProfile:
-    """What the roofline needs of a launch."""
+    """Return what the roofline needs of a launch."""
     return LaunchProfile(
         part.kernel,
         (max(1, round(part.blocks)), 1, 1),

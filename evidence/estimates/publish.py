@@ -32,7 +32,7 @@ Groups = Mapping[str, Sequence[Result]]
 
 
 def first_reading() -> list[Result]:
-    """What the first reading of the first set's held-out half said, with the model as it was then."""
+    """Return what the first reading of the first set's held-out half said, with the model as it was then."""
     kept = json.loads(FIRST_READING.read_text(encoding="utf-8"))
     origin = f"{kept['device']}, {kept['date']}"
     return [
@@ -131,7 +131,7 @@ def _figures(errors: Sequence[float]) -> list[str]:
 
 
 def _by_kind(results: Sequence[Result]) -> list[list[str]]:
-    """A row per lab or kernel, in the order of `results`."""
+    """Return a row per lab or kernel, in the order of `results`."""
     kinds = {r.kind: [one.error for one in results if one.kind == r.kind] for r in results}
     return [[kind, str(len(errors)), *_figures(errors)] for kind, errors in kinds.items()]
 
@@ -163,7 +163,7 @@ def _table(results: Sequence[Result]) -> str:
 
 
 def error(groups: Groups) -> dict[str, object]:
-    """What the label of an estimate says: the error of the set that is held out, in all and by limit."""
+    """Return what the label of an estimate says: the error of the set that is held out, in all and by limit."""
     held_out = groups[HELD_OUT]
     sizes = [abs(r.error) for r in held_out]
     device, _, date = max(r.origin for r in held_out).rpartition(", ")

@@ -54,7 +54,7 @@ class TimedCall:
 
 
 def row(table: str = "", column: str = "seconds", **named: Any) -> Callable[[Any], float]:
-    """A function that finds a number in a recorded value: in the one row whose columns are as `named`.
+    """Return a function that finds a number in a recorded value: in the one row whose columns are as `named`.
 
     `table`: the rows' name in the value; "" where it is the rows itself. `column`: the number's; "a.b" for b in a.
     """
@@ -72,7 +72,7 @@ def row(table: str = "", column: str = "seconds", **named: Any) -> Callable[[Any
 
 
 def ones(*shape: int) -> np.ndarray:
-    """An array of float32, for kernels that do the same whatever the numbers are."""
+    """Return an array of float32, for kernels that do the same whatever the numbers are."""
     return np.ones(shape, np.float32)
 
 
@@ -82,7 +82,7 @@ def product(
     deep: int,
     types: tuple[Any, Any],
 ) -> Part:
-    """A product A · B = C of a `shape` (m, n, k), of which four blocks are simulated.
+    """Return a product A · B = C of a `shape` (m, n, k), of which four blocks are simulated.
 
     Every block does the same, so of many rows and columns 512 are simulated, and of a large k `deep`.
     `of(m, n)`: the kernel, its grid, block and bytes of shared memory. `types`: of A and B, and of C.

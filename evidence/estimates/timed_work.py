@@ -63,7 +63,7 @@ class Timed:
 
 
 def timed() -> list[Timed]:
-    """The timed calls of all groups, in order. ValueError where two have the same name."""
+    """Return the timed calls of all groups, in order. ValueError where two have the same name."""
     found = [
         *(
             _of_lab(lab, file, call)
@@ -81,7 +81,7 @@ def timed() -> list[Timed]:
 
 
 def group(name: str, calls: Iterable[Timed] | None = None) -> list[Timed]:
-    """The calls of a group, as far as they have been recorded; of labs all are."""
+    """Return the calls of a group, as far as they have been recorded; of labs all are."""
     return [one for one in (timed() if calls is None else calls) if one.group == name and one.is_recorded()]
 
 
@@ -116,7 +116,7 @@ def _unseen(name: str, kernel: UnseenKernel, one: UnseenLaunch) -> Timed:
 
 
 def work(one: Timed, again: bool = False) -> list[Work]:
-    """What each launch of a call asks of the card, multiplied to the size that was timed.
+    """Return what each launch of a call asks of the card, multiplied to the size that was timed.
 
     `again`: simulate also what is kept.
     """
@@ -130,7 +130,7 @@ def work(one: Timed, again: bool = False) -> list[Work]:
 
 
 def _kept(one: Timed) -> Path:
-    """The file that keeps what a call asks of the card."""
+    """Name the file that keeps what a call asks of the card."""
     return KEPT / f"{hashlib.sha256(f'{VERSION} {one.state()} {one.name}'.encode()).hexdigest()[:24]}.json"
 
 
@@ -154,14 +154,14 @@ def _simulated(part: Part, device: Card) -> Work:
 
 @functools.cache
 def _state_of_lab(folder: Path, calls: Path) -> str:
-    """A hash of the kernels in a lab's folder and of the module with its calls."""
+    """Hash the kernels in a lab's folder and the module with its calls."""
     kernels = (p for p in folder.iterdir() if p.suffix in (".cu", ".cuh") or p.name == "numba_kernels.py")
     return _hash((*sorted(kernels), calls))
 
 
 @functools.cache
 def _state_of_kernel(kernel: UnseenKernel) -> str:
-    """A hash of the file with the kernel and of the module with its cases."""
+    """Hash the file with the kernel and the module with its cases."""
     cases = sys.modules[kernel.case.__module__].__file__
     assert cases is not None
     return _hash((SOURCES.folder / kernel.file, Path(cases)))

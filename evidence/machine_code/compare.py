@@ -191,7 +191,7 @@ def summaries(rows: Sequence[CountedLaunch]) -> list[tuple]:
 
 
 def cells(row: CountedLaunch) -> tuple:
-    """A launch in the table of all."""
+    """Return a launch's row in the table of all."""
     return (
         row.launch,
         f"{row.ncu.instructions:,.0f}",

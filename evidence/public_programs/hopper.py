@@ -30,13 +30,13 @@ SPACE = 128  # places of a block's own list of tiles
 
 
 def flat_map(matrix, rows: int, columns: int) -> np.ndarray:
-    """The map of boxes of a matrix with rows of 64 elements at most."""
+    """Encode the map of boxes of a matrix with rows of 64 elements at most."""
     height, width = matrix.shape
     return _encoded(matrix, (width, height), (2 * width,), (columns, rows), SWIZZLE_128B)
 
 
 def deep_map(matrix, rows: int, columns: int, axes: int = 3, swizzle: int = SWIZZLE_128B, line: int = 64):
-    """The map of boxes of a matrix as a tensor of three axes: 64 columns, rows, and how many times 64 columns."""
+    """Encode the map of boxes of a matrix as a tensor of three axes: 64 columns, rows, how many times 64 columns."""
     height, width = matrix.shape
     sizes, strides, box = (64, height, width // 64), (2 * width, 128), (line, rows, columns // 64)
     more = (1,) * (axes - 3)

@@ -122,7 +122,7 @@ def _finding(kernel: str, error: Exception) -> dict[str, str]:
 
 
 def page(record: dict[str, Any]) -> str:
-    """The page for a record."""
+    """Return the page for a record."""
     every = [(source, program) for source, of_it in record["sources"].items() for program in of_it["programs"]]
     agree = sum(not program["found"] for _, program in every)
     parts = [

@@ -129,8 +129,7 @@ def interpolated(data: np.ndarray, x: np.ndarray, y: np.ndarray, wrap: bool) -> 
 
 
 def rotated(data: np.ndarray, theta: float, centre: float) -> np.ndarray:
-    """A picture turned about its middle, as several samples do it; `centre`: 0.5 where pixels are told by their
-    corner."""
+    """Turn a picture about its middle, as several samples do; `centre`: 0.5 where pixels are told by their corner."""
     height, width = data.shape
     y, x = np.mgrid[:height, :width].astype(np.float64)
     u, v = (x - width / 2) / width, (y - height / 2) / height
@@ -946,6 +945,6 @@ class Findings(AssertionError):
 
 
 def by_source() -> dict[str, list[Program]]:
-    """The programs by their repository."""
+    """Group the programs by their repository."""
     grouped = itertools.groupby(sorted(PROGRAMS, key=lambda p: p.source), key=lambda p: p.source)
     return {source: list(of_it) for source, of_it in grouped}

@@ -97,14 +97,14 @@ def kernels(module) -> tuple:
 
 
 def vector(kernel, elements: int) -> SimpleNamespace:
-    """A launch of vector multiply: kernel, grid, block, inputs, the correct result."""
+    """Return a launch of vector multiply: kernel, grid, block, inputs, the correct result."""
     rng = np.random.default_rng(1)
     inputs = [rng.random(elements, dtype=np.float32) for _ in range(2)]
     return SimpleNamespace(kernel=kernel, grid=elements // 128, block=128, inputs=inputs, want=inputs[0] * inputs[1])
 
 
 def product(kernel, size: int) -> SimpleNamespace:
-    """A launch of the matrix product of `size` × `size` matrices."""
+    """Return a launch of the matrix product of `size` × `size` matrices."""
     rng = np.random.default_rng(1)
     inputs = [rng.random((size, size), dtype=np.float32) for _ in range(2)]
     tiles = (size // TILE, size // TILE)
@@ -112,7 +112,7 @@ def product(kernel, size: int) -> SimpleNamespace:
 
 
 def workloads(module) -> dict[str, SimpleNamespace]:
-    """The launches that both simulators run."""
+    """Return the launches that both simulators run."""
     multiply, matmul = kernels(module)
     return {"vector": vector(multiply, VECTOR), "matmul": product(matmul, MATRIX)}
 
@@ -182,7 +182,7 @@ def by_size(mode: str) -> dict[int, float]:
 
 
 def one_lane_launches() -> dict[str, tuple]:
-    """Launches in which one thread goes round a loop: kernel, threads of its only block, arguments."""
+    """Return launches in which one thread goes round a loop: kernel, threads of its only block, arguments."""
     from warplab.dropin import numba_cuda as cuda
 
     @cuda.jit
@@ -249,7 +249,7 @@ def one_lane(mode: str) -> dict[str, tuple[float, float]]:
 
 
 def few_warps_launches(threads: int) -> dict[str, tuple]:
-    """Launches of one block whose threads all go round a loop: kernel and arguments."""
+    """Return launches of one block whose threads all go round a loop: kernel and arguments."""
     from warplab.dropin import numba_cuda as cuda
 
     @cuda.jit

@@ -39,14 +39,14 @@ SOURCES = Sources(
 
 
 def seconds(file: str, entry: str, blocks: int, block: int, arguments: tuple, shared_bytes: int = 0) -> float:
-    """The median time of a launch, by events."""
+    """Measure the median seconds of a launch, by events."""
     function = SOURCES.function(file, entry)
     candidate = Candidate(lambda: launch(function, blocks, block, arguments, shared_bytes))
     return time_together({"": candidate}, rounds=1, runs=5, warmup=1)[""].seconds
 
 
 def cycles(file: str, entry: str, blocks: int, block: int, arguments: tuple) -> float:
-    """The median over blocks of the cycles that a kernel writes; its last two arguments are `cycles` and `out`."""
+    """Return the median over blocks of the cycles that a kernel writes; its last arguments are `cycles` and `out`."""
     import cupy
 
     spent, out = cupy.zeros(blocks, np.int64), cupy.zeros(2 * blocks * block, np.int32)
@@ -59,6 +59,6 @@ def cycles(file: str, entry: str, blocks: int, block: int, arguments: tuple) -> 
 
 
 def registers(file: str, entry: str) -> int:
-    """Registers of a thread, as the GPU's driver assembled the kernel."""
+    """Count the registers of a thread, as the GPU's driver assembled the kernel."""
     function: Any = SOURCES.function(file, entry)
     return int(function.num_regs)

@@ -61,7 +61,7 @@ def test_a_row_that_is_not_there_is_an_error() -> None:
 
 @pytest.fixture(scope="module")
 def simulated(calls, tmp_path_factory):
-    """Some launches of labs with few blocks, simulated."""
+    """Simulate some launches of labs with few blocks."""
     patch = pytest.MonkeyPatch()
     patch.setattr(timed_work, "KEPT", tmp_path_factory.mktemp("kept"))
 

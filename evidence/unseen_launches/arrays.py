@@ -76,7 +76,7 @@ def _slots(keys: np.ndarray, size: int) -> np.ndarray:
 
 
 def hash_insert(n: int, size: int, blocks: int | None = None) -> Case:
-    """The table holds the keys already, as after the first of several launches; their values are new."""
+    """Insert keys that the table holds already, as after the first of several launches; their values are new."""
 
     def expected(key, value, keys, values, *_):
         slot = _slots(key, size)
@@ -96,7 +96,7 @@ def hash_insert(n: int, size: int, blocks: int | None = None) -> Case:
 
 
 def bfs_level(vertices: int, degree: int, share: float) -> Case:
-    """A graph of random edges; `share` of its vertices are on the level, as many have been reached before."""
+    """Make a graph of random edges; `share` of its vertices are on the level, as many have been reached before."""
 
     def expected(start, edge, level, following, *_):
         reached = np.repeat(level == 3, np.diff(start))

@@ -75,7 +75,7 @@ def _prepared(todo: Sequence[tuple]) -> Iterator[tuple]:
 
 
 def difference(kernel: UnseenKernel) -> str:
-    """What is wrong with the kernel's small case on this GPU; "" if nothing."""
+    """Say what is wrong with the kernel's small case on this GPU; "" if nothing."""
     case = kernel.case(**kernel.tested)
     arguments = case.arguments()
     before = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]

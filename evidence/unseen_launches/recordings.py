@@ -27,14 +27,14 @@ def is_open(name: str) -> bool:
 
 
 def file_of(kernel: UnseenKernel) -> Path:
-    """The file that holds the launches of a kernel."""
+    """Name the file that holds the launches of a kernel."""
     if kernel.second:
         return SECOND
     return OPEN if is_open(kernel.name) else HELD_OUT
 
 
 def read(kernel: UnseenKernel, name: str) -> dict[str, Any]:
-    """The recording of a launch. LookupError where there is none."""
+    """Return the recording of a launch. LookupError where there is none."""
     found = _load(file_of(kernel)).get(name)
     if found is None:
         raise LookupError(

@@ -10,7 +10,7 @@ NUMBA = "second_numba_kernels.py"
 
 
 def align_tiles(side: int) -> Case:
-    """The tiles of the long diagonal from the lower left to the upper right."""
+    """Align the tiles of the long diagonal from the lower left to the upper right."""
     tiles, penalty = side // 32, 3
 
     def expected(score, reference, out, *_):

@@ -84,11 +84,11 @@ class UnseenKernel:
         return "Numba" if self.file.endswith(".py") else "CUDA C++"
 
     def function(self) -> Any:
-        """The compiled kernel of the active backend."""
+        """Return the compiled kernel of the active backend."""
         return SOURCES.function(self.file, self.entry or self.name)
 
     def launch_name(self, launch: UnseenLaunch) -> str:
-        """Unique among all launches."""
+        """Return a name unique among all launches."""
         return f"unseen, {self.name}, {launch.label}"
 
     def part(self, launch: UnseenLaunch) -> Part:
@@ -117,7 +117,7 @@ def launch(
     sample: int | None = None,
     footprint: Footprint | None = None,
 ) -> UnseenLaunch:
-    """A launch with the parameters `timed`, of which the simulator takes those in `simulated` instead."""
+    """Return a launch with the parameters `timed`, of which the simulator takes those in `simulated` instead."""
     return UnseenLaunch(timed, {**timed, **(simulated or {})}, work, sample, footprint)
 
 
@@ -127,7 +127,7 @@ def ceil(n: int, size: int) -> int:
 
 
 def random() -> np.random.Generator:
-    """The generator of a case's data, always with the same seed."""
+    """Return the generator of a case's data, always with the same seed."""
     return np.random.default_rng(SEED)
 
 
@@ -139,7 +139,7 @@ def floats(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> 
 
 
 def zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    """An output."""
+    """Return an output."""
     return np.zeros(shape, dtype)
 
 

@@ -35,7 +35,7 @@ def _whole(value: Any) -> bool:
 
 
 def _served(name: str, got: Any, requests: int, most: int) -> tuple[list[tuple[int, list[int]]], list[int]]:
-    """The batches and the refused requests, with types and ranges as they must be."""
+    """Return the batches and the refused requests, with types and ranges as they must be."""
     if got is None:
         raise CheckFailed(f"{name} is not written yet: it returns nothing.", kind="not written")
     if not isinstance(got, list | tuple) or len(got) != 2 or not all(isinstance(part, list | tuple) for part in got):

@@ -42,7 +42,7 @@ class Times(NamedTuple):
 
 
 def least_time(times: Times, buffers: int) -> float:
-    """The ms that the chunks take, one after another through both copy engines and the SMs, in so many buffers."""
+    """Return the ms that the chunks take, one after another through both copy engines and the SMs, in `buffers`."""
     into, computed, out = times.weights, 0.0, 0.0
     ends: list[float] = []
     for chunk, (a, b, c) in enumerate(zip(times.ins, times.kernels, times.outs, strict=True)):
@@ -192,7 +192,7 @@ def _schedule(operations: list[tuple], times: Times) -> Schedule:
 
 
 def _event(event: Any) -> str:
-    """The name of an event: 3 and "3" are two."""
+    """Name an event: 3 and "3" are two."""
     return f"text {event}" if isinstance(event, str) else f"number {int(event)}"
 
 
@@ -213,7 +213,7 @@ def _no_race(name: str, schedule: Schedule) -> None:
 
 
 def _in_buffers(name: str, operations: list[tuple]) -> None:
-    """What each buffer holds, operation by operation; without races they happen as if in the order of issue."""
+    """Follow what each buffer holds, operation by operation; without races they happen as if in the order of issue."""
     held: dict[int, tuple[int, str]] = {}
     for what, _, *rest in operations:
         if what not in _STAGES:

@@ -144,7 +144,7 @@ class _Traffic(Observer):
 
 
 def _limits(launch: tuple[int, int]) -> tuple[dict[str, Limit], dict[str, Limit]]:
-    """What one thread may do, and what a launch may; each a function of the lengths."""
+    """Limit what one thread may do, and what a launch may; each a function of the lengths."""
     warps = math.ceil(launch[1] / WARP_SIZE)
 
     def busiest(kind: str) -> Limit:
@@ -167,7 +167,7 @@ def _limits(launch: tuple[int, int]) -> tuple[dict[str, Limit], dict[str, Limit]
 
 
 def _shares(lengths: Lengths, blocks: int, threads: int) -> dict[str, list[float]]:
-    """What one thread of each block may do for the requests of its block."""
+    """Return what one thread of each block may do for the requests of its block."""
     found: dict[str, list[float]] = {"instructions": [], "bytes_loaded": [], "bytes_written": []}
     for block in range(blocks):
         shares = [math.ceil(length / threads) for length in lengths[block::blocks]]

@@ -64,7 +64,7 @@ class SmallNetwork:
     seed: int = 11
 
     def __post_init__(self) -> None:
-        """Raises ValueError for sizes that the kernels do not take."""
+        """Raise ValueError for sizes that the kernels do not take."""
         for name in ("layers", "size", "classes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; a network needs at least 1")
@@ -91,7 +91,7 @@ class SmallNetwork:
         return math.ceil(self.size**2 / BLOCK) * self.channels // OUT
 
     def weights(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """(filters, bias) of each convolution, then of the head, float32.
+        """Return (filters, bias) of each convolution, then of the head, float32.
 
         Filters: [channels in, 3, 3, channels out]; the head's: [classes, channels].
         """
@@ -253,7 +253,7 @@ def on_device(network: SmallNetwork) -> list[tuple[Any, Any]]:
 
 
 def launches() -> list[Launch]:
-    """The launches of a network of two convolutions for two images: counters to compare with Nsight Compute's."""
+    """Return launches of a network of two convolutions for two images: counters to compare with Nsight Compute's."""
     network, batch = SmallNetwork(layers=2, channels=16, size=20), 2
     rng = np.random.default_rng(network.seed)
     inner = (batch, network.channels, network.size, network.size)

@@ -114,7 +114,7 @@ def _heat(kind: str) -> list[Part]:
 
 
 def _kernel(name: str, what: str, table: str, parts: Callable[..., list[Part]], fills: int = 0) -> TimedCall:
-    """A kernel that is a row of a table by its name."""
+    """Return a kernel that is a row of a table by its name."""
     return TimedCall(what, table, row("kernels", kernel=name), parts, fills)
 
 

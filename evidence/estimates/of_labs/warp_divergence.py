@@ -40,7 +40,7 @@ def _part(name: str, grid: Size, block: Size, arguments: Callable[[], tuple], *s
 
 
 def _collatz_steps() -> np.ndarray:
-    """Steps of every number of the recording, to sort them by length."""
+    """Count steps of every number of the recording, to sort them by length."""
     values = np.arange(COLLATZ_FIRST, COLLATZ_FIRST + COLLATZ_N, dtype=np.uint64)
     steps, left = np.zeros(COLLATZ_N, np.int32), np.arange(COLLATZ_N)
     while left.size:

@@ -63,7 +63,7 @@ class Batcher(Generic[Request]):
         self._waiting: deque[tuple[float, Request]] = deque()
 
     def __len__(self) -> int:
-        """Requests that wait."""
+        """Count requests that wait."""
         return len(self._waiting)
 
     def offer(self, request: Request, now: float) -> bool:

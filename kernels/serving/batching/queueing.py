@@ -107,13 +107,13 @@ def long_run(rate: float, seconds: Callable[[int], float], batch_limit: int, cap
 
 
 def _poisson(mean: float, largest: int) -> np.ndarray:
-    """The chance of exactly 0, 1, … `largest` arrivals."""
+    """Return the chance of exactly 0, 1, … `largest` arrivals."""
     j = np.arange(largest + 1)
     return np.exp(j * math.log(mean) - mean - np.array([math.lgamma(n + 1) for n in j]))
 
 
 def _long_run(moves: np.ndarray) -> np.ndarray:
-    """The share of each state in the long run: shares that a move does not change, and whose sum is 1."""
+    """Return the share of each state in the long run: shares that a move does not change, and whose sum is 1."""
     equations = np.vstack([moves.T - np.eye(len(moves)), np.ones(len(moves))])
     right = np.append(np.zeros(len(moves)), 1.0)
     share = np.linalg.lstsq(equations, right, rcond=None)[0]

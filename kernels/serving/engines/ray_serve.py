@@ -209,6 +209,6 @@ def _reachable(address: str) -> None:
 
 
 def _reason(messages: str) -> str:
-    """The last line that names an error, without its class: what happened in the replica."""
+    """Return the last line that names an error, without its class: what happened in the replica."""
     named = [line.strip() for line in messages.splitlines() if re.match(r"\s*[\w.]*Error: ", line)]
     return re.sub(r"^[\w.]*Error: ", "", named[-1]) if named else messages.strip()[-500:]

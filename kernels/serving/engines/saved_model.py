@@ -80,7 +80,7 @@ def keras_digits() -> Any:
 
 
 def _line(error: Exception) -> str:
-    """The first line of an error of TensorFlow's, which may have many."""
+    """Return the first line of an error of TensorFlow's, which may have many."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 

@@ -53,7 +53,7 @@ class TritonPythonModel:
 
 
 def _why_not(samples: np.ndarray, shape: tuple[int, ...]) -> str:
-    """What is wrong with a request's samples; "" if nothing is. Triton has checked type and shape, not the numbers."""
+    """Say what is wrong with the samples; "" if nothing is. Triton has checked type and shape, not the numbers."""
     if samples.shape[1:] != shape:
         return f"{INPUT} has the shape {samples.shape}; it must be (samples, {', '.join(map(str, shape))})"
     return "" if np.isfinite(samples).all() else f"{INPUT} holds numbers that are not finite"

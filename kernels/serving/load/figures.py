@@ -58,7 +58,7 @@ def draw_recorded_load(value: Mapping[str, Any], title: str, *, model: bool = Tr
 
 
 def draw_overload(value: Mapping[str, Any], title: str) -> Figure:
-    """What came in each second of an overload, answered and turned away, and the latency of what was answered."""
+    """Draw what came in each second of an overload, answered and turned away, and the latency of what was answered."""
     whole = [row for row in value["by_second"] if row["offered"]]
     seconds = [row["second"] for row in whole]
     answered = np.array([row["answered"] for row in whole])

@@ -93,11 +93,11 @@ class Load:
         return _percentile(self.latency[self.status == OK], percent)
 
     def from_sending(self, percent: float) -> float:
-        """The same, but from the moment of sending: without the wait of requests that the generator sent late."""
+        """Do the same from the moment of sending: without the wait of requests that the generator sent late."""
         return _percentile((self.latency - self.late)[self.status == OK], percent)
 
     def summary(self) -> dict[str, Any]:
-        """The run in JSON types: statuses are strings, and what does not exist, as nothing was answered, is None."""
+        """Return the run in JSON types: statuses are strings; what does not exist, as nothing was answered, is None."""
         return {
             "asked_per_second": self.rate,
             "offered_per_second": self.offered,

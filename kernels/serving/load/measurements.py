@@ -93,7 +93,7 @@ def curve(served: Subject, limits: Limits, guess: float, seconds: float, parts: 
 def _curve(
     title: str, limits: Limits, most: float, parts: Sequence[float], row: Callable[[float], dict[str, Any]]
 ) -> dict[str, Any]:
-    """A row for each of `parts` of `most`, the requests per second that are answered when more come."""
+    """Return a row for each of `parts` of `most`, the requests per second that are answered when more come."""
     rows = []
     for part in parts:
         rows.append(row(part * most))
@@ -115,7 +115,7 @@ def in_process(
     parts: Sequence[float] = PARTS,
     latency_limit: float = LATENCY_LIMIT,
 ) -> dict[str, Any]:
-    """A curve for each of `all_limits`, the times of batches alone, and the most that keeps to the latency limit."""
+    """Return a curve for each of `all_limits`, times of batches alone, and the most that keeps to `latency_limit`."""
     times = batch_times(served)
     rates = {row["batch"]: row["samples_per_second"] for row in times}
     curves = [curve(served, limits, rates[limits.batch_limit], seconds, parts) for limits in all_limits]
@@ -168,7 +168,7 @@ def _plan() -> Subject:
 
 
 def overloaded(load: Load, most: float, accepted: int, answered: int) -> dict[str, Any]:
-    """An overload in JSON types: the run, second by second too, and whether every accepted request was answered."""
+    """Return an overload in JSON types: the run, also by second, and whether every accepted request was answered."""
     by_second = []
     for second in range(int(load.planned[-1]) + 1 if len(load.planned) else 0):
         came = (load.planned >= second) & (load.planned < second + 1)
@@ -225,7 +225,7 @@ def overload_over_http(
     times: float = OVERLOAD,
     guess: float = 1000.0,
 ) -> dict[str, Any]:
-    """The service over HTTP, offered `times` what it answers at most. `accepted`, `answered`: by its own count."""
+    """Offer the service over HTTP `times` what it answers at most. `accepted`, `answered`: by its own count."""
     with _service(engine, limits, options) as (service, ask):
         most = ask(guess, 1.5)
         before = most.statuses.get(OK, 0) + SAMPLES
@@ -239,7 +239,7 @@ def overload_over_http(
 def _service(
     engine: str, limits: Limits, options: dict[str, Any] | None
 ) -> Iterator[tuple[service_process.RunningService, Callable[[float, float], Load]]]:
-    """The service in a process of its own, and what offers it (rate, seconds) of requests with a sample each."""
+    """Yield the service, in its own process, and what offers it (rate, seconds) of requests with a sample each."""
     with service_process.start(
         engine,
         options=options,

@@ -45,7 +45,7 @@ def predicted(
     count: int = COUNT,
     seed: int = SEED,
 ) -> list[dict[str, float]]:
-    """A row for each of `rates`, requests per second, with the keys of a measured one, from the queue in virtual time.
+    """Predict a row, with a measured one's keys, for each of `rates`, requests per second, by a queue in virtual time.
 
     `times`: rows with "batch" and "seconds". `added`: seconds of each batch beyond those.
     """

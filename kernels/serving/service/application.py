@@ -130,7 +130,7 @@ class Service:
         return application
 
     async def predict(self, request: Request) -> Response:
-        """The engine's answers to the samples in the body, or the reason why there are none."""
+        """Answer the samples in the body with the engine's results, or the reason why there are none."""
         self.requests += 1
         started = time.perf_counter()
         try:
@@ -175,7 +175,7 @@ class Service:
         return error
 
     async def model(self) -> dict[str, Any]:
-        """What the engine takes."""
+        """Say what the engine takes."""
         return {
             "engine": self.engine.name,
             "sample_shape": list(self.engine.shape),
@@ -185,7 +185,7 @@ class Service:
         }
 
     async def live(self) -> dict[str, str]:
-        """That the process answers."""
+        """Say that the process answers."""
         return {"status": "live"}
 
     async def is_ready(self) -> Response:
@@ -221,7 +221,7 @@ class Service:
 
 
 def _first_line(error: Exception) -> str:
-    """What a client is told; all of it is in the log."""
+    """Return what a client is told; all of it is in the log."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 

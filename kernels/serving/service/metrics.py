@@ -38,21 +38,21 @@ class Metrics:
         )
 
     def watch(self, name: str, meaning: str, value: Callable[[], float]) -> None:
-        """A gauge that is read when Prometheus asks."""
+        """Register a gauge that is read when Prometheus asks."""
         Gauge(name, meaning, registry=self.registry).set_function(value)
 
     def watch_count(self, name: str, meaning: str, value: Callable[[], float]) -> None:
-        """A counter, `name` without its _total, that another one keeps and that is read when Prometheus asks."""
+        """Register a counter, `name` without its _total, kept elsewhere, that is read when Prometheus asks."""
         self.registry.register(_Count(name, meaning, value))
 
     def request(self, status: int, seconds: float) -> None:
-        """A request to /v1/predict was answered."""
+        """Count an answered request to /v1/predict."""
         self._requests.labels(str(status)).inc()
         if status == 200:
             self._seconds.observe(seconds)
 
     def batch(self, size: int, seconds: float) -> None:
-        """The engine answered a batch, or failed at it."""
+        """Count a batch that the engine answered, or failed at."""
         self._batch.observe(size)
         self._engine.observe(seconds)
 

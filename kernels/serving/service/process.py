@@ -112,7 +112,7 @@ class RunningService:
         self._lines.put(None)
 
     def _line(self, beginning: str, timeout: float) -> str:
-        """The next line of its standard output that begins so."""
+        """Return the next line of its standard output that begins so."""
         try:
             while (line := self._lines.get(timeout=timeout)) is not None:
                 if line.startswith(beginning):
@@ -124,7 +124,7 @@ class RunningService:
         raise ServiceError(f"the service ended: {self._said()}")
 
     def _said(self) -> str:
-        """The end of what it wrote to standard error."""
+        """Return the end of what it wrote to standard error."""
         return self._child.last_words().removeprefix("error: ") or "it gave no reason"
 
 

@@ -36,7 +36,7 @@ class ServiceError(RuntimeError):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket of this address, which nobody can connect to yet; ServiceError if it cannot be had. Port 0: any."""
+    """Bind a socket that nobody can connect to yet; ServiceError if the address cannot be had. Port 0: any."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError:
@@ -126,7 +126,7 @@ class _Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._leave)
 
     def counts(self) -> str:
-        """What became of the samples, as JSON."""
+        """Say what became of the samples, as JSON."""
         batcher = self._service.batcher
         return json.dumps(asdict(batcher.counts) if batcher else {})
 

@@ -197,7 +197,7 @@ class Clients:
 
 
 def _error(client: _Client) -> str:
-    """A client's next answer as far as it is an error; "" for any other."""
+    """Return a client's next answer as far as it is an error; "" for any other."""
     try:
         client.answer(GRACE)
     except ClientFailed as error:

@@ -50,7 +50,7 @@ class Gpu:
     slice: float = 2e-3
 
     def __post_init__(self) -> None:
-        """Raises ValueError for times below zero and for a width below one image."""
+        """Raise ValueError for times below zero and for a width below one image."""
         if self.request <= 0 or self.slice <= 0 or min(self.host, self.switch) < 0 or self.width < 1:
             raise ValueError(
                 f"a GPU needs request > 0, slice > 0, host >= 0, switch >= 0 and width >= 1; this one is {self}"

@@ -69,7 +69,7 @@ class _RaceSearch:
         return self.found
 
     def _with(self, nodes: Iterable[int]) -> int:
-        """These nodes and all that happens before them."""
+        """Return these nodes and all that happens before them."""
         together = 0
         for node in nodes:
             together |= self.before[node] | 1 << node
@@ -110,12 +110,12 @@ class _RaceSearch:
         return Race(first, second, buffer, conflict, missing)
 
     def _records_of(self, first: Operation) -> list[Operation]:
-        """The records that include `first`: those issued to its stream after it."""
+        """Return the records that include `first`: those issued to its stream after it."""
         later = self.operations[first.index + 1 :]
         return [r for r in later if r.kind == "record" and r.stream == first.stream]
 
     def _why_not(self, first: Operation, second: Operation, record: Operation | None) -> str:
-        """What is wrong with a wait that the second operation's stream has for the first one's event."""
+        """Say what is wrong with a wait that the second operation's stream has for the first one's event."""
         waits = [o for o in self.operations if o.kind == "wait" and o.stream == second.stream]
         early = [o for o in waits if o.index < second.index]
         if record is not None:

@@ -137,7 +137,7 @@ RUNS_OF_PIPELINE = {
 
 @contextmanager
 def _clips(folder: str | Path | None, times: int) -> Iterator[dict[str, Path]]:
-    """The clips by name, each repeated; made by PyAV unless `folder` holds them (small.h264, hd.h264)."""
+    """Yield the clips by name, each repeated; made by PyAV unless `folder` holds them (small.h264, hd.h264)."""
     with tempfile.TemporaryDirectory() as work:
         found = {}
         for name, (width, height, frames) in CLIPS.items():
@@ -266,7 +266,7 @@ def _program(name: str, frames: int, stages: Stages, depth: int, batch: int) -> 
 
 
 def _stages(timeline: Timeline) -> Stages:
-    """The median time of each stage; host work between them is not in them."""
+    """Return the median time of each stage; host work between them is not in them."""
     times: dict[str, list[float]] = {}
     for span in timeline.spans:
         times.setdefault(span.operation.name.split()[0], []).append(span.end - span.start)
@@ -275,7 +275,7 @@ def _stages(timeline: Timeline) -> Stages:
 
 
 def _middle(timeline: Timeline, frames: int) -> list[list[Any]]:
-    """The spans of eight frames in the middle, from the first one's start."""
+    """Return the spans of eight frames in the middle, from the first one's start."""
     begin = timeline.of(f"decode {frames // 2}").start
     end = timeline.of(f"decode {min(frames - 1, frames // 2 + 8)}").start
     return _spans((s for s in timeline.spans if s.engine and s.start >= begin and s.end <= end), begin)

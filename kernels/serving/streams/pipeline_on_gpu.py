@@ -78,7 +78,7 @@ class PipelineOnGpu:
         return frames_on_nvdec(self.clip, self.stream, ahead=self.ahead)
 
     def _decode(self, i: int) -> None:
-        """The host waits until NVDEC has the frame; the copy into the ring is queued behind the decoder's own."""
+        """Wait until NVDEC has the frame; the copy into the ring is queued behind the decoder's own."""
         frame = next(self.decoded)
         self.frames[i % len(self.frames)][...] = frame
 

@@ -9,7 +9,7 @@ from warplab import cuda
 
 @cuda.jit(device=True)
 def bilinear(plane, first, step, height, width, y, x):
-    """A plane at the point (y, x), from the four bytes around it. `first`, `step`: column of pixel 0, columns apart."""
+    """Sample a plane at (y, x), from the four bytes around it. `first`, `step`: column of pixel 0, columns apart."""
     half = float32(0.5)
     top, left = math.floor(y - half), math.floor(x - half)
     down, right = y - half - top, x - half - left

@@ -181,7 +181,7 @@ class _Simulation:
         return True
 
     def _settle(self, i: int) -> None:
-        """The operation is done: those that waited for it alone are ready. Records and waits are done at once."""
+        """Settle an operation: those that waited for it alone are ready. Records and waits are done at once."""
         settled = [i]
         while settled:
             j = settled.pop()
@@ -207,7 +207,7 @@ class _Simulation:
         return name
 
     def _issue(self) -> bool:
-        """The host's next call, if the host is free."""
+        """Issue the host's next call, if the host is free."""
         if self.next == len(self.operations) or self.host_free > self.now:
             return False
         if self.host_waits_for is not None and not self.done[self.host_waits_for]:
@@ -251,7 +251,7 @@ class _Simulation:
         return False
 
     def _first(self, name: str, queue: list[tuple[float, int]]) -> tuple[float, int]:
-        """What the engine takes next."""
+        """Choose what the engine takes next."""
         if name in COPY_ENGINES:
             same = [entry for entry in queue if self.operations[entry[1]].stream == self.served.get(name)]
             return min(same or queue)

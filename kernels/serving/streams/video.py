@@ -128,7 +128,7 @@ def frames_on_nvdec(path: str | Path, stream: Any = None, *, ahead: bool = True)
 
 
 def _as_array(cupy: Any, frame: Any, width: int, height: int) -> Any:
-    """A decoded frame as a CuPy array over the decoder's memory; rows may lie further apart than they are long."""
+    """View a decoded frame as a CuPy array over the decoder's memory; rows may lie further apart than they are long."""
     luma = frame.cuda()[0].__cuda_array_interface__
     pitch = (luma["strides"] or (width,))[0]
     rows = height * 3 // 2

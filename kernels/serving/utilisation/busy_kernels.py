@@ -126,7 +126,7 @@ def chain(n: int, rng: np.random.Generator, stride: int = 1) -> np.ndarray:
 
 
 def spun(c: np.ndarray, rounds: int) -> np.ndarray:
-    """What `spin` gives, by NumPy: each step exact in extended precision, then rounded once. float32, shape of `c`."""
+    """Compute `spin` by NumPy: each step exact in extended precision, then rounded once. float32, shape of `c`."""
     z, c = np.zeros_like(c), np.asarray(c, np.float32)
     for _ in range(rounds):
         z = (np.longdouble(z) * np.longdouble(z) + np.longdouble(c)).astype(np.float32)

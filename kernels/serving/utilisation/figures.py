@@ -135,7 +135,7 @@ def draw_utilisation(m: Measurement) -> Figure:
 
 
 def draw_monitor(found: Sequence[Sample], label: str, marks: Iterable[tuple[float, str]] = ()) -> Figure:
-    """What a `Monitor` saw: shares of time above, watts and memory below. `marks`: seconds and what began then.
+    """Draw what a `Monitor` saw: shares of time above, watts and memory below. `marks`: seconds and what began then.
 
     A monitor draws in its own thread, beside a program that may draw too: so no pyplot here, and no shared settings.
     """

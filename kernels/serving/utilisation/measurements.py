@@ -102,7 +102,7 @@ def keep_busy(
 
 
 def _calibrated(c: Any, out: Any, seconds: float) -> int:
-    """Rounds with which `spin` runs for about so many seconds."""
+    """Find rounds with which `spin` runs for about so many seconds."""
     rounds = 2**16
     for _ in range(4):
         run = Run(lambda rounds=rounds: busy_kernels.spin(c, rounds, out))
@@ -337,7 +337,7 @@ def _text(value: Mapping[str, Any]) -> str:
 
 
 def _share(value: float | None) -> str:
-    """A share as percent; a dash where the driver told none."""
+    """Format a share as percent; a dash where the driver told none."""
     return "-" if value is None else f"{100 * value:.2f}"
 
 

@@ -24,7 +24,7 @@ class NoNvml(RuntimeError):
 
 
 def _gpm(metric: str) -> Any:
-    """A share that GPM counts as `metric`."""
+    """Return the field of a share that GPM counts as `metric`."""
     return field(default=None, metadata={"gpm": f"NVML_GPM_METRIC_{metric}"})
 
 
@@ -75,7 +75,7 @@ class Gpu:
         return found.decode() if isinstance(found, bytes) else found
 
     def utilisation(self) -> tuple[float, float]:
-        """What nvidia-smi shows as GPU-Util, and the share of time in which memory was read or written, both last."""
+        """Return nvidia-smi's GPU-Util and the share of time in which memory was read or written, both last."""
         found = self._nvml.nvmlDeviceGetUtilizationRates(self._handle)
         return found.gpu / 100, found.memory / 100
 
@@ -163,7 +163,7 @@ class Gpu:
         self._nvml.nvmlShutdown()
 
     def _told(self, function: Any, *arguments: Any) -> Any:
-        """What NVML answers; None where it says that it cannot or may not."""
+        """Return what NVML answers; None where it says that it cannot or may not."""
         try:
             return function(*arguments)
         except self._nvml.NVMLError:
@@ -171,7 +171,7 @@ class Gpu:
 
 
 def _share(answer: Any) -> float | None:
-    """A metric as a share; None where GPM refused it, or counted nothing (its value then is no number)."""
+    """Read a metric as a share; None where GPM refused it, or counted nothing (its value then is no number)."""
     return answer.value / 100 if answer.nvmlReturn == 0 and math.isfinite(answer.value) else None
 
 
