@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernels.collectives import recursive, ring, scatter_gather, tree
-from kernels.collectives.schedule import Schedule, Send
+from kernels.collectives.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -194,59 +194,3 @@ ALGORITHMS = {
         "all-reduce", halving_doubling_all_reduce, recursive.halving_doubling_all_reduce, _as_many_as_ranks
     ),
 }
-
-
-# --- A schedule's own time -----------------------------------------------------------------------------------------
-
-
-def schedule_time(schedule: Schedule, n: float, link: Link) -> float:
-    """Return seconds of a schedule for buffers of n bytes, all links alike: the sum of the longest message of each
-    step.
-
-    A step without messages takes no time.
-    """
-    return sum(
-        max((link.seconds(send.count * n / schedule.slices) for send in sends), default=0.0)
-        for sends in schedule.by_step()
-    )
-
-
-@dataclass(frozen=True)
-class Message:
-    """A send with the seconds at which it begins and ends."""
-
-    send: Send
-    begin: float
-    end: float
-
-
-def messages(schedule: Schedule, n: float, link: Link) -> list[Message]:
-    """Return when each message runs if nobody waits for a step's end.
-
-    A message begins as soon as its source holds the slices and is done sending what earlier steps ask of it, and its
-    destination is done receiving and has sent on what the message overwrites. Never later than in `schedule_time`,
-    which lets everybody wait for everybody after each step.
-    """
-    written: dict[tuple[int, int], float] = {}  # (rank, slice): when last
-    read: dict[tuple[int, int], float] = {}
-    sending = [0.0] * schedule.ranks  # until when each rank is
-    receiving = [0.0] * schedule.ranks
-    found = []
-    for sends in schedule.by_step():
-        timed = []
-        for send in sends:
-            before = [sending[send.source], receiving[send.destination]]
-            for i in send.slices:
-                before += [written.get((send.source, i), 0.0), written.get((send.destination, i), 0.0)]
-                before.append(read.get((send.destination, i), 0.0))
-            begin = max(before)
-            timed.append(Message(send, begin, begin + link.seconds(send.count * n / schedule.slices)))
-        for message in timed:
-            send = message.send
-            sending[send.source] = max(sending[send.source], message.end)
-            receiving[send.destination] = max(receiving[send.destination], message.end)
-            for i in send.slices:
-                written[send.destination, i] = message.end
-                read[send.source, i] = max(read.get((send.source, i), 0.0), message.end)
-        found += timed
-    return found

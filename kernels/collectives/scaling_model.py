@@ -127,11 +127,6 @@ class TrainingStep:
         """Return seconds of communication that the backward pass does not hide."""
         return self.end - self.backward
 
-    @property
-    def communication(self) -> float:
-        """Return seconds of all-reduces."""
-        return sum(bucket.end - bucket.begin for bucket in self.buckets)
-
 
 def step(
     layers: Sequence[LayerCost],

@@ -43,8 +43,8 @@ NOTES = (
 class Plan:
     """One execution plan. `id`: its rank over all modes; `proposed`: the mode that proposed it first, or OTHER.
 
-    `engine`: the algorithm; `name`: with its settings, such as "eng45_k2=4_k5=3_k14=3", which `plan_table.knobs` reads;
-    `behavior`: cuDNN's behaviour notes. `index`: in the graph of that mode.
+    `engine`: the algorithm; `name`: with its settings, such as "eng45_k2=4_k5=3_k14=3"; `behavior`: cuDNN's
+    behaviour notes. `index`: in the graph of that mode.
     """
 
     id: int

@@ -21,21 +21,6 @@ from typing import Any
 
 OK = "ok"
 REDUCED = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")  # numerical notes of plans that compute float32 as TF32
-KNOBS = {  # those of convolutions that have a name, by cudnnBackendKnobType_t in cudnn_graph.h of version 9.19
-    2: "TILE_SIZE",
-    11: "MULTIPLY",
-    12: "SPLIT_K_BUF",
-    13: "TILEK",
-    14: "STAGES",
-    15: "REDUCTION_MODE",
-    17: "SPLIT_K_SLC",
-    18: "IDX_MODE",
-    23: "SPECFILT",
-    24: "KERNEL_CFG",
-    25: "WORKSPACE",
-    27: "TILE_CGA_M",
-    28: "TILE_CGA_N",
-}
 Row = Mapping[str, Any]
 
 
@@ -80,12 +65,6 @@ def able(rows: Iterable[Row]) -> list[Row]:
 def full_precision(rows: Iterable[Row]) -> list[Row]:
     """Return the plans that compute float32 as float32, not as TF32."""
     return [row for row in rows if not set(REDUCED) & set(row["numerical"].split())]
-
-
-def knobs(plan: str) -> dict[str, int]:
-    """Return the settings in a plan's name: {"TILE_SIZE": 4, "k5": 3} of "eng45_k2=4_k5=3", where k5 has no name."""
-    pairs = (setting.partition("=") for setting in plan.split("_")[1:])
-    return {KNOBS.get(int(knob[1:]), knob): int(value) for knob, _, value in pairs}
 
 
 def frontier(rows: Iterable[Row]) -> list[Row]:

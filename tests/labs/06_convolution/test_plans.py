@@ -3,7 +3,7 @@
 import pytest
 
 from kernels.convolution.cudnn import plan_table
-from kernels.convolution.cudnn.plan_table import NoPlan, choose, first_choice, frontier, full_precision, knobs
+from kernels.convolution.cudnn.plan_table import NoPlan, choose, first_choice, frontier, full_precision
 from kernels.convolution.measured.algorithms import fastest_by_kind, kind
 from kernels.convolution.measured.plans import KEPT_FASTEST, KEPT_PER_STATUS, kept
 from tests.support.random_inputs import generator
@@ -97,11 +97,6 @@ def test_the_frontier_holds_what_limits_choose():
 
 def test_full_precision_leaves_tensor_cores_out():
     assert [r["id"] for r in full_precision(ROWS)] == [0, 2, 3, 4]
-
-
-def test_knobs_are_read_off_a_name():
-    assert knobs("eng41_k2=0_k12=-1_k5=3") == {"TILE_SIZE": 0, "SPLIT_K_BUF": -1, "k5": 3}
-    assert knobs("eng0") == {}
 
 
 def test_kinds_of_algorithms():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels.collectives import hierarchical, recursive, ring, scatter_gather, tree
+from kernels.collectives import recursive, ring, scatter_gather, tree
 from kernels.collectives.interpreter import run
 from kernels.collectives.schedule import ADDING, Schedule, ScheduleError, Send, check_schedule
 
@@ -36,7 +36,7 @@ def schedules(draw, least_ranks=1, most_slices=9):
     """A schedule of any generator, any number of ranks and slices, any root."""
     ranks, slices = draw(st.integers(least_ranks, 9)), draw(st.integers(1, most_slices))
     root = draw(st.integers(0, ranks - 1))
-    family = draw(st.sampled_from(["rooted", "parts", "power", "scatter", "hierarchical", "order"]))
+    family = draw(st.sampled_from(["rooted", "parts", "power", "scatter", "order"]))
     if family == "rooted":
         return draw(st.sampled_from(ROOTED))(ranks, slices, root)
     if family == "parts":
@@ -46,9 +46,6 @@ def schedules(draw, least_ranks=1, most_slices=9):
         return draw(st.sampled_from(POWER_OF_TWO))(power, power * (slices % 3 + 1))
     if family == "scatter":
         return scatter_gather.scatter_all_gather_broadcast(ranks, ranks * (slices % 3 + 1), root)
-    if family == "hierarchical":
-        nodes, per_node = draw(st.integers(1, 4)), draw(st.integers(least_ranks, 4))
-        return hierarchical.hierarchical_ring_all_reduce(nodes, per_node, nodes * per_node * (slices % 2 + 1))
     order = draw(st.permutations(range(ranks)))
     if draw(st.booleans()):
         return ring.ring_broadcast(ranks, slices, root, order)
@@ -264,7 +261,6 @@ def examples(ranks):
         *(make(ranks, ranks) for make in PARTS),
         *(make(power, power) for make in POWER_OF_TWO),
         scatter_gather.scatter_all_gather_broadcast(ranks, ranks, 1),
-        hierarchical.hierarchical_ring_all_reduce(2, ranks // 2, ranks),
     ]
 
 
@@ -346,15 +342,6 @@ def test_scatter_and_all_gather_send_parts(ranks, part):
     assert root == (ranks - 1) * part
 
 
-@pytest.mark.parametrize(("nodes", "per_node"), [(2, 4), (4, 2), (3, 3), (1, 4), (4, 1)])
-def test_hierarchical_rings_keep_the_network_free(nodes, per_node):
-    schedule = hierarchical.hierarchical_ring_all_reduce(nodes, per_node, nodes * per_node)
-    assert schedule.steps == 2 * (per_node - 1) + 2 * (nodes - 1)
-    inside, across = 2 * (per_node - 1) / per_node, 2 * (nodes - 1) / (nodes * per_node)
-    for (a, b), share in bytes_per_link(schedule).items():
-        assert share == pytest.approx(inside if a // per_node == b // per_node else across)
-
-
 def test_an_order_is_a_ring():
     schedule = ring.ring_broadcast(4, 2, 2, [3, 2, 0, 1])
     assert sorted(bytes_per_link(schedule)) == [(0, 1), (1, 3), (2, 0)]
@@ -375,8 +362,6 @@ REFUSED = {
     "[0, 1, 2, 2] is no ring of 4 ranks; name each of 0 to 3 once": lambda: ring.ring_all_reduce(4, 4, [0, 1, 2, 2]),
     "needs a multiple of 4 slices, not 6; take 8": lambda: ring.ring_all_gather(4, 6),
     "needs a power of two of ranks, not 6; take a ring for 6": lambda: recursive.recursive_doubling_all_reduce(6),
-    "needs a multiple of 8 slices, not 4; take 8": lambda: hierarchical.hierarchical_ring_all_reduce(2, 4, 4),
-    "at least one node of at least one rank, not 0 of 4": lambda: hierarchical.hierarchical_ring_all_reduce(0, 4, 4),
 }
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from kernels.collectives import gpu_ranks, interpreter, on_gpus
 from kernels.collectives.gpu_ranks import GpuTimeout, PeerAccessError, Ranks
-from kernels.collectives.hierarchical import hierarchical_ring_all_reduce
 from kernels.collectives.message_plan import ADD, COPY, STAGE, operations
 from kernels.collectives.recursive import halving_doubling_all_reduce, recursive_doubling_all_reduce
 from kernels.collectives.relays import FOLDER, options
@@ -34,7 +33,6 @@ SCHEDULES = [
     recursive_doubling_all_reduce(4, 3),
     halving_doubling_all_reduce(4, 8),
     scatter_all_gather_broadcast(4, 8),
-    hierarchical_ring_all_reduce(2, 2, 4),
 ]
 each_schedule = pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: f"{s.collective}-{len(s.sends)}")
 

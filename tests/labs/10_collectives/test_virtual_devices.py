@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from kernels.collectives import interpreter, on_virtual_devices
-from kernels.collectives.hierarchical import hierarchical_ring_all_reduce
 from kernels.collectives.on_virtual_devices import ring_forwarding, ring_order
 from kernels.collectives.recursive import halving_doubling_all_reduce, recursive_doubling_all_reduce
 from kernels.collectives.ring import (
@@ -79,7 +78,6 @@ def test_any_grid_forwards(blocks, threads):
         recursive_doubling_all_reduce(8, 2),
         halving_doubling_all_reduce(4, 8),
         scatter_all_gather_broadcast(4, 8),
-        hierarchical_ring_all_reduce(2, 2, 4),
     ],
     ids=lambda schedule: f"{schedule.collective} of {len(schedule.sends)} messages",
 )
