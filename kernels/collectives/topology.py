@@ -1,8 +1,8 @@
 """How GPUs are wired: nodes, directed edges with bandwidths, the route of each message, and what shares an edge.
 
 GPUs are the nodes "GPU 0", "GPU 1", ...; they do not forward messages, switches, CPUs and network cards do. An edge is
-a pair of nodes in one direction: links are full duplex. A step of a schedule takes α plus the time of its busiest edge,
-which carries the bytes of all messages that cross it.
+a pair of nodes in one direction: links are full duplex. A step of a schedule takes as long as its busiest
+edge, which carries the bytes of all messages that cross it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from kernels.collectives.schedule import Schedule, Send
 Edge = tuple[str, str]
 
 PCIE_3 = 12e9  # bytes/s: what the talks name for PCIe 3.0 × 16 (15.75e9 on the wire)
-NVLINK_1 = 20e9  # bytes/s per link and direction: P100
-NVLINK_2 = 25e9  # V100; also per link of A100, H100 and H200
+NVLINK_2 = 25e9  # bytes/s per link and direction: V100; also per link of A100, H100 and H200
 INFINIBAND_EDR = 12.5e9  # 100 Gbit/s
 
 
@@ -101,23 +100,6 @@ def shared(topology: Topology, schedule: Schedule) -> dict[Edge, int]:
     return dict(found)
 
 
-def schedule_time(topology: Topology, schedule: Schedule, n: float, alpha: float) -> float:
-    """Return seconds of a schedule for buffers of n bytes: for each step α plus the time of the busiest edge.
-
-    A step without messages takes no time. ValueError if GPUs are not connected.
-    """
-    total = 0.0
-    for sends in schedule.by_step():
-        if sends:
-            size = n / schedule.slices
-            busiest = max(
-                sum(send.count for send in crossing) * size / topology.edges[edge]
-                for edge, crossing in carried(topology, sends).items()
-            )
-            total += alpha + busiest
-    return total
-
-
 def ring_edges(topology: Topology, order: Sequence[int]) -> Counter[Edge]:
     """Return how often a closed ring crosses each directed edge in one step."""
     return Counter(edge for a, b in _hops(order) for edge in topology.route(a, b))
@@ -190,7 +172,7 @@ def cube_mesh(links: dict[tuple[int, int], int] | None = None, bandwidth: float 
     """Return the hybrid cube mesh of a DGX-1: 8 GPUs with NVLinks to four others each, and none to the rest.
 
     `links`: NVLinks per pair, by default those with V100 (six per GPU). With P100 (four per GPU) the same pairs have
-    one link each: `cube_mesh(dict.fromkeys(DGX1_LINKS, 1), NVLINK_1)`.
+    one link each: `cube_mesh(dict.fromkeys(DGX1_LINKS, 1), 20e9)`.
     """
     found = DGX1_LINKS if links is None else links
     edges: dict[Edge, float] = {}

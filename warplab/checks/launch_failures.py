@@ -73,15 +73,7 @@ def _data_race(run: KernelRun, error: DataRace) -> CheckFailed:
         outputs.check(run, buffers, profile.counts)
     except CheckFailed as wrong:
         cause = f"There is also a data race: {error.what.removeprefix('race: ')} ({line_of(error)})."
-        return CheckFailed(
-            wrong.problem,
-            expected=wrong.expected,
-            got=wrong.got,
-            where=wrong.where,
-            look_at=f"{wrong.look_at}\n{cause}",
-            kind=wrong.kind,
-            line=line_of(error),
-        )
+        return wrong.but(look_at=f"{wrong.look_at}\n{cause}", line=line_of(error))
     except SimulatorError:
         pass
     look_at = "which thread owns which element"

@@ -2,12 +2,11 @@
 
 import pytest
 
-from kernels.collectives import model, topology
-from kernels.collectives.model import Link
+from kernels.collectives import topology
 from kernels.collectives.recursive import recursive_doubling_all_reduce
 from kernels.collectives.ring import ring_all_reduce, ring_broadcast
 from kernels.collectives.schedule import ScheduleError, check_schedule
-from kernels.collectives.topology import DGX1_LINKS, NVLINK_1, NVLINK_2, PCIE_3
+from kernels.collectives.topology import DGX1_LINKS, NVLINK_2, PCIE_3
 
 
 def one_way_ring(gpus: int, bandwidth: float) -> topology.Topology:
@@ -17,13 +16,10 @@ def one_way_ring(gpus: int, bandwidth: float) -> topology.Topology:
 
 
 @pytest.mark.parametrize("gpus", [2, 4, 8])
-def test_on_a_one_way_ring_a_schedule_takes_what_the_model_says(gpus):
+def test_on_a_one_way_ring_nothing_is_shared(gpus):
     wires = one_way_ring(gpus, 12e9)
     for schedule in (ring_broadcast(gpus, 8), ring_all_reduce(gpus, gpus)):
         check_schedule(schedule, wires.links() if gpus == 2 else {(i, (i + 1) % gpus) for i in range(gpus)})
-        found = topology.schedule_time(wires, schedule, 1e9, 3e-6)
-        formula = model.ring_broadcast if schedule.collective == "broadcast" else model.ring_all_reduce
-        assert found == pytest.approx(formula(1e9, gpus, schedule.slices, Link(3e-6, 12e9)))
         assert topology.shared(wires, schedule) == {}
 
 
@@ -50,8 +46,6 @@ def test_a_pcie_tree_runs_as_a_ring_at_the_speed_of_a_link(gpus, root):
     check_schedule(schedule, tree.links())
     assert schedule.steps == 16 + gpus - 2
     assert topology.shared(tree, schedule) == {}
-    seconds = topology.schedule_time(tree, schedule, 1.2e9, 5e-6)
-    assert seconds == pytest.approx(model.ring_broadcast(1.2e9, gpus, 16, Link(5e-6, 12e9)))
 
 
 def test_another_order_of_the_same_gpus_shares_the_edges_above():
@@ -61,9 +55,6 @@ def test_another_order_of_the_same_gpus_shares_the_edges_above():
     assert topology.ring_bandwidth(tree, [0, 2, 1, 3]) == PCIE_3 / 2
     schedule = ring_broadcast(4, 64, 0, [0, 2, 1, 3])
     assert topology.shared(tree, schedule) == {("switch 0", "CPU 0"): 2, ("CPU 0", "switch 1"): 2}
-    in_order = ring_broadcast(4, 64, 0, topology.leaves(tree))
-    ratio = topology.schedule_time(tree, schedule, 1e9, 0) / topology.schedule_time(tree, in_order, 1e9, 0)
-    assert 1.9 < ratio < 2
 
 
 def test_partners_far_apart_share_the_top_of_a_tree():
@@ -126,8 +117,8 @@ def test_a_broadcast_along_a_ring_of_the_mesh_is_possible_and_one_in_order_is_no
 
 
 def test_a_mesh_of_p100_has_slower_links():
-    mesh = topology.cube_mesh(dict.fromkeys(DGX1_LINKS, 1), NVLINK_1)
-    assert set(mesh.edges.values()) == {NVLINK_1}
+    mesh = topology.cube_mesh(dict.fromkeys(DGX1_LINKS, 1), 20e9)
+    assert set(mesh.edges.values()) == {20e9}
 
 
 def test_behind_a_switch_any_order_is_a_ring():
@@ -135,8 +126,6 @@ def test_behind_a_switch_any_order_is_a_ring():
     assert topology.ring_bandwidth(switch, [0, 2, 1, 3]) == 395e9
     assert topology.shared(switch, ring_all_reduce(4, 4)) == {}
     assert topology.shared(switch, recursive_doubling_all_reduce(4)) == {}
-    found = topology.schedule_time(switch, ring_broadcast(4, 32), 2**30, 4.5e-6)
-    assert found == pytest.approx(model.ring_broadcast(2**30, 4, 32, Link(4.5e-6, 395e9)))
 
 
 # --- Several nodes -------------------------------------------------------------------------------------------------
