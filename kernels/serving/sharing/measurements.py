@@ -192,6 +192,9 @@ def client_limit() -> dict[str, Any]:
         begun = time.monotonic()
         processes = [started.enter_context(subprocess.Popen(command, **options)) for _ in range(ASKED_FOR)]
         for one in processes:
+            started.callback(one.kill)  # what has not ended, and then no context waits for it
+            started.callback(one.wait, 30)
+        for one in processes:
             started.callback(one.stdin.close)  # of all first, so that they end at the same time
         answers = [json.loads(one.stdout.readline())["error"] for one in processes]
         seconds, connected = time.monotonic() - begun, service.clients()
