@@ -3,7 +3,7 @@ averages the gradients, and all take the same step: that of a single device with
 
     python -m kernels.collectives.data_parallel --ranks 4     on processes, by MPI, compared with one device
 
-`train` runs all ranks in this process with any engine of this lab; on GPUs, overlapped: data_parallel_gpu.py.
+On GPUs, overlapped: data_parallel_gpu.py. The lesson's `train` has all ranks in one process.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.collectives import interpreter
 from kernels.collectives.mpi_ranks import SECONDS, MpiMissing, Rank, RankFailed, be_rank, launch
 from kernels.collectives.over_mpi import run_rank
 from kernels.collectives.perceptron import Perceptron, clusters
 from kernels.collectives.ring import ring_all_reduce
-from kernels.collectives.schedule import Schedule
 
 TOLERANCE = 1e-5  # of float32, ||a - b|| / ||a||, after some tens of steps
-Engine = Callable[[Schedule, Sequence[np.ndarray]], list[np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -76,32 +73,6 @@ def train_rank(
             network.gradients[layer] = all_reduce(network.gradients[layer]) / np.float32(ranks)
             network.step(layer, task.rate)
     return network.parameters, losses
-
-
-def train(
-    task: Task, ranks: int, engine: Engine = interpreter.run, schedule: Schedule | None = None
-) -> tuple[list[list[np.ndarray]], list[float]]:
-    """Train all ranks in this process: the parameters of each, and the mean loss of each step.
-
-    `engine`: `run` of an engine, such as that of on_virtual_devices. `schedule`: an all-reduce, the ring's by default.
-    """
-    schedule = schedule or ring_all_reduce(ranks, ranks)
-    if (schedule.collective, schedule.ranks) != ("all-reduce", ranks):
-        raise ValueError(
-            f"a schedule of {schedule.collective} over {schedule.ranks} ranks; give an all-reduce over {ranks}"
-        )
-    x, labels = task.data()
-    networks, losses = [Perceptron(task.sizes, task.seed) for _ in range(ranks)], []
-    for step in range(task.steps):
-        parts = [task.part(step, rank, ranks) for rank in range(ranks)]
-        found = [network.backward(x[part], labels[part]) for network, part in zip(networks, parts, strict=True)]
-        losses.append(float(np.mean(found)))
-        for layer in range(len(task.sizes) - 2, -1, -1):
-            sums = engine(schedule, [network.gradients[layer] for network in networks])
-            for network, total in zip(networks, sums, strict=True):
-                network.gradients[layer] = total / np.float32(ranks)
-                network.step(layer, task.rate)
-    return [network.parameters for network in networks], losses
 
 
 def difference(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:

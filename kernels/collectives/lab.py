@@ -10,7 +10,7 @@ LAB = Lab(
     status="ready",
     gpus=2,
     benchmark="benchmark",
-    code_cells=76,
+    code_cells=77,
     pictures=15,
     shown={
         "collectives-first": "The first broadcast: a space–time diagram of its messages",

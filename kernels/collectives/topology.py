@@ -105,15 +105,6 @@ def ring_edges(topology: Topology, order: Sequence[int]) -> Counter[Edge]:
     return Counter(edge for a, b in _hops(order) for edge in topology.route(a, b))
 
 
-def ring_bandwidth(topology: Topology, order: Sequence[int]) -> float:
-    """Return bytes per second that every hop of a closed ring gets when all send at once.
-
-    Of k ranks in two halves a ring crosses the cut twice at least, once in each direction, so it needs little bisection
-    bandwidth; an order that goes to and fro crosses it k times.
-    """
-    return min(topology.edges[edge] / uses for edge, uses in ring_edges(topology, order).items())
-
-
 # --- Topologies ----------------------------------------------------------------------------------------------------
 
 

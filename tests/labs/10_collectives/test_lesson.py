@@ -1,6 +1,8 @@
 """What lab 10's lesson says of numbers, how it shows recordings, and what its tasks' checks say beside answers.py."""
 
+import ast
 import importlib
+from collections import Counter
 from itertools import combinations
 
 import nbformat
@@ -9,17 +11,21 @@ import pytest
 from matplotlib.figure import Figure
 
 from kernels.collectives import (
+    data_parallel,
     figures,
+    interpreter,
     lesson_checks,
     measurements,
     model,
     mpi_ranks,
+    on_virtual_devices,
     over_mpi,
     published,
     recordings,
     ring,
     topology,
 )
+from kernels.collectives.perceptron import Perceptron, clusters
 from tests.support.lesson_answers import answers
 from tools.execute_notebooks import execute
 from warpcourse.bench.lab import labs
@@ -94,9 +100,9 @@ def test_the_messages_of_rings_are_those_of_the_text(texts):
     assert f"n nodes of g GPUs: {2 * (inside - 1) + 2 * (gpus // inside - 1)}" in text
 
 
-def test_the_bandwidth_of_the_tree_is_that_of_the_text(texts):
+def test_the_bandwidth_of_the_tree_is_that_of_the_text(texts, defined):
     pcie = topology.pcie_tree(4)
-    good, bad = (topology.ring_bandwidth(pcie, order) / 1e9 for order in ([0, 1, 2, 3], [0, 2, 1, 3]))
+    good, bad = (defined["ring_bandwidth"](pcie, order) / 1e9 for order in ([0, 1, 2, 3], [0, 2, 1, 3]))
     assert (
         f"{good:.0f} GB/s for a ring in the order of the leaves, {bad:.0f} in a bad one"
         in texts["collectives-verdict-text"]
@@ -118,6 +124,58 @@ def test_the_gain_of_overlap_is_that_of_the_text(texts):
     text = texts["collectives-streams-text"]
     assert f"NCCL's step became {longer:.2f} ms longer by overlap" in text
     assert f"with copy engines it became {-shorter:.2f} ms shorter" in text
+
+
+# What cells define.
+
+
+@pytest.fixture(scope="module")
+def defined(texts):
+    """The functions of three cells by name."""
+    found = {"np": np, "ring": ring, "Counter": Counter, "Perceptron": Perceptron, "clusters": clusters}
+    for name in ("collectives-order", "collectives-train", "collectives-sgd-same"):
+        functions = [node for node in ast.parse(texts[name]).body if isinstance(node, ast.FunctionDef)]
+        exec(compile(ast.Module(functions, []), name, "exec"), found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("wires", "order", "bandwidth"),
+    [
+        (topology.pcie_tree(4), [0, 1, 2, 3], 12e9),
+        (topology.pcie_tree(4), [0, 2, 1, 3], 6e9),
+        (topology.pcie_tree(8), topology.leaves(topology.pcie_tree(8)), 12e9),
+        (topology.nodes_on_infiniband(1, 4, inside=395e9), [0, 2, 1, 3], 395e9),
+        (topology.nodes_on_infiniband(2, 4, cards=4), range(8), topology.INFINIBAND_EDR),
+        (topology.nodes_on_infiniband(2, 4), [0, 4, 1, 5, 2, 6, 3, 7], topology.INFINIBAND_EDR / 4),
+    ],
+)
+def test_a_ring_gets_what_its_busiest_wire_leaves_it(defined, wires, order, bandwidth):
+    """The talks' claim is the first: a ring over the leaves in order has the whole bandwidth of a link."""
+    assert defined["ring_bandwidth"](wires, order) == bandwidth
+
+
+def test_ranks_end_with_the_same_bits_and_those_of_one_device_to_rounding(defined):
+    train, difference = defined["train"], defined["difference"]
+    (alone,), losses = train(1, interpreter.run, steps=10)
+    task = data_parallel.Task(sizes=(32, 64, 10), steps=10)
+    assert all(map(np.array_equal, alone, data_parallel.train_alone(task)[0]))
+    weights, mean_losses = train(4, interpreter.run, steps=10)
+    assert all(np.array_equal(*pair) for other in weights for pair in zip(weights[0], other, strict=True))
+    assert 0 < difference(alone, weights[0]) < data_parallel.TOLERANCE
+    np.testing.assert_allclose(mean_losses, losses, rtol=1e-4)
+
+
+def test_virtual_devices_train_as_one_device(defined):
+    (alone,), _ = defined["train"](1, interpreter.run, steps=2)
+    weights, _ = defined["train"](2, on_virtual_devices.run, steps=2)
+    assert max(defined["difference"](alone, each) for each in weights) < data_parallel.TOLERANCE
+
+
+def test_without_the_sum_the_weights_would_differ(defined):
+    (alone,), _ = defined["train"](1, interpreter.run, steps=10)
+    weights, _ = defined["train"](4, lambda schedule, arrays: [4 * array for array in arrays], steps=10)
+    assert defined["difference"](alone, weights[0]) > 100 * data_parallel.TOLERANCE
 
 
 # Cells that show recordings, whether there are any or not.

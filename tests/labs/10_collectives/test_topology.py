@@ -6,7 +6,7 @@ from kernels.collectives import topology
 from kernels.collectives.recursive import recursive_doubling_all_reduce
 from kernels.collectives.ring import ring_all_reduce, ring_broadcast
 from kernels.collectives.schedule import ScheduleError, check_schedule
-from kernels.collectives.topology import DGX1_LINKS, NVLINK_2, PCIE_3
+from kernels.collectives.topology import DGX1_LINKS, NVLINK_2
 
 
 def one_way_ring(gpus: int, bandwidth: float) -> topology.Topology:
@@ -41,7 +41,6 @@ def test_a_pcie_tree_runs_as_a_ring_at_the_speed_of_a_link(gpus, root):
     uses = topology.ring_edges(tree, order)
     assert set(uses) == set(tree.edges)
     assert set(uses.values()) == {1}
-    assert topology.ring_bandwidth(tree, order) == PCIE_3 == 12e9
     schedule = ring_broadcast(gpus, 16, root, order)
     check_schedule(schedule, tree.links())
     assert schedule.steps == 16 + gpus - 2
@@ -52,7 +51,6 @@ def test_another_order_of_the_same_gpus_shares_the_edges_above():
     tree = topology.pcie_tree(4)
     uses = topology.ring_edges(tree, [0, 2, 1, 3])
     assert uses["switch 0", "CPU 0"] == uses["CPU 0", "switch 1"] == 2
-    assert topology.ring_bandwidth(tree, [0, 2, 1, 3]) == PCIE_3 / 2
     schedule = ring_broadcast(4, 64, 0, [0, 2, 1, 3])
     assert topology.shared(tree, schedule) == {("switch 0", "CPU 0"): 2, ("CPU 0", "switch 1"): 2}
 
@@ -123,7 +121,6 @@ def test_a_mesh_of_p100_has_slower_links():
 
 def test_behind_a_switch_any_order_is_a_ring():
     switch = topology.nodes_on_infiniband(nodes=1, per_node=4, inside=395e9)
-    assert topology.ring_bandwidth(switch, [0, 2, 1, 3]) == 395e9
     assert topology.shared(switch, ring_all_reduce(4, 4)) == {}
     assert topology.shared(switch, recursive_doubling_all_reduce(4)) == {}
 
@@ -135,10 +132,6 @@ def test_a_ring_across_nodes_goes_into_each_node_once():
     two = topology.nodes_on_infiniband(2, 4, cards=4)
     assert two.route(0, 1) == (("GPU 0", "NVSwitch 0"), ("NVSwitch 0", "GPU 1"))
     assert [b for _, b in two.route(3, 4)] == ["card 0.3", "InfiniBand", "card 1.0", "GPU 4"]
-    assert topology.ring_bandwidth(two, range(8)) == topology.INFINIBAND_EDR
-    bad = [0, 4, 1, 5, 2, 6, 3, 7]  # to and fro
-    one_card = topology.nodes_on_infiniband(2, 4, cards=1)
-    assert topology.ring_bandwidth(one_card, bad) == topology.INFINIBAND_EDR / 4
 
 
 def test_what_is_not_described_is_refused():
