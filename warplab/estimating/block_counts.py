@@ -20,7 +20,7 @@ import numpy as np
 
 from warplab.compile.disassembler import MachineInstruction
 from warplab.estimating.least_deviation import LeastDeviation
-from warplab.estimating.machine_blocks import OUTSIDE, CodeBlock, Edge, opcode
+from warplab.estimating.machine_blocks import OUTSIDE, BasicBlock, Edge, opcode
 from warplab.estimating.machine_blocks import loops as machine_loops
 from warplab.estimating.pipes import pipe_of
 from warplab.simulator.count.block_flow import BlockFlow
@@ -134,7 +134,7 @@ class BlockCounts:
         self,
         rows: Sequence[MachineInstruction],
         origins: Sequence[int],
-        blocks: Sequence[CodeBlock],
+        blocks: Sequence[BasicBlock],
         edges: Sequence[Edge],
         ptx: PtxCounts,
         entering: float,

@@ -27,7 +27,7 @@ class Edge(NamedTuple):
 
 
 @dataclass
-class CodeBlock:
+class BasicBlock:
     """Instructions `rows[first:end]`. `calls`: blocks at which functions begin that it calls. `ends`: how it ends:
     "fall", "jump", "branch" (either), "exit", "exit some" (under a predicate) or "return"."""
 
@@ -56,9 +56,9 @@ def parts_lanes(row: MachineInstruction) -> bool:
     return opcode(row) in JUMPS and is_conditional(row) and not _APART.search(row.opcode)
 
 
-def cut(rows: Sequence[MachineInstruction]) -> tuple[list[CodeBlock], list[Edge]]:
+def cut(rows: Sequence[MachineInstruction]) -> tuple[list[BasicBlock], list[Edge]]:
     """Cut a kernel into blocks. Edges from OUTSIDE lead to the kernel's first block alone; functions that it calls
-    have none, `CodeBlock.calls` names them."""
+    have none, `BasicBlock.calls` names them."""
     starts = {0}
     at = {name: number for number, row in enumerate(rows) for name in (row.label, row.function) if name}
     for number, row in enumerate(rows):
@@ -69,7 +69,7 @@ def cut(rows: Sequence[MachineInstruction]) -> tuple[list[CodeBlock], list[Edge]
     starts.discard(len(rows))
     ordered = sorted(starts)
     blocks = [
-        CodeBlock(index, first, end)
+        BasicBlock(index, first, end)
         for index, (first, end) in enumerate(zip(ordered, [*ordered[1:], len(rows)], strict=True))
     ]
     of = {block.first: block.index for block in blocks}
@@ -100,7 +100,7 @@ def _leaves(row: MachineInstruction) -> bool:
     return opcode(row) in JUMPS or opcode(row) in _ENDS
 
 
-def loops(blocks: Sequence[CodeBlock], edges: Sequence[Edge]) -> dict[int, frozenset[int]]:
+def loops(blocks: Sequence[BasicBlock], edges: Sequence[Edge]) -> dict[int, frozenset[int]]:
     """Return the natural loops: blocks of each, by the block at its head. Edges back to one head make one loop."""
     following: dict[int, list[int]] = {block.index: [] for block in blocks}
     before: dict[int, list[int]] = {block.index: [] for block in blocks}

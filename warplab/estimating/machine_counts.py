@@ -24,7 +24,7 @@ from warplab.compile import machine_lines
 from warplab.compile.disassembler import MachineInstruction
 from warplab.estimating import machine_blocks
 from warplab.estimating.block_counts import WEIGHTS, BlockCounts, PtxCounts, kind_of, reached, tells
-from warplab.estimating.machine_blocks import JUMPS, OUTSIDE, CodeBlock, Edge, opcode, parts_lanes
+from warplab.estimating.machine_blocks import JUMPS, OUTSIDE, BasicBlock, Edge, opcode, parts_lanes
 from warplab.estimating.pipes import PIPES, pipe_of
 from warplab.hardware.cards import Card
 from warplab.launch import resources
@@ -223,7 +223,7 @@ def _with_calls(rows: Sequence[MachineInstruction], origins: Sequence[int]) -> l
     return [first.get(row.inside, -1) if at < 0 else at for row, at in zip(rows, origins, strict=True)]
 
 
-def _block(block: CodeBlock, edges: Sequence[Edge], warps: float, threads: float, around) -> MachineBlock:
+def _block(block: BasicBlock, edges: Sequence[Edge], warps: float, threads: float, around) -> MachineBlock:
     own = [head for head, inside in around.items() if block.index in inside]
     innermost = min(own, key=lambda head: len(around[head]), default=-1)
     following = tuple(edge.target for edge in edges if edge.source == block.index and edge.target != OUTSIDE)
@@ -334,7 +334,7 @@ class _Warps:
                 strict = False
         return [self.start if value is None else value for value in share]
 
-    def _voted(self, block: CodeBlock) -> float | None:
+    def _voted(self, block: BasicBlock) -> float | None:
         votes: dict[int, float] = {}
         ran = self.threads[block.index]
         for number in range(block.first, block.end):
@@ -375,7 +375,7 @@ class _Warps:
         parts = self.of[edge.source] / (self.together[edge.source] or 1)
         return min(self.of[edge.source], threads * share * parts, threads)
 
-    def of_row(self, block: CodeBlock, number: int) -> float:
+    def of_row(self, block: BasicBlock, number: int) -> float:
         """Return warps that executed a row. Those that meet at a BSYNC execute it part by part, as they come."""
         if number == block.first and opcode(self.rows[number]) in ("BSYNC", "WARPSYNC"):
             return max(self.of[block.index], sum(self.edge(n) for n in self.into[block.index]))

@@ -92,7 +92,7 @@ class Tile:
         return math.ceil(conv.k / BOX / self.filters) * math.ceil(boxes / self.taps)
 
 
-class Plan(NamedTuple):
+class Tiling(NamedTuple):
     """A tile, and how many blocks share the pixels of each."""
 
     tile: Tile
@@ -105,22 +105,22 @@ TILES = tuple(
 
 
 @functools.lru_cache(maxsize=1024)
-def plan(conv: Convolution) -> Plan:
+def tiling(conv: Convolution) -> Tiling:
     """Return the tile and the splits that should take the least time on an H100."""
-    return min(_plans(conv), key=lambda plan: seconds(plan, conv))
+    return min(_tilings(conv), key=lambda tiling: seconds(tiling, conv))
 
 
-def _plans(conv: Convolution) -> Iterator[Plan]:
+def _tilings(conv: Convolution) -> Iterator[Tiling]:
     """Each tile, with enough splits for one block per multiprocessor, with half of them, and with one."""
     steps = math.ceil(conv.gemm[0] / DEPTH)
     for tile in TILES:
         most = max(1, min(steps, MULTIPROCESSORS // tile.count(conv)))
-        yield from (Plan(tile, splits) for splits in sorted({1, max(1, most // 2), most}))
+        yield from (Tiling(tile, splits) for splits in sorted({1, max(1, most // 2), most}))
 
 
-def seconds(plan: Plan, conv: Convolution) -> float:
-    """Return about how long a plan takes on an H100: what bounds the product most, and the addition of the splits."""
-    tile, splits = plan
+def seconds(tiling: Tiling, conv: Convolution) -> float:
+    """Return about how long a tiling takes on an H100: what bounds the product most, and the addition of the splits."""
+    tile, splits = tiling
     pixels, filters, _ = conv.gemm
     steps, blocks = math.ceil(pixels / DEPTH), splits * tile.count(conv)
     turns = math.ceil(blocks / MULTIPROCESSORS) * math.ceil(steps / splits)
@@ -140,14 +140,14 @@ class WgmmaBackwardFilterStep(WgmmaStep):
 
     def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
         """Return bytes of the splits' sums."""
-        splits = plan(conv).splits
+        splits = tiling(conv).splits
         return 4 * splits * _stride(conv) if splits > 1 else 0
 
     def launch(
-        self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None, chosen: Plan | None = None
+        self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None, chosen: Tiling | None = None
     ) -> None:
-        """Queue the kernels, by the plan that `plan` makes unless another is given."""
-        tile, splits = chosen or plan(conv)
+        """Queue the kernels, by the tiling that `tiling` makes unless another is given."""
+        tile, splits = chosen or tiling(conv)
         flat = wgmma_im2col.is_flat(conv)
         options = *INCLUDE, f"-DFLAT={int(flat)}", *tile.options
         product = hopper.kernel(FILE, "conv_wgmma_backward_filter", options)

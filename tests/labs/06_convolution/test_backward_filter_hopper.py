@@ -11,7 +11,7 @@ from kernels.convolution.common.sources import INCLUDE
 from kernels.convolution.definition import networks, reference
 from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.hopper import backward_filter
-from kernels.convolution.hopper.backward_filter import BACKWARD_FILTER, FILE, TILES, Plan, Tile, plan
+from kernels.convolution.hopper.backward_filter import BACKWARD_FILTER, FILE, TILES, Tile, Tiling, tiling
 from warpcourse.bench import hopper
 from warplab import cp
 from warplab.compile import nvrtc
@@ -44,20 +44,20 @@ def check(found, exact, pixels):
 
 
 CASES = {
-    "1x1": (Convolution(1, 8, 9, 8, 16, 1, 1), Plan(Tile(1, 1, 1), 1)),
-    "1x1, two splits, tile beyond the filters": (Convolution(2, 72, 8, 9, 8, 1, 1), Plan(Tile(2, 2, 2), 2)),
-    "1x1, stride 2": (Convolution(2, 16, 7, 6, 8, 1, 1, stride=(2, 2)), Plan(Tile(1, 1, 1), 1)),
-    "3x3": (Convolution(2, 8, 9, 11, 72, 3, 3, padding=(1, 1)), Plan(Tile(1, 2, 1), 3)),
-    "3x3, stride 2": (Convolution(1, 72, 9, 8, 8, 3, 3, padding=(1, 1), stride=(2, 2)), Plan(Tile(1, 3, 1), 1)),
+    "1x1": (Convolution(1, 8, 9, 8, 16, 1, 1), Tiling(Tile(1, 1, 1), 1)),
+    "1x1, two splits, tile beyond the filters": (Convolution(2, 72, 8, 9, 8, 1, 1), Tiling(Tile(2, 2, 2), 2)),
+    "1x1, stride 2": (Convolution(2, 16, 7, 6, 8, 1, 1, stride=(2, 2)), Tiling(Tile(1, 1, 1), 1)),
+    "3x3": (Convolution(2, 8, 9, 11, 72, 3, 3, padding=(1, 1)), Tiling(Tile(1, 2, 1), 3)),
+    "3x3, stride 2": (Convolution(1, 72, 9, 8, 8, 3, 3, padding=(1, 1), stride=(2, 2)), Tiling(Tile(1, 3, 1), 1)),
     "padding 2, dilation 2": (
         Convolution(2, 8, 7, 7, 8, 3, 3, padding=(2, 2), dilation=(2, 2)),
-        Plan(Tile(1, 4, 1), 2),
+        Tiling(Tile(1, 4, 1), 2),
     ),
     "uneven": (
         Convolution(1, 8, 9, 10, 136, 2, 3, padding=(0, 2), stride=(3, 1), dilation=(1, 3)),
-        Plan(Tile(2, 2, 2), 1),
+        Tiling(Tile(2, 2, 2), 1),
     ),
-    "two rows of boxes in a group": (Convolution(1, 8, 4, 4, 136, 1, 1), Plan(Tile(2, 1, 1), 1)),
+    "two rows of boxes in a group": (Convolution(1, 8, 4, 4, 136, 1, 1), Tiling(Tile(2, 1, 1), 1)),
 }
 
 
@@ -72,7 +72,7 @@ def test_the_gradient_in_the_simulator(in_simulator, conv, chosen):
 
 def test_the_workspace_that_is_asked_for_is_enough(in_simulator, monkeypatch):
     conv, chosen = CASES["3x3"]
-    monkeypatch.setattr(backward_filter, "plan", lambda conv: chosen)
+    monkeypatch.setattr(backward_filter, "tiling", lambda conv: chosen)
     random = np.random.default_rng(7)
     x, dy = half(random, conv.x_shape("NHWC")), half(random, conv.y_shape("NHWC"))
     dw, size = cp.asarray(np.full(conv.w_shape("NHWC"), np.nan, np.float16)), STEP.workspace_bytes(conv, np.float16)
@@ -118,7 +118,7 @@ def test_the_instructions_of_hopper_are_there():
 
 @pytest.mark.parametrize("layer", networks.compared(), ids=str)
 def test_a_plan_keeps_every_multiprocessor_busy_at_most_once(layer):
-    tile, splits = plan(layer.convolution)
+    tile, splits = tiling(layer.convolution)
     blocks = splits * tile.count(layer.convolution)
     assert splits == 1 or blocks <= 132
     assert blocks >= 64  # enough where memory is the limit
@@ -126,8 +126,8 @@ def test_a_plan_keeps_every_multiprocessor_busy_at_most_once(layer):
 
 
 def test_few_pixels_are_not_split_further_than_into_stages():
-    assert plan(Convolution(1, 64, 8, 8, 64, 1, 1)).splits == 1
-    assert plan(Convolution(1, 64, 10, 10, 64, 1, 1)).splits <= 2
+    assert tiling(Convolution(1, 64, 8, 8, 64, 1, 1)).splits == 1
+    assert tiling(Convolution(1, 64, 10, 10, 64, 1, 1)).splits <= 2
 
 
 @pytest.mark.parametrize(
@@ -191,4 +191,4 @@ def test_the_gradient_on_a_gpu(conv):
 @pytest.mark.parametrize("conv", [ON_GPU["uneven"], Convolution(3, 136, 9, 9, 200, 1, 1)], ids=str)
 def test_every_tile_on_a_gpu(conv):
     """Whole, and split as far as there are pixels for."""
-    check_on_gpu(conv, [Plan(tile, splits) for tile in TILES for splits in (1, -(-conv.gemm[0] // 64))])
+    check_on_gpu(conv, [Tiling(tile, splits) for tile in TILES for splits in (1, -(-conv.gemm[0] // 64))])
