@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from kernels.serving.batching.queueing import BatchQueue
 from kernels.serving.load.figures import draw_overload, draw_recorded_load
-from kernels.serving.load.generator import OK, Load
+from kernels.serving.load.generator import OK, LoadResult
 from kernels.serving.sharing.figures import draw_parts, draw_processes, draw_trade, draw_ways
 from kernels.serving.streams.figures import draw_overlap, draw_pipeline, draw_timeline, recorded_timeline
 from kernels.serving.utilisation.figures import draw_roads, draw_samples, draw_trace, draw_utilisation
@@ -121,7 +121,9 @@ def draw_sharing(
     return figure
 
 
-def draw_load(runs: Mapping[int, Sequence[Load]], modelled: Mapping[int, Sequence[BatchQueue]], title: str) -> Figure:
+def draw_load(
+    runs: Mapping[int, Sequence[LoadResult]], modelled: Mapping[int, Sequence[BatchQueue]], title: str
+) -> Figure:
     """Draw answers per second and latency against the offered load, a colour per batch limit; the model's dotted.
 
     `runs`: batch limit -> what became of runs at different rates; `modelled`: the model's queue for each of these runs.

@@ -91,7 +91,7 @@ def batches_of(
     service: Callable[[int], float],
     tick: float = 0.25,
 ) -> list[tuple[float, float, list[int]]]:
-    """Batches (begin, end, requests) that one engine computes if `flush` is asked whenever it is idle, every `tick`."""
+    """Return the batches (begin, end, requests) of one engine if `flush` is asked every `tick` while it is idle."""
     batches: list[tuple[float, float, list[int]]] = []
     queue: list[int] = []
     arrived, now, free = 0, 0.0, 0.0
@@ -129,7 +129,7 @@ def check_latencies(latencies: Callable[[list[float], list[float]], Any], seed: 
 
 
 def first_come_first_served(arrivals: Iterable[float], services: Iterable[float]) -> list[float]:
-    """From each request's arrival to its answer, by one server that takes them in the order of their arrival."""
+    """Return the times from arrival to answer, by one server that takes requests in the order of their arrival."""
     free, found = 0.0, []
     for arrival, service in zip(arrivals, services, strict=True):
         free = max(free, arrival) + service
@@ -177,7 +177,7 @@ def check_overlapped(overlapped: Callable[[int], Any]) -> Figure:
 
 
 def two_streams(chunks: int, hand_over: Callable[[Schedule, int], Any]) -> Schedule:
-    """All copies in stream "copy", all kernels in "run"; between those of chunk i, hand_over(schedule, i) is called."""
+    """Put all copies in stream "copy", all kernels in "run"; hand_over(schedule, i) comes between those of chunk i."""
     s = Schedule()
     for i in range(chunks):
         s.h2d(f"x{i}", "copy", ms=1)

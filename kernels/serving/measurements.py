@@ -25,7 +25,7 @@ MODULES: tuple[ModuleType, ...] = (
 
 
 def gathered(dictionaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """All entries together. Raises ValueError where a key is in two of them: one recording would replace the other."""
+    """Return all entries together. Raise ValueError for a key in two of them: one recording would replace the other."""
     found: dict[str, Any] = {}
     for one in dictionaries:
         if twice := sorted(found.keys() & one.keys()):

@@ -41,7 +41,7 @@ class WrongAnswer(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Step:
+class LayerLaunch:
     """One launch: a kernel of KERNELS, its grid, and its arguments."""
 
     kernel: Kernel
@@ -105,7 +105,7 @@ class SmallNetwork:
         return found
 
     def images(self, count: int, seed: int = 2017) -> np.ndarray:
-        """`count` random images, each of another colour: float32, [count, 3, size, size]."""
+        """Return `count` random images, each of another colour: float32, [count, 3, size, size]."""
         rng = np.random.default_rng(seed)
         colours = rng.standard_normal((count, 3, 1, 1))
         return (colours + rng.uniform(-1, 1, (count, 3, self.size, self.size))).astype(np.float32)
@@ -124,7 +124,9 @@ class SmallNetwork:
             x = np.maximum(y, 0)
         return x.mean(axis=(2, 3)) @ dense.T + offset
 
-    def steps(self, weights: list[tuple[Any, Any]], buffers: tuple[Any, Any, Any, Any], batch: int) -> list[Step]:
+    def layer_launches(
+        self, weights: list[tuple[Any, Any]], buffers: tuple[Any, Any, Any, Any], batch: int
+    ) -> list[LayerLaunch]:
         """Return the launches for one batch, in order.
 
         `weights`: as `weights()`, on the device. `buffers`: input [batch, 3, size, size], two of
@@ -136,10 +138,10 @@ class SmallNetwork:
             y = other if layer % 2 else one
             grid = (math.ceil(self.size**2 / BLOCK), b // OUT, batch)
             sizes = (np.int32(a), np.int32(b), np.int32(self.size))
-            found.append(Step(KERNELS["cuda_conv3x3"], grid, (x, *weights[layer], y, *sizes)))
+            found.append(LayerLaunch(KERNELS["cuda_conv3x3"], grid, (x, *weights[layer], y, *sizes)))
             x = y
         sizes = (np.int32(self.channels), np.int32(self.classes), np.int32(self.size**2))
-        found.append(Step(KERNELS["cuda_head"], (batch,), (x, *weights[-1], out, *sizes)))
+        found.append(LayerLaunch(KERNELS["cuda_head"], (batch,), (x, *weights[-1], out, *sizes)))
         return found
 
 
@@ -158,7 +160,7 @@ class Buffers:
         self.given, self.answer = zeros((batch, 3, network.size, network.size)), zeros((batch, network.classes))
         self._x, self._y = cp.empty(self.given.shape, np.float32), cp.empty(self.answer.shape, np.float32)
         inner = [cp.empty((batch, network.channels, network.size, network.size), np.float32) for _ in range(2)]
-        self._steps = network.steps(weights, (self._x, *inner, self._y), batch)
+        self._launches = network.layer_launches(weights, (self._x, *inner, self._y), batch)
         self.stream: Any = None
         self.queue: Callable[[], None] = self._queue
         if on_gpu:
@@ -178,8 +180,8 @@ class Buffers:
     def _queue(self) -> None:
         cp = choice.load("cp")
         cp.copyto(self._x, cp.asarray(self.given))
-        for step in self._steps:
-            step.kernel.launch(step.grid, BLOCK, step.arguments)
+        for layer in self._launches:
+            layer.kernel.launch(layer.grid, BLOCK, layer.arguments)
         self.answer[...] = cp.asnumpy(self._y)
 
     def _queue_on_stream(self) -> None:
@@ -190,8 +192,8 @@ class Buffers:
             runtime.memcpyAsync(
                 self._x.data.ptr, given.ctypes.data, given.nbytes, runtime.memcpyHostToDevice, stream.ptr
             )
-            for step in self._steps:
-                step.kernel.launch(step.grid, BLOCK, step.arguments)
+            for layer in self._launches:
+                layer.kernel.launch(layer.grid, BLOCK, layer.arguments)
             runtime.memcpyAsync(
                 answer.ctypes.data, self._y.data.ptr, answer.nbytes, runtime.memcpyDeviceToHost, stream.ptr
             )
@@ -259,10 +261,10 @@ def launches() -> list[Launch]:
     inner = (batch, network.channels, network.size, network.size)
     one, other = (rng.uniform(0, 1, inner).astype(np.float32) for _ in range(2))
     out = np.full((batch, network.classes), np.nan, np.float32)
-    steps = network.steps(network.weights(), (network.images(batch), one, other, out), batch)
+    queued = network.layer_launches(network.weights(), (network.images(batch), one, other, out), batch)
     return [
-        Launch(f"{step.kernel.name}, launch {number}", step.kernel.function, step.grid, BLOCK, step.arguments)
-        for number, step in enumerate(steps)
+        Launch(f"{layer.kernel.name}, launch {number}", layer.kernel.function, layer.grid, BLOCK, layer.arguments)
+        for number, layer in enumerate(queued)
     ]
 
 

@@ -74,7 +74,7 @@ class Batcher(Generic[Request]):
         return True
 
     def due(self) -> float | None:
-        """When an idle engine gets the next batch as things stand; None if nothing waits. It may lie in the past."""
+        """Return when an idle engine gets the next batch, maybe in the past, as things stand; None if nothing waits."""
         if not self._waiting:
             return None
         oldest = self._waiting[0][0]

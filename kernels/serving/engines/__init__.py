@@ -72,7 +72,7 @@ def make(name: str, **options: Any) -> Engine:
 
 
 def checked(engine: Any, name: str) -> Engine:
-    """`engine` itself; EngineError if it lacks something of the interface."""
+    """Return `engine` itself; EngineError if it lacks something of the interface."""
     missing = [wanted for wanted in ("name", "shape", "predict") if not hasattr(engine, wanted)]
     if missing:
         raise EngineError(f"{name!r} made a {type(engine).__name__}, which is no engine: it has no {missing[0]!r}")
@@ -95,7 +95,7 @@ def close(engine: Engine) -> None:
 
 
 def answer(engine: Engine, batch: np.ndarray) -> np.ndarray:
-    """`engine.predict(batch)`, held to the interface: EngineError unless it is one row of finite numbers a sample."""
+    """Return `engine.predict(batch)`, held to the interface: EngineError unless it has a finite row for each sample."""
     results = np.asarray(engine.predict(batch))
     if results.ndim < 1 or len(results) != len(batch) or results.dtype.kind not in "fiu":
         raise EngineError(

@@ -20,7 +20,8 @@ Weights = dict[str, np.ndarray]
 
 
 def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(training images, their labels, test images, their labels): float32, (count, 1, 8, 8), 0 to 1; int64, (count,).
+    """Return (training images, their labels, test images, their labels): float32, (count, 1, 8, 8), 0 to 1; int64,
+    (count,).
 
     Test images come from the same 13 writers as the others, so accuracies are no estimate for other writers.
     """
@@ -41,7 +42,7 @@ def load() -> Weights:
 
 
 def probabilities(weights: Weights, images: np.ndarray) -> np.ndarray:
-    """(images, 1, 8, 8) -> (images, 10), of the weights' dtype: softmax(relu(x · hidden + bias) · classes + bias)."""
+    """Return softmax(relu(x · hidden + bias) · classes + bias), (images, 10), for x of (images, 1, 8, 8)."""
     x = images.reshape(len(images), -1)
     hidden = np.maximum(x @ weights["hidden"] + weights["hidden_bias"], 0)
     return _softmax(hidden @ weights["classes"] + weights["classes_bias"])
@@ -53,7 +54,7 @@ def accuracy(weights: Weights, images: np.ndarray, labels: np.ndarray) -> float:
 
 
 def trained(images: np.ndarray, labels: np.ndarray, steps: int = STEPS) -> Weights:
-    """Weights after so many steps down the gradient of the mean cross-entropy; the same at each call, float32."""
+    """Return weights after so many steps down the gradient of the mean cross-entropy; always the same, float32."""
     random = np.random.default_rng(SEED)
     pixels = int(np.prod(IMAGE))
     weights = {

@@ -141,7 +141,7 @@ class Replicas:
 
 
 def replicas(of: str, **options: Any) -> Replicas:
-    """`Replicas` of the engine called `of`; options that are not those of `Replicas` are the engine's."""
+    """Return `Replicas` of the engine called `of`; options that are not those of `Replicas` are the engine's."""
     return Replicas(of, **options)
 
 

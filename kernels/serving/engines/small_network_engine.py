@@ -52,5 +52,5 @@ def small(sizes: Sequence[int] = SIZES) -> NetworkEngine:
 
 
 def deep() -> NetworkEngine:
-    """64 wide convolutions for images of 8 × 8, one image at a time: an engine that is easily given too much to do."""
+    """Return 64 wide convolutions for images of 8 × 8, one image at a time: an engine easily given too much to do."""
     return NetworkEngine(DEEP, (1,), "deep network")

@@ -8,8 +8,8 @@ The generator is MLPerf's LoadGen in its Server scenario: arrivals of a Poisson 
 
 Latency counts from the planned moment, not from the moment of sending. A generator that waits for an answer before it
 sends the next request (a closed loop) stops sending while the service hangs: the requests that would have suffered are
-never sent, and the percentiles look well. Gil Tene calls that coordinated omission. `Load.from_sending` is what such a
-generator would have reported of the requests that were sent late.
+never sent, and the percentiles look well. Gil Tene calls that coordinated omission. `LoadResult.from_sending` is what
+such a generator would have reported of the requests that were sent late.
 
 Source: LoadGen, github.com/mlcommons/inference, loadgen/. It keeps global state: one `offer` at a time per process.
 """
@@ -45,7 +45,7 @@ Done = Callable[[int, int], None]
 """Told (ticket, status) once for each request, from any thread."""
 
 
-class Service(Protocol):
+class SystemUnderTest(Protocol):
     """What load is offered to: `send` starts requests and returns at once, and `done` hears of each."""
 
     samples: int
@@ -54,7 +54,7 @@ class Service(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Load:
+class LoadResult:
     """What became of the requests of one run, in the order of their planned moments. Arrays are of shape (requests,).
 
     `rate`: requests per second that were asked for. `planned`: seconds since the first planned moment. `late`: seconds
@@ -113,7 +113,9 @@ class Load:
         }
 
 
-def offer(service: Service, rate: float, seconds: float, *, seed: int = 2017, patience: float = 30.0) -> Load:
+def offer(
+    service: SystemUnderTest, rate: float, seconds: float, *, seed: int = 2017, patience: float = 30.0
+) -> LoadResult:
     """Send `rate` requests per second on the average for `seconds`, as LoadGen's Server scenario plans them.
 
     `seed`: of arrivals and of the choice of samples. `patience`: seconds after the last request was sent; what has no
@@ -140,7 +142,7 @@ def offer(service: Service, rate: float, seconds: float, *, seed: int = 2017, pa
     if len(planned) != len(run.tickets):
         raise RuntimeError(f"LoadGen's trace tells of {len(planned)} requests, but {len(run.tickets)} were sent")
     status = np.array([run.status[ticket] for ticket in run.tickets], int)
-    return Load(rate, planned, late, latency, status)
+    return LoadResult(rate, planned, late, latency, status)
 
 
 SAMPLE = re.compile(rb'"ts":([\d.]+),"args":\{"sample_seq":(\d+),.*"issue_start_ns":(\d+),"complete_ns":(\d+)')
@@ -175,7 +177,7 @@ def _settings(rate: float, seconds: float, seed: int) -> Any:
 class _Run:
     """One run's book: who was sent, who was answered and how."""
 
-    def __init__(self, service: Service, patience: float) -> None:
+    def __init__(self, service: SystemUnderTest, patience: float) -> None:
         self.tickets: list[int] = []
         self.status: dict[int, int] = {}
         self._service = service

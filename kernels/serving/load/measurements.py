@@ -17,7 +17,7 @@ import numpy as np
 from kernels.serving import engines
 from kernels.serving.batching.batcher import Limits
 from kernels.serving.engines import small_network_engine, torch_networks
-from kernels.serving.load.generator import LOST, OK, TOO_MANY, InProcess, Load, OverHttp, offer
+from kernels.serving.load.generator import LOST, OK, TOO_MANY, InProcess, LoadResult, OverHttp, offer
 from kernels.serving.service import process as service_process
 from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Table
@@ -49,7 +49,7 @@ class Subject(NamedTuple):
 
 
 def subject(engine: engines.Engine, data: np.ndarray, sizes: tuple[int, ...] = small_network_engine.SIZES) -> Subject:
-    """`engine` with samples and the answers that it gives to each alone."""
+    """Return `engine` with samples and the answers that it gives to each alone."""
     alone = np.concatenate([engine.predict(data[i : i + 1]) for i in range(len(data))])
 
     def predict(samples: list[Any]) -> Any:  # engines that copy to pinned memory take a list, and copy once
@@ -69,7 +69,7 @@ def _near(alone: np.ndarray) -> Callable[[int, Any], bool]:
 
 
 def batch_times(served: Subject) -> list[dict[str, Any]]:
-    """Seconds of one batch by its size, with the copies to and from the GPU, median of twenty, nothing else running."""
+    """Measure seconds of one batch by size, with copies to and from the GPU: median of twenty, nothing else running."""
     rows = []
     for size in served.sizes:
         batch = [served.data[i % len(served.data)] for i in range(size)]
@@ -152,13 +152,13 @@ def load_small() -> dict[str, Any]:
 
 
 def load_large() -> dict[str, Any]:
-    """ResNet-50 for 224 × 224 images, in PyTorch: a large batch fills the GPU."""
+    """Measure ResNet-50 for 224 × 224 images, in PyTorch: a large batch fills the GPU."""
     engine = torch_networks.TorchEngine()
     return in_process(subject(engine, torch_networks.images(), engine.sizes), all_limits=LIMITS_OF_LARGE)
 
 
 def load_plan() -> dict[str, Any]:
-    """Lab 09's plan: the network is so small that Python takes longer than the GPU."""
+    """Measure lab 09's plan: the network is so small that Python takes longer than the GPU."""
     return in_process(_plan())
 
 
@@ -167,7 +167,7 @@ def _plan() -> Subject:
     return subject(engine, np.random.default_rng(2017).random((64, *engine.shape), np.float32), PLAN_SIZES)
 
 
-def overloaded(load: Load, most: float, accepted: int, answered: int) -> dict[str, Any]:
+def overloaded(load: LoadResult, most: float, accepted: int, answered: int) -> dict[str, Any]:
     """Return an overload in JSON types: the run, also by second, and whether every accepted request was answered."""
     by_second = []
     for second in range(int(load.planned[-1]) + 1 if len(load.planned) else 0):
@@ -238,7 +238,7 @@ def overload_over_http(
 @contextlib.contextmanager
 def _service(
     engine: str, limits: Limits, options: dict[str, Any] | None
-) -> Iterator[tuple[service_process.RunningService, Callable[[float, float], Load]]]:
+) -> Iterator[tuple[service_process.RunningService, Callable[[float, float], LoadResult]]]:
     """Yield the service, in its own process, and what offers it (rate, seconds) of requests with a sample each."""
     with service_process.start(
         engine,
@@ -256,7 +256,7 @@ def _service(
 
         bodies = [json.dumps({"instances": [sample.tolist()]}).encode() for sample in data]
 
-        def ask(rate: float, seconds: float) -> Load:
+        def ask(rate: float, seconds: float) -> LoadResult:
             with OverHttp(service.url + "/v1/predict", bodies, connections=CONNECTIONS, check=right) as asked:
                 return offer(asked, rate, seconds)
 
@@ -264,7 +264,7 @@ def _service(
 
 
 def load_over_http() -> dict[str, Any]:
-    """Lab 09's plan behind HTTP: the front end, one Python process, is what limits."""
+    """Measure lab 09's plan behind HTTP: the front end, one Python process, is what limits."""
     return http_curve(PLAN, Limits(32, 0.002, 64), options={"batches": list(PLAN_SIZES)})
 
 

@@ -27,9 +27,8 @@ def limits_of(curve: Mapping[str, Any]) -> Limits:
 
 
 def added_per_batch(value: Mapping[str, Any]) -> float:
-    """Seconds that the server adds to each batch: 1 / (requests per second that it answers one by one at most), less
-    the engine's time for one. 0 where nothing was measured one by one.
-    """
+    """Return seconds that the server adds to each batch: 1 / (requests per second that it answers one by one at most),
+    less the engine's time for one. 0 where nothing was measured one by one."""
     for curve in value["curves"]:
         if curve["batch_limit"] == 1 and curve["saturated_per_second"]:
             return max(0.0, 1 / curve["saturated_per_second"] - measured(value["times"])(1))

@@ -189,13 +189,13 @@ class Service:
         return {"status": "live"}
 
     async def is_ready(self) -> Response:
-        """Whether it accepts requests."""
+        """Return whether it accepts requests."""
         if self.ready:
             return self._json(200, {"status": "ready"})
         return self._json(503, {"error": "the service is shutting down; send requests to another replica"})
 
     async def prometheus(self) -> Response:
-        """All metrics."""
+        """Return all metrics."""
         return Response(self.metrics.text(), media_type=CONTENT_TYPE)
 
     async def _refuse(self, request: Request, error: Exception) -> Response:

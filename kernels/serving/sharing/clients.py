@@ -2,7 +2,7 @@
 
     with Clients([{}] * 4) as clients:                        # they take turns: time slices
         reading = clients.serve([Load(batch=1)] * 4)
-    with mps.daemon() as service, Clients([service.environment] * 4) as clients:   # they run together
+    with mps.daemon() as mps_daemon, Clients([mps_daemon.environment] * 4) as clients:   # they run together
         reading = clients.serve([Load(batch=1)] * 4)
 
 Each client is a process of its own (`client_process`), with its own CUDA context and weights. All have made their
@@ -47,7 +47,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Served:
+class ClientResult:
     """What one client did in the window. `latencies`: seconds per answered request. `error`: why it ended, or ""."""
 
     load: Load
@@ -65,7 +65,7 @@ class Reading:
     """What clients did in a common window of `seconds`, in the order of the clients."""
 
     seconds: float
-    served: tuple[Served, ...]
+    served: tuple[ClientResult, ...]
 
     @property
     def images_per_second(self) -> float:
@@ -170,13 +170,13 @@ class Clients:
         served = []
         for (client, load), error in zip(active, errors, strict=True):
             if error:
-                served.append(Served(load, (), error))
+                served.append(ClientResult(load, (), error))
                 continue
             try:
                 found = client.answer(end - time.monotonic() + GRACE)
-                served.append(Served(load, tuple(found["latencies"]), found["failed"]))
+                served.append(ClientResult(load, tuple(found["latencies"]), found["failed"]))
             except ClientFailed as ended:
-                served.append(Served(load, (), str(ended)))
+                served.append(ClientResult(load, (), str(ended)))
         return Reading(seconds, tuple(served))
 
     def last_answer(self, number: int) -> str:

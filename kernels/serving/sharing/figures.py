@@ -22,7 +22,7 @@ COLOURS = {"time slices": ORANGE, "MPS": BLUE, "streams": GREEN, "one batch": AM
 
 
 def draw_processes(ways: Mapping[str, Sequence[Request]], title: str) -> Figure:
-    """Clients down, virtual time across, a panel per way: running is coloured; host and waiting before it are pale.
+    """Draw clients down, virtual time across, a panel per way: running is coloured, host and waiting before it pale.
 
     `ways`: by name ("time slices", "MPS", ...) the model's requests.
     """
@@ -127,7 +127,7 @@ def draw_trade(ways: Measurement, batches: Measurement) -> Figure:
 
 
 def draw_parts(m: Measurement) -> Figure:
-    """Left: throughput of large batches by the percentage of threads. Right: a small request beside a large one.
+    """Draw, left, throughput of large batches by the percentage of threads; right, a small request beside a large one.
 
     `m`: the recording "sharing_parts".
     """

@@ -33,7 +33,7 @@ ASKED_FOR = 64  # clients: more than MPS's documentation allows
 
 
 def ways() -> dict[str, Any]:
-    """Throughput and latency of k requests in flight, by way, k and batch; what a request takes on the GPU alone."""
+    """Measure throughput and latency of k requests in flight, by way, k and batch; what one takes on the GPU alone."""
     rows: list[dict[str, Any]] = []
     timing.cupy_on_gpu()
     with Clients([{}] * max(CLIENTS), NETWORK) as clients:
@@ -43,8 +43,8 @@ def ways() -> dict[str, Any]:
         calls = clients.serve([Load(graph=False)])
     connected, failed = 0, ""
     try:
-        with mps.daemon() as service, Clients([service.environment] * max(CLIENTS), NETWORK) as clients:
-            connected = service.clients()
+        with mps.daemon() as mps_daemon, Clients([mps_daemon.environment] * max(CLIENTS), NETWORK) as clients:
+            connected = mps_daemon.clients()
             for batch in BATCHES_SHARED["MPS"]:
                 rows += [_row("MPS", clients.serve([Load(batch)] * k), k, batch) for k in CLIENTS]
     except (mps.NoMps, ClientFailed) as error:
@@ -61,13 +61,13 @@ def ways() -> dict[str, Any]:
 
 
 def saturated() -> dict[str, Any]:
-    """More requests in flight than the GPU has room for, batch 1: MPS with several per client, streams of one process.
+    """Measure more requests in flight than the GPU has room for, batch 1: MPS, several per client; streams of one.
 
     A client that waits occupies a core of the host, so that more clients than cores would measure the host.
     """
     rows = []
     timing.cupy_on_gpu()
-    with mps.daemon() as service, Clients([service.environment] * max(CLIENTS), NETWORK) as clients:
+    with mps.daemon() as mps_daemon, Clients([mps_daemon.environment] * max(CLIENTS), NETWORK) as clients:
         for streams in STREAMS_PER_CLIENT:
             k = max(CLIENTS)
             rows.append(_row("MPS", clients.serve([Load(streams=streams)] * k), k * streams, 1))
@@ -87,7 +87,7 @@ def batches() -> dict[str, Any]:
 
 
 def request_times(sizes: Sequence[int]) -> list[dict[str, Any]]:
-    """GPU seconds of one request by batch, copies included, queued back to back so that the host's time stays out."""
+    """Measure GPU seconds of one request by batch, copies included, back to back so that the host's time stays out."""
     weights, rows = on_device(NETWORK), []
     for batch in sizes:
         requests = Requests(NETWORK, weights, batch)
@@ -98,7 +98,7 @@ def request_times(sizes: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def parts() -> dict[str, Any]:
-    """Clients of MPS with a part of the SMs: alone with a large batch, and a small request beside a large one.
+    """Measure clients of MPS with a part of the SMs: alone with a large batch, and a small request beside a large one.
 
     `alone`: throughput at a batch of LARGE by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. `neighbours`: latency of requests of
     one image, alone and beside a client with batches of LARGE: by time slices, by MPS, by MPS with half each, and with
@@ -120,10 +120,10 @@ def parts() -> dict[str, Any]:
 
     with Clients([{}] * 2, NETWORK) as clients:
         beside("time slices", clients, 0, 1, "")
-    with mps.daemon() as service:
+    with mps.daemon() as mps_daemon:
         percentages = (*PERCENTAGES, 100, 50, 90)
         environments = [
-            {**service.environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(percent)} for percent in percentages
+            {**mps_daemon.environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(percent)} for percent in percentages
         ]
         with Clients(environments, NETWORK) as clients:
             for number, percent in enumerate(PERCENTAGES):
@@ -135,7 +135,7 @@ def parts() -> dict[str, Any]:
 
 
 def faults() -> dict[str, Any]:
-    """Two clients serve while a third makes an illegal access, or is killed in the middle of its work: who goes on.
+    """Let two clients serve while a third makes an illegal access, or is killed in the middle of its work: who goes on.
 
     What a kill does under MPS is one outcome of an undefined one: its documentation ("Client Early Termination") has
     clients ended by `terminate_client`, since a signal may leave the server hanging.
@@ -147,8 +147,8 @@ def faults() -> dict[str, Any]:
     rows = []
     for way in ("time slices", "MPS"):
         for event in ("illegal access", "killed"):
-            with mps.daemon() if way == "MPS" else contextlib.nullcontext() as service:
-                rows.append(_fault(way, event, service.environment if service else {}))
+            with mps.daemon() if way == "MPS" else contextlib.nullcontext() as mps_daemon:
+                rows.append(_fault(way, event, mps_daemon.environment if mps_daemon else {}))
     return {"rows": rows}
 
 
@@ -187,8 +187,8 @@ def client_limit() -> dict[str, Any]:
     timing.cupy_on_gpu()
     command = module("kernels.serving.sharing.bare_client")
     options: dict[str, Any] = {"cwd": COURSE, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with mps.daemon() as service, contextlib.ExitStack() as started:
-        options["env"] = {**os.environ, **service.environment}
+    with mps.daemon() as mps_daemon, contextlib.ExitStack() as started:
+        options["env"] = {**os.environ, **mps_daemon.environment}
         begun = time.monotonic()
         processes = [started.enter_context(subprocess.Popen(command, **options)) for _ in range(ASKED_FOR)]
         for one in processes:
@@ -197,7 +197,7 @@ def client_limit() -> dict[str, Any]:
         for one in processes:
             started.callback(one.stdin.close)  # of all first, so that they end at the same time
         answers = [json.loads(one.stdout.readline())["error"] for one in processes]
-        seconds, connected = time.monotonic() - begun, service.clients()
+        seconds, connected = time.monotonic() - begun, mps_daemon.clients()
     errors = {name: answers.count(name) for name in sorted(set(answers)) if name}
     return {
         "asked_for": ASKED_FOR,

@@ -1,7 +1,7 @@
 """NVIDIA's Multi-Process Service for the processes of one measurement: started, asked and ended here.
 
-    with mps.daemon() as service:
-        subprocess.Popen(..., env={**os.environ, **service.environment})
+    with mps.daemon() as mps_daemon:
+        subprocess.Popen(..., env={**os.environ, **mps_daemon.environment})
 
 The daemon's pipes and logs are in a folder of its own, so that no other process of the machine finds it, and clients
 find it by two environment variables. It is told to quit in the end, also after an error. The GPU's compute mode stays
@@ -31,7 +31,7 @@ class NoMps(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Service:
+class Daemon:
     """A running daemon. `environment`: what a process needs in its environment to become a client."""
 
     folder: Path
@@ -72,23 +72,23 @@ def installed() -> bool:
 
 
 @contextmanager
-def daemon() -> Iterator[Service]:
+def daemon() -> Iterator[Daemon]:
     """Start a daemon for this block, and end it. Clients must have ended before. Raises NoMps."""
     if not installed():
         raise NoMps(f"{CONTROL} is not installed here; it comes with NVIDIA's driver for Linux. Use time slices.")
     with tempfile.TemporaryDirectory(prefix="mps-", ignore_cleanup_errors=True) as name:
-        service = Service(Path(name))
-        for folder in service.environment.values():
+        mps_daemon = Daemon(Path(name))
+        for folder in mps_daemon.environment.values():
             Path(folder).mkdir()
         try:
-            _start(service)
-            yield service
+            _start(mps_daemon)
+            yield mps_daemon
         finally:
-            _quit(service)
+            _quit(mps_daemon)
 
 
-def _start(service: Service) -> None:
-    output = service.folder / "start.txt"
+def _start(mps_daemon: Daemon) -> None:
+    output = mps_daemon.folder / "start.txt"
     with output.open("w") as file:  # not a pipe: the daemon would keep its end open
         done = subprocess.run(
             [CONTROL, "-d"],
@@ -96,20 +96,20 @@ def _start(service: Service) -> None:
             stdout=file,
             stderr=file,
             timeout=PATIENCE,
-            env={**os.environ, **service.environment},
+            env={**os.environ, **mps_daemon.environment},
         )
     if done.returncode:
-        raise NoMps(f"{CONTROL} -d ended with code {done.returncode}: {output.read_text()}{service.logs()}")
+        raise NoMps(f"{CONTROL} -d ended with code {done.returncode}: {output.read_text()}{mps_daemon.logs()}")
 
 
-def _quit(service: Service) -> None:
+def _quit(mps_daemon: Daemon) -> None:
     """Tell the daemon to quit and wait until it has."""
-    pid_file = service.folder / "pipe" / f"{CONTROL}.pid"
+    pid_file = mps_daemon.folder / "pipe" / f"{CONTROL}.pid"
     pid = pid_file.read_text().strip("\0 \n") if pid_file.exists() else ""
     try:
-        service.ask("quit")
+        mps_daemon.ask("quit")
     except subprocess.TimeoutExpired:  # a client has not ended
-        service.ask("quit -t 1")
+        mps_daemon.ask("quit -t 1")
     end = time.monotonic() + PATIENCE
     while pid.isdigit() and is_running(int(pid)) and time.monotonic() < end:
         time.sleep(0.02)

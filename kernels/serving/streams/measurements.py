@@ -190,7 +190,7 @@ def _preprocess_text(value: dict[str, Any]) -> str:
 
 
 def nvdec(folder: str | Path | None = None) -> dict[str, Any]:
-    """Frames per second that NVDEC decodes from H.264: one video, and several at the same time, each by a thread.
+    """Measure frames per second that NVDEC decodes from H.264: of one video, and of several at once, a thread each.
 
     `folder`: where the clips are; None: they are made by PyAV. Counted between the last thread's tenth frame and the
     first one's last frame, so that neither start nor end counts. Rows: clip, sessions, frames_per_second.

@@ -87,8 +87,8 @@ class PipelineOnGpu:
 
     def _infer(self, b: int) -> None:
         buffers = (self.tensors[b % self.depth], *self.inner, self.device_answers[b % self.depth])
-        for step in self.network.steps(self.weights, buffers, self.batch):
-            step.kernel.launch(step.grid, BLOCK, step.arguments)
+        for layer in self.network.layer_launches(self.weights, buffers, self.batch):
+            layer.kernel.launch(layer.grid, BLOCK, layer.arguments)
 
     def _answer(self, b: int) -> None:
         target, runtime = self.answers[b * self.batch : (b + 1) * self.batch], self.cupy.cuda.runtime

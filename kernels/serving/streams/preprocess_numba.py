@@ -22,7 +22,7 @@ def bilinear(plane, first, step, height, width, y, x):
 
 @cuda.jit(device=True)
 def clamped(value):
-    """`value` between 0 and 255."""
+    """Return `value` between 0 and 255."""
     return min(max(value, float32(0)), float32(255))
 
 

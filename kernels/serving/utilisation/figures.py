@@ -185,7 +185,7 @@ def _curve(ax: Axes, found: Sequence[Sample], field: str, name: str, colour: str
 
 
 def draw_roads(decisions: Sequence[Decision], title: str | None = None) -> Figure:
-    """Which road each launch is on: the shares of its time that memory and instructions account for, and three regions.
+    """Draw which road each launch is on: shares of its time that memory and instructions account for, three regions.
 
     ValueError without a decision.
     """

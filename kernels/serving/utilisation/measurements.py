@@ -16,7 +16,7 @@ from typing import Any
 
 from kernels.serving.utilisation import busy_kernels, road_measurements
 from kernels.serving.utilisation.monitor import Monitor, NvmlSource
-from kernels.serving.utilisation.nvml import Gpu
+from kernels.serving.utilisation.nvml import NvmlGpu
 from warpcourse.bench import nsight_compute, random_inputs, timing
 from warpcourse.bench.benchmark import Table
 from warpcourse.processes import isolated_call
@@ -42,7 +42,7 @@ WITH_KERNELS = (*map(part_time, DUTIES), ONE_THREAD, ONE_WARP, COPY, FULL)
 
 
 @dataclass(frozen=True)
-class Load:
+class Workload:
     """Work for a GPU. `duty`: share of the time in which the kernel is to run. `launch`: queues it; None: nothing."""
 
     name: str
@@ -111,7 +111,7 @@ def _calibrated(c: Any, out: Any, seconds: float) -> int:
     return rounds
 
 
-def loads() -> list[Load]:
+def loads() -> list[Workload]:
     """Return the loads of the table, each calibrated on this GPU."""
     cupy = timing.cupy_on_gpu()
     sms = cupy.cuda.Device().attributes["MultiProcessorCount"]
@@ -135,7 +135,7 @@ def loads() -> list[Load]:
         FULL: spin(threads, KERNEL_SECONDS),
     }
     duties = {part_time(duty): duty for duty in DUTIES}
-    return [Load(IDLE, 0.0, None), *(Load(name, duties.get(name, 1.0), work[name]) for name in WITH_KERNELS)]
+    return [Workload(IDLE, 0.0, None), *(Workload(name, duties.get(name, 1.0), work[name]) for name in WITH_KERNELS)]
 
 
 def utilisation_table(save_monitor: str | None = None) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def utilisation_table(save_monitor: str | None = None) -> dict[str, Any]:
     `save_monitor`: where to write what a `Monitor` saw meanwhile.
     """
     found = loads()
-    gpu = Gpu()
+    gpu = NvmlGpu()
     time.sleep(SETTLE)  # else the first samples still tell of the calibration
     monitor = Monitor(NvmlSource())
     rows = []
@@ -168,8 +168,8 @@ def row_text(row: Mapping[str, Any]) -> str:
 
 
 def measure(
-    load: Load,
-    gpu: Gpu,
+    load: Workload,
+    gpu: NvmlGpu,
     *,
     run: Callable[[Callable[[], Any]], Any] = Run,
     clock: Callable[[], float] = time.monotonic,
@@ -223,7 +223,7 @@ def step() -> dict[str, Any]:
     c = cupy.asarray(busy_kernels.constants(1, random_inputs.generator()))
     out = cupy.empty_like(c)
     rounds = _calibrated(c, out, KERNEL_SECONDS)
-    gpu = Gpu()
+    gpu = NvmlGpu()
     time.sleep(0.6)
     kept = gpu.utilisation_samples()
     last = kept[-1].time if kept else 0.0
@@ -272,11 +272,11 @@ def latency() -> dict[str, Any]:
         runs[-1].wait()
         times[rounds] = statistics.median(run.seconds() for run in runs)
     rows.append({"place": "FMA", "bytes": 0, "seconds": _per_step(times)})
-    return {"rows": rows, "sm_mhz": Gpu().clocks()[0]}
+    return {"rows": rows, "sm_mhz": NvmlGpu().clocks()[0]}
 
 
 def scattered() -> dict[str, Any]:
-    """Seconds of `scatter` by the distance of neighbouring stores, and the rate of sectors that they fill in part.
+    """Measure seconds of `scatter` by the distance of neighbouring stores, and the rate of sectors they fill in part.
 
     `sectors`: stored by requests, as the arithmetic has it; `per_second`: of those beyond what the bytes would fill.
     """

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from kernels.serving.utilisation.nvml import Activity, Gpu, NoNvml
+from kernels.serving.utilisation.nvml import Activity, NoNvml, NvmlGpu
 
 RECORDING = Path(__file__).with_name("monitor.jsonl")
 INTERVAL = 0.1  # seconds; GPM wants at least so much between two readings
@@ -57,8 +57,8 @@ class Source(Protocol):
 class NvmlSource:
     """Samples of the GPU in this machine. Raises NoNvml where there is none."""
 
-    def __init__(self, gpu: Gpu | None = None) -> None:
-        self._gpu = gpu or Gpu()
+    def __init__(self, gpu: NvmlGpu | None = None) -> None:
+        self._gpu = gpu or NvmlGpu()
         self.label = f"measured on {self._gpu.name}"
         self._last = self._gpu.reading()
 

@@ -55,7 +55,7 @@ class UtilisationSample:
     share: float
 
 
-class Gpu:
+class NvmlGpu:
     """One GPU through NVML. `index`: as NVML counts. `library`: pynvml, or what stands in for it.
 
     Raises NoNvml, with what to do, where there is no driver or no such GPU.

@@ -7,7 +7,7 @@ from matplotlib.patches import Rectangle
 
 from kernels.serving import figures, lesson_checks
 from kernels.serving.batching import queueing
-from kernels.serving.load.generator import OK, TOO_MANY, Load
+from kernels.serving.load.generator import OK, TOO_MANY, LoadResult
 from warplab.draw.style import BLUE, ORANGE
 
 
@@ -60,7 +60,7 @@ def test_the_simulated_waits_lie_near_the_formulas():
 
 def test_load_is_drawn_from_what_was_answered():
     status = np.array([OK, OK, TOO_MANY, OK])
-    load = Load(2.0, np.array([0.0, 0.5, 1.0, 1.5]), np.zeros(4), np.array([0.1, 0.1, 9.0, 0.1]), status)
+    load = LoadResult(2.0, np.array([0.0, 0.5, 1.0, 1.5]), np.zeros(4), np.array([0.1, 0.1, 9.0, 0.1]), status)
     queue = queueing.long_run(2.0, lambda n: 0.1, 1, 4)
     left, right = figures.draw_load({1: [load]}, {1: [queue]}, "").axes
     assert left.lines[0].get_ydata()[0] == pytest.approx(3 / 10)  # until the last answer, at 1 + 9

@@ -12,7 +12,7 @@ import pytest
 
 from kernels.serving.batching.batcher import Limits
 from kernels.serving.load import generator as load
-from kernels.serving.load.generator import ERROR, LOST, OK, TOO_MANY, InProcess, Load, OverHttp, offer
+from kernels.serving.load.generator import ERROR, LOST, OK, TOO_MANY, InProcess, LoadResult, OverHttp, offer
 
 
 class Immediate:
@@ -122,7 +122,7 @@ def test_a_rate_and_a_time_are_positive(rate, seconds):
 
 
 def test_a_summary_of_nothing_answered_is_json():
-    run = Load(10.0, np.array([0.0, 0.1]), np.zeros(2), np.array([0.001, 0.002]), np.array([TOO_MANY, LOST]))
+    run = LoadResult(10.0, np.array([0.0, 0.1]), np.zeros(2), np.array([0.001, 0.002]), np.array([TOO_MANY, LOST]))
     summary = json.loads(json.dumps(run.summary(), allow_nan=False))
     assert summary["statuses"] == {"0": 1, "429": 1}
     assert summary["p99_seconds"] is summary["mean_seconds"] is None
@@ -132,7 +132,9 @@ def test_a_summary_of_nothing_answered_is_json():
 
 def test_a_summary_by_hand():
     status = np.array([OK, OK, TOO_MANY, OK])
-    run = Load(10.0, np.array([0, 0.1, 0.2, 0.4]), np.array([0, 0.05, 0, 0]), np.array([0.1, 0.2, 0, 0.6]), status)
+    run = LoadResult(
+        10.0, np.array([0, 0.1, 0.2, 0.4]), np.array([0, 0.05, 0, 0]), np.array([0.1, 0.2, 0, 0.6]), status
+    )
     assert run.seconds == 1.0
     assert run.throughput == 3
     assert run.offered == 10

@@ -10,7 +10,7 @@ import pytest
 
 from kernels.serving.utilisation import monitor
 from kernels.serving.utilisation.monitor import Monitor, NvmlSource, RecordedSource, Sample, load
-from kernels.serving.utilisation.nvml import Gpu, NoNvml
+from kernels.serving.utilisation.nvml import NoNvml, NvmlGpu
 
 _spec = importlib.util.spec_from_file_location("fake_nvml", Path(__file__).with_name("fake_nvml.py"))
 fake_nvml = sys.modules.setdefault("fake_nvml", importlib.util.module_from_spec(_spec))
@@ -23,7 +23,7 @@ ABOUT = {"device": "Virtual H100", "date": "2026-11-23"}
 def seen():
     """A monitor that looked at a GPU ten times a second: idle, then one thread, then half the card."""
     fake = fake_nvml.FakeNvml()
-    found = Monitor(NvmlSource(Gpu(library=fake)), clock=fake.clock)
+    found = Monitor(NvmlSource(NvmlGpu(library=fake)), clock=fake.clock)
     for name, size in {"idle": None, "one thread": (1, 1), "half": (66, 66 * 64)}.items():
         found.mark(name)
         for _ in range(10):

@@ -9,7 +9,7 @@ from kernels.serving import recordings
 from kernels.serving.sharing import bare_client, mps
 from kernels.serving.sharing import client_process as sharing_client
 from kernels.serving.sharing import measurements as sharing_measurements
-from kernels.serving.sharing.clients import ClientFailed, Clients, Load, Reading, Served, summary
+from kernels.serving.sharing.clients import ClientFailed, ClientResult, Clients, Load, Reading, summary
 from kernels.serving.small_network import SmallNetwork
 from warpcourse.processes.tree import is_running
 
@@ -81,15 +81,15 @@ def test_a_wrong_answer_ends_the_service(monkeypatch):
 
 
 def test_a_row_has_rates_and_percentiles_of_all_requests():
-    slow = Served(Load(batch=4), tuple(np.full(25, 0.2)))
-    fast = Served(Load(), tuple(np.linspace(0.001, 0.075, 75)))
+    slow = ClientResult(Load(batch=4), tuple(np.full(25, 0.2)))
+    fast = ClientResult(Load(), tuple(np.linspace(0.001, 0.075, 75)))
     found = summary(Reading(0.5, (slow, fast)))
     assert found["images_per_second"] == (25 * 4 + 75) / 0.5
     assert found["p50_seconds"] == pytest.approx(0.0505, abs=1e-3)
     assert found["p99_seconds"] == 0.2
     assert found["smallest_share"] == 0.5
     with pytest.raises(ValueError, match="no request was answered in the window"):
-        summary(Reading(0.5, (Served(Load()),)))
+        summary(Reading(0.5, (ClientResult(Load()),)))
 
 
 # --- The daemon, by a program that stands in for NVIDIA's -------------------------------------------------------------
@@ -174,7 +174,7 @@ class _Given:
         assert len(loads) <= len(self.environments)
         meanwhile()
         taken = (0.01,) * int(100 * seconds)
-        found = [Served(load, taken, self.told.get(i, "")) for i, load in enumerate(loads) if load]
+        found = [ClientResult(load, taken, self.told.get(i, "")) for i, load in enumerate(loads) if load]
         return Reading(seconds, tuple(found))
 
     def fault(self, number):

@@ -24,10 +24,10 @@ def test_processes_take_turns():
 
 @pytest.mark.skipif(not mps.installed(), reason=f"{mps.CONTROL} is not installed")
 def test_clients_of_mps_run_together_and_the_daemon_quits():
-    with mps.daemon() as service, Clients([service.environment] * 2, SMALL) as clients:
-        assert service.clients() == 2
+    with mps.daemon() as mps_daemon, Clients([mps_daemon.environment] * 2, SMALL) as clients:
+        assert mps_daemon.clients() == 2
         _check(clients)
-    assert not service.folder.exists()
+    assert not mps_daemon.folder.exists()
 
 
 def test_a_fault_ends_the_process_that_made_it():

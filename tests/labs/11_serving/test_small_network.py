@@ -180,9 +180,9 @@ def test_a_request_is_one_graph(graphs, monkeypatch, graph):
 
     def passed_through(weights, buffers, batch):
         x, *_, out = buffers
-        return [small_network.Step(KERNELS["cuda_head"], (batch,), (x, None, None, out, 1, 1, 1))]
+        return [small_network.LayerLaunch(KERNELS["cuda_head"], (batch,), (x, None, None, out, 1, 1, 1))]
 
-    monkeypatch.setattr(SmallNetwork, "steps", lambda self, *arguments: passed_through(*arguments))
+    monkeypatch.setattr(SmallNetwork, "layer_launches", lambda self, *arguments: passed_through(*arguments))
     monkeypatch.setattr(SmallNetwork, "answer", lambda self, x: x.reshape(len(x), -1)[:, :1] + np.zeros((1, 3)))
     small_network._known.cache_clear()
     requests = Requests(network, [], 2, graph)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernels.serving.utilisation import measurements as measured
-from kernels.serving.utilisation.measurements import PERIOD, Load, keep_busy, measure
-from kernels.serving.utilisation.nvml import Activity, Gpu, NoNvml
+from kernels.serving.utilisation.measurements import PERIOD, Workload, keep_busy, measure
+from kernels.serving.utilisation.nvml import Activity, NoNvml, NvmlGpu
 
 _spec = importlib.util.spec_from_file_location("fake_nvml", Path(__file__).with_name("fake_nvml.py"))
 fake_nvml = sys.modules.setdefault("fake_nvml", importlib.util.module_from_spec(_spec))
@@ -18,9 +18,9 @@ FakeNvml = fake_nvml.FakeNvml
 
 def row(fake, duty, seconds=None, sms=1, warps=1):
     launch = None if seconds is None else lambda: fake.run(seconds, sms, warps)
-    gpu = Gpu(library=fake)
+    gpu = NvmlGpu(library=fake)
     found = measure(
-        Load("a load", duty, launch), gpu, run=lambda queue: queue(), clock=fake.clock, sleep=fake.clock.sleep
+        Workload("a load", duty, launch), gpu, run=lambda queue: queue(), clock=fake.clock, sleep=fake.clock.sleep
     )
     gpu.close()
     assert fake.open == 0
@@ -84,8 +84,8 @@ def test_names_of_loads_and_ncu_agree():
 
 def test_no_gpu_is_said_with_what_to_do():
     with pytest.raises(NoNvml, match=r"NVML finds no GPU 0 .*; `make doctor` says"):
-        Gpu(library=FakeNvml(found=False))
-    gpu = Gpu(library=FakeNvml(gpm=False))
+        NvmlGpu(library=FakeNvml(found=False))
+    gpu = NvmlGpu(library=FakeNvml(gpm=False))
     assert gpu.reading() is None
     assert gpu.between(None, None) == Activity()
 
@@ -94,7 +94,7 @@ def test_no_gpu_is_said_with_what_to_do():
 def test_a_reading_that_is_refused_is_tried_again(refusals, told):
     fake = FakeNvml()
     fake.refusals = refusals
-    gpu = Gpu(library=fake)
+    gpu = NvmlGpu(library=fake)
     reading = gpu.reading()
     assert (reading is not None) == told
     gpu.forget(reading)
@@ -103,7 +103,7 @@ def test_a_reading_that_is_refused_is_tried_again(refusals, told):
 
 def test_a_metric_that_is_no_number_is_not_told():
     fake = FakeNvml()
-    gpu = Gpu(library=fake)
+    gpu = NvmlGpu(library=fake)
     before = gpu.reading()
     fake.clock.sleep(1)
     found = gpu.between(before, gpu.reading())
@@ -134,7 +134,7 @@ def test_tables_of_the_benchmark():
 def test_one_thread_keeps_a_gpu_utilised():
     loads = {load.name: load for load in measured.loads()}
     assert set(loads) == {measured.IDLE, *measured.WITH_KERNELS}
-    gpu = Gpu()
+    gpu = NvmlGpu()
     one, full = (measure(loads[name], gpu) for name in (measured.ONE_THREAD, measured.FULL))
     gpu.close()
     assert one["nvml"] > 0.9  # what others run can only add to it
