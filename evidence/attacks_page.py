@@ -68,8 +68,8 @@ HEAD = """# Attacks on the grading
 
 Each row is a submission in `tests/warpcourse/grading/attacks/`, graded in one class with three honest ones, out of
 {possible} points. An attack "gets it" if it got hold of what it was after, other than points; "shown" means that hidden
-inputs appear on the student's page. What an attack on a page is after is a script that runs in the browser of whoever
-opens it: in nbgrader's formgrader, or on the feedback page (tried in Chromium). The column *expected* applies to the
+inputs appear on the student's page. An attack on a page tries to run a script in the browser of whoever opens it: in
+nbgrader's formgrader, or on the feedback page (tried in Chromium). The column *expected* applies to the
 sandbox (bubblewrap). "limits" is the grader without bubblewrap, which warns. "stock" is nbgrader {nbgrader} with its
 own preprocessors, where it was tried (without the kernel: {stock} points). The attacks with TensorFlow are a class of
 their own, without the kernel, whose given cell imports it.
@@ -86,8 +86,8 @@ TAIL = """
   withheld, and every later cell looks the same, whatever it does. What remains visible is whether a test passes, which
   kind of failure it has, and how the notebook ended: a few bits per test, which the submission can choose. Inputs drawn
   by `checks.function` differ between submissions; those written into a test do not.
-- A kernel is its PTX. Writing PTX by hand, or letting another language produce it, counts as writing a kernel. That it
-  came from Numba or CUDA C++ is the student's word.
+- A kernel is its PTX. Writing PTX by hand, or letting another language produce it, counts as writing a kernel. The
+  grader cannot tell whether it came from Numba or CUDA C++.
 - Handing in someone else's answer gets the points. `python -m warplab similar` shows similar kernels.
 - A submission that notices that it is graded may behave differently. It gains nothing.
 - Attacks on Linux itself, on the processor (timing, caches) or on bubblewrap: all submissions share one Linux kernel.

@@ -6,7 +6,7 @@
             print(layer.name, layer.shape, layer.activation.mean)
 
 The model lives in a process of its own (process.py), which this package starts, asks and starts again when it dies, so
-that the page imports no TensorFlow. Questions and answers are JSON and NumPy arrays (frames.py), never pickles.
+that the page imports no TensorFlow. Questions and answers are JSON and NumPy arrays, never pickles.
 """
 
 from digits.look.answers import LayerOutput, Model, Saliency, Tested

@@ -1,4 +1,4 @@
-"""Programs that others published for Hopper: matrix products with wgmma, TMA and clusters. As `public_samples`."""
+"""Programs that others published for Hopper: matrix products with wgmma, TMA and clusters. As `samples`."""
 
 from __future__ import annotations
 
