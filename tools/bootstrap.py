@@ -30,7 +30,7 @@ print(getattr(sys, "_base_executable", None) or sys.executable)
 
 
 def probe(command):
-    """(version, has venv and ensurepip, path) of an interpreter, or None if it does not run."""
+    """Return (version, has venv and ensurepip, path) of an interpreter, or None if it does not run."""
     try:
         process = subprocess.Popen([command, "-c", PROBE], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         lines = process.communicate()[0].decode().splitlines()
@@ -41,7 +41,7 @@ def probe(command):
 
 
 def choose(candidates):
-    """(path, None) of the first interpreter that fits, or (None, what is wrong and what to do)."""
+    """Return (path, None) of the first interpreter that fits, or (None, what is wrong and what to do)."""
     problem = None
     for command in candidates:
         found = probe(command)

@@ -19,8 +19,8 @@ NO_NUMBERS = ("name", "full_name", "year", "sources", "rates", "launch_overhead_
 
 
 def model_hash(card: str | Card = "H100") -> str:
-    """16 hexadecimal digits of the SHA-256 of the model's code without comments and docstrings, and of the numbers of
-    the card that its error was measured on; no other card counts."""
+    """Return 16 hexadecimal digits of the SHA-256 of the model's code without comments and docstrings, and of the
+    numbers of the card that its error was measured on; no other card counts."""
     code = [_code(FOLDER / f"{name}.py") for name in FILES]
     tables = {name: repr(getattr(rates, name)) for name in TABLES}
     known = asdict(rates.rates(card))

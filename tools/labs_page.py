@@ -58,13 +58,13 @@ NOT_TIMED = "Not timed yet."
 
 
 def pages() -> dict[Path, str]:
-    """All pages by path: README.md with its table, docs/labs.md, and the page of each lab with something to show."""
+    """Return all pages by path: README.md with its table, docs/labs.md, the page of each lab with something to show."""
     found = {lab.folder / "README.md": page(lab) for lab in labs() if has_page(lab)}
     return {README: readme(README.read_text(encoding="utf-8")), INDEX: index(), **found}
 
 
 def readme(text: str) -> str:
-    """README with its table of labs anew. ValueError when the marks around it are gone."""
+    """Return README with its table of labs anew. ValueError when the marks around it are gone."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -87,7 +87,7 @@ def readme_table() -> str:
 
 
 def index() -> str:
-    """docs/labs.md."""
+    """Return docs/labs.md."""
     rows = []
     for lab in (lab for lab in labs() if has_page(lab)):
         origins = _origins(lab.recordings.load().values()) if lab.recordings.path.exists() else []
@@ -99,7 +99,7 @@ def index() -> str:
 
 
 def has_page(lab: Lab) -> bool:
-    """Whether there is anything to show beside the lesson."""
+    """Return whether there is anything to show beside the lesson."""
     return bool(lab.benchmark or lab.launches or lab.shown or lab.solution)
 
 
@@ -207,7 +207,7 @@ def _verdict(lesson: NotebookNode) -> str:
 
 
 def pictures(lab: Lab) -> dict[str, bytes]:
-    """PNG files by name: those that the lab shows, without those that its lesson lacks yet, such as charts of times."""
+    """Return PNG files by name: those that the lab shows, but what its lesson lacks yet, such as charts of times."""
     cells = {cell.id: cell for cell in _lesson(lab).cells}
     if unknown := set(lab.shown) - set(cells):
         raise ValueError(f"{lab.notebook.name} has no cell {', '.join(sorted(unknown))}; correct `shown` in lab.py")

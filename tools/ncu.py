@@ -107,7 +107,7 @@ def run_on_gpu(launch: Launch) -> None:
 
 
 def metrics() -> dict[str, str]:
-    """Counter name → Nsight Compute metric (or a sum of several, "a + b"), of all that is read."""
+    """Return counter name → Nsight Compute metric (or a sum of several, "a + b"), of all that is read."""
     return {c.name: c.ncu for c in COUNTERS if c.name in COMPARED} | ALSO
 
 
@@ -139,7 +139,7 @@ def run_topic_on_gpu(topic: str) -> None:
 
 
 def counters(launch: nsight_compute.ProfiledLaunch) -> dict[str, float]:
-    """Counters that are not 0, by name, from the metrics of a launch under ncu."""
+    """Return counters that are not 0, by name, from the metrics of a launch under ncu."""
 
     def value(metric: str) -> float:
         return int(launch.metrics[metric]) if metric.endswith(".sum") else launch.metrics[metric]
@@ -149,7 +149,7 @@ def counters(launch: nsight_compute.ProfiledLaunch) -> dict[str, float]:
 
 
 def as_json(recorded: dict[str, Any]) -> str:
-    """Text of `ncu.json`: a line per launch."""
+    """Return text of `ncu.json`: a line per launch."""
     head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in recorded.items() if key != "launches"]
     rows = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in recorded["launches"].items()]
     return "{\n " + ",\n ".join(head) + ',\n "launches": {\n' + ",\n".join(rows) + "\n }\n}\n"
@@ -192,9 +192,8 @@ class Comparison:
 
 
 def compare(topic: str, recorded: dict[str, Any]) -> list[Comparison]:
-    """Every counter in COMPARED and the warp efficiency of every launch, but for what is newer than the recording
-    (`unrecorded`). ValueError when ncu.json does not fit the table of launches.
-    """
+    """Return every counter in COMPARED and the warp efficiency of every launch, but for what is newer than the
+    recording (`unrecorded`). ValueError when ncu.json does not fit the table of launches."""
     result = []
     for launch in launches(topic):
         entry = recorded["launches"].get(launch.name)
@@ -224,7 +223,7 @@ def unrecorded(topic: str, recorded: dict[str, Any]) -> tuple[list[str], list[st
 
 
 def text(comparisons: Iterable[Comparison]) -> str:
-    """Comparisons as a table."""
+    """Return comparisons as a table."""
     return timing.table(
         ("launch", "counter", "ncu", "simulator", "holds"),
         [(c.launch, LABELS[c.counter], c.ncu, c.simulator, c.holds) for c in comparisons],

@@ -106,7 +106,7 @@ def _metadata(cell_id: str, special: list[str]) -> dict:
 
 
 def planned(number: int) -> dict[str, str]:
-    """Title and claim of the planned lab of that number; {} if none is."""
+    """Return title and claim of the planned lab of that number; {} if none is."""
     rows = json.loads(labs_page.PLANNED.read_text(encoding="utf-8"))
     return next((row for row in rows if row["number"] == number), {})
 

@@ -142,7 +142,7 @@ def detection_figures(answers: Answers, found: list[np.ndarray], least: float) -
 
 
 def segmentation_figures(answers: Answers) -> Figures:
-    """Also `ground`, the pixel accuracy of a network that says ground everywhere."""
+    """Return also `ground`, the pixel accuracy of a network that says ground everywhere."""
     counts = masks.confusion(answers.truth, answers.said["mask"], len(answers.classes) + 1)
     whole = {
         "mean_iou": masks.mean_iou(counts),

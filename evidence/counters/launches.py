@@ -144,7 +144,8 @@ def _global_memory() -> list[Launch]:
 
 
 def shared_patterns(width: int) -> dict[str, np.ndarray]:
-    """Index of each of 32 lanes, by the pattern's name; negative for lanes that do nothing. In elements of `width`."""
+    """Return index of each of 32 lanes, by the pattern's name; negative for lanes that do nothing. In elements of
+    `width`."""
     lane = np.arange(32)
     words = max(1, width // 4)
     count = 16384 // width

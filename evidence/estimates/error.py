@@ -75,7 +75,7 @@ def _profile(part: Work) -> LaunchProfile:
 
 
 def table(results: Sequence[Result]) -> Table:
-    """One row per call."""
+    """Return one row per call."""
     columns = [
         *(Column("launch", "left"), Column("recorded"), Column("estimate"), Column("error")),
         *(Column("limit", "left"), Column("roofline"), Column("its error")),

@@ -49,15 +49,15 @@ class CountedLaunch:
     machine: Figures
 
     def off(self, which: str) -> float:
-        """How far the instructions of `which` ("ptx" or "machine") are off, as a share of ncu's."""
+        """Return how far the instructions of `which` ("ptx" or "machine") are off, as a share of ncu's."""
         return getattr(self, which).instructions / self.ncu.instructions - 1
 
     def points(self, which: str) -> float:
-        """How far the share of active lanes is off."""
+        """Return how far the share of active lanes is off."""
         return getattr(self, which).efficiency - self.ncu.efficiency
 
     def same_branches(self, which: str) -> bool:
-        """Whether branches and divergent branches are those that ncu read, to the nearest whole number."""
+        """Return whether branches and divergent branches are those that ncu read, to the nearest whole number."""
         own = getattr(self, which)
         return round(own.branches) == self.ncu.branches and round(own.divergent) == self.ncu.divergent
 
@@ -106,7 +106,7 @@ def rows_of(topic: str) -> list[CountedLaunch]:
 
 
 def recorded_topics() -> list[str]:
-    """Topics with an ncu.json."""
+    """Return topics with an ncu.json."""
     return [topic for topic in ("evidence.counters", *ncu.topics()) if (ncu.folder(topic) / "ncu.json").exists()]
 
 
@@ -155,7 +155,7 @@ def _version() -> str:
 
 
 def summary(rows: Sequence[CountedLaunch], which: str) -> tuple:
-    """Cells of a summary: within 2 %, mean and worst error, efficiency within a point, branches equal."""
+    """Return cells of a summary: within 2 %, mean and worst error, efficiency within a point, branches equal."""
     off = [row.off(which) for row in rows]
     return (
         f"{sum(abs(x) <= WITHIN for x in off)} of {len(rows)}",
@@ -178,7 +178,7 @@ HEADER = (
 
 
 def summaries(rows: Sequence[CountedLaunch]) -> list[tuple]:
-    """Rows of the summary: before and after, by topic and in total."""
+    """Return rows of the summary: before and after, by topic and in total."""
     topics = list(dict.fromkeys(row.topic for row in rows))
     result = []
     for topic in [*topics, "all"]:

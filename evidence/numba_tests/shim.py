@@ -75,7 +75,7 @@ def member(name: str, attribute: str):
 
 
 def replaces(name: str, attribute: str) -> bool:
-    """Whether `from NAME import ATTRIBUTE` gives something else than Numba's own."""
+    """Return whether `from NAME import ATTRIBUTE` gives something else than Numba's own."""
     if (name, attribute) == ("numba", "cuda"):
         return True
     try:

@@ -66,7 +66,7 @@ cuda = None  # kernels must find it among their globals, where Numba's simulator
 
 
 def kernels(module) -> tuple:
-    """Vector multiply and tiled matrix product, made with `numba.cuda` or its stand-in."""
+    """Return vector multiply and tiled matrix product, made with `numba.cuda` or its stand-in."""
     global cuda
     cuda = module
     from numba import float32
@@ -141,12 +141,12 @@ def seconds(
 
 
 def numba_seconds() -> dict[str, float]:
-    """Seconds in Numba's simulator, one launch each."""
+    """Measure seconds in Numba's simulator, one launch each."""
     return _in_a_process("--numba", NUMBA_ENABLE_CUDASIM="1")
 
 
 def warplab_seconds(mode: str) -> dict[str, float]:
-    """Seconds in this simulator, after compilation and translation."""
+    """Measure seconds in this simulator, after compilation and translation."""
     from warplab.dropin import numba_cuda as cuda
 
     result = {}
@@ -167,7 +167,7 @@ def large(mode: str) -> dict[str, float]:
 
 
 def by_size(mode: str) -> dict[int, float]:
-    """Nanoseconds of processor time per executed thread instruction of vector multiply, by threads."""
+    """Measure nanoseconds of processor time per executed thread instruction of vector multiply, by threads."""
     from warplab.dropin import numba_cuda as cuda
     from warplab.launch.simulate import simulate
 
@@ -231,8 +231,8 @@ def one_lane_launches() -> dict[str, tuple]:
 
 
 def one_lane(mode: str) -> dict[str, tuple[float, float]]:
-    """Processor seconds of each loop of a single thread, by the arrays and as machine code: medians of `PAIRS` runs,
-    taken in turn."""
+    """Measure processor seconds of each loop of a single thread, by the arrays and as machine code: medians of `PAIRS`
+    runs, taken in turn."""
     from warplab.launch.simulate import simulate
 
     result = {}
@@ -306,8 +306,8 @@ def few_warps_launches(threads: int) -> dict[str, tuple]:
 
 
 def few_warps(mode: str, threads: int) -> dict[str, tuple[float, float, float]]:
-    """Processor seconds of loops of one block: by the arrays, as machine code, each the median of `PAIRS` runs taken in
-    turn, and of the first launch, which compiles the loop."""
+    """Measure processor seconds of loops of one block: by the arrays, as machine code, each the median of `PAIRS` runs
+    taken in turn, and of the first launch, which compiles the loop."""
     from warplab.launch.simulate import simulate
 
     result = {}

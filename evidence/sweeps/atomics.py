@@ -66,7 +66,7 @@ GLOBAL = {
 
 
 def global_atomics() -> Iterator[dict[str, Any]]:
-    """Seconds by instruction and addresses. `requests`: of warps, each of `lanes` operations."""
+    """Measure seconds by instruction and addresses. `requests`: of warps, each of `lanes` operations."""
     for name, patterns in GLOBAL.items():
         for pattern in patterns:
             yield _global(name, pattern, 4 * SMS)
@@ -91,7 +91,7 @@ def _global(name: str, pattern: dict[str, int], blocks: int) -> dict[str, Any]:
 
 
 def places(tries: int = 24, apart: int = 2**20) -> Iterator[dict[str, Any]]:
-    """Seconds of atomics on a few neighbouring lines, random words of them, that begin at different places.
+    """Measure seconds of atomics on a few neighbouring lines, random words of them, that begin at different places.
 
     `place`: the first word. Which parts of the L2 serve the lines depends on it.
     """
@@ -114,7 +114,8 @@ def _words(pattern: dict[str, int]) -> tuple[np.uint32, ...]:
 
 
 def shared_atomics() -> Iterator[dict[str, Any]]:
-    """Seconds by instruction, addresses and blocks of 8 warps on a multiprocessor. `requests`: of one of them."""
+    """Measure seconds by instruction, addresses and blocks of 8 warps on a multiprocessor. `requests`: of one of
+    them."""
     import cupy
 
     names = ["increment_u32", "add_u32", "add_used_u32", "max_u32", "cas_u32", "exch_u32", "add_f32", "add_u64"]

@@ -16,7 +16,7 @@ KIB = 1024
 
 
 def starts() -> Iterator[dict[str, Any]]:
-    """Seconds of blocks that do nothing."""
+    """Measure seconds of blocks that do nothing."""
     for warps in WARPS:
         for shared in (0, 4 * KIB, 16 * KIB, 48 * KIB):
             blocks = 2**18 if shared < 16 * KIB else 2**16
@@ -25,7 +25,7 @@ def starts() -> Iterator[dict[str, Any]]:
 
 
 def barriers(rounds: int = 512) -> Iterator[dict[str, Any]]:
-    """Cycles from a barrier to the next, with nothing or a word through shared memory (`step`) between them."""
+    """Measure cycles from a barrier to the next, with nothing or a word through shared memory (`step`) between them."""
     for step in (0, 1):
         for warps in WARPS:
             for blocks in (1, 2, 4, 8, 16, 32):
@@ -35,7 +35,7 @@ def barriers(rounds: int = 512) -> Iterator[dict[str, Any]]:
 
 
 def uneven() -> Iterator[dict[str, Any]]:
-    """Seconds where warps make different numbers of steps of 16 dependent multiply-adds.
+    """Measure seconds where warps make different numbers of steps of 16 dependent multiply-adds.
 
     `steps`: how many, in turns of blocks or of warps; drawn from an exponential distribution by seed 1.
     """
@@ -58,7 +58,7 @@ def uneven() -> Iterator[dict[str, Any]]:
 
 
 def clocks(launches: int = 6) -> Iterator[dict[str, Any]]:
-    """Clocks per second while all multiprocessors do one thing, in launches of some 30 ms after each other."""
+    """Measure clocks per second while all multiprocessors do one thing, in launches of some 30 ms after each other."""
     import cupy
 
     rng = np.random.default_rng(2)

@@ -15,7 +15,7 @@ MEMORY = {"L2": 2**23, "memory": 2**30}  # bytes
 
 
 def l1_hits(rounds: int = 512) -> Iterator[dict[str, Any]]:
-    """Seconds of loads that hit the L1. `requests`: of each of the multiprocessors. `lines`: of a request."""
+    """Measure seconds of loads that hit the L1. `requests`: of each of the multiprocessors. `lines`: of a request."""
     import cupy
 
     data, out = cupy.zeros(2**20, np.uint8), cupy.zeros(1024, np.uint32)
@@ -36,7 +36,8 @@ def l1_hits(rounds: int = 512) -> Iterator[dict[str, Any]]:
 
 
 def scattered(rounds: int = 32) -> Iterator[dict[str, Any]]:
-    """Seconds of loads and stores at random lines of the L2 or of memory. `requests`: of all multiprocessors."""
+    """Measure seconds of loads and stores at random lines of the L2 or of memory. `requests`: of all
+    multiprocessors."""
     import cupy
 
     out = cupy.zeros(1024, np.uint32)
@@ -61,7 +62,8 @@ def scattered(rounds: int = 32) -> Iterator[dict[str, Any]]:
 
 
 def local_memory(rounds: int = 256) -> Iterator[dict[str, Any]]:
-    """Seconds of `requests` loads and as many stores of 4 bytes, each multiprocessor's, in arrays of `words`."""
+    """Measure seconds of `requests` loads and as many stores of 4 bytes, each multiprocessor's, in arrays of
+    `words`."""
     import cupy
 
     out = cupy.zeros(1024, np.uint32)
@@ -73,7 +75,7 @@ def local_memory(rounds: int = 256) -> Iterator[dict[str, Any]]:
 
 
 def bulk_copies() -> Iterator[dict[str, Any]]:
-    """Seconds of copies by TMA to shared memory, four under way in each block. `copies`: of all blocks."""
+    """Measure seconds of copies by TMA to shared memory, four under way in each block. `copies`: of all blocks."""
     import cupy
 
     out = cupy.zeros(8 * SMS, np.uint32)

@@ -16,7 +16,8 @@ FILE = "instructions.cu"
 
 
 def chains() -> Iterator[dict[str, Any]]:
-    """Cycles of an instruction in a chain: `latency` in one warp, `apart` per instruction of any of 32 warps."""
+    """Measure cycles of an instruction in a chain: `latency` in one warp, `apart` per instruction of any of 32
+    warps."""
     for step in STEPS:
         kind = np.float64 if step in DOUBLES else np.float32 if step in FLOATS else np.uint32
         yield {"step": step, **_chain(f"chain_{step}", (kind(1),))}
@@ -40,7 +41,8 @@ def _chain(name: str, first: tuple) -> dict[str, float]:
 
 
 def loops(rounds: int = 256) -> Iterator[dict[str, Any]]:
-    """Cycles of a pass of a loop of `length` multiply-adds in each of `ways` parts of a warp, by warps of an SM."""
+    """Measure cycles of a pass of a loop of `length` multiply-adds in each of `ways` parts of a warp, by warps of an
+    SM."""
     for length, ways in LOOPS:
         for warps in (4, 8, 16, 32):
             spent = cycles(FILE, f"loops<{length}, {ways}>", SMS, 32 * warps, (np.int32(rounds), np.float32(1)))
@@ -48,7 +50,7 @@ def loops(rounds: int = 256) -> Iterator[dict[str, Any]]:
 
 
 def latencies(rounds: int = 256) -> Iterator[dict[str, Any]]:
-    """Cycles from an atomic to the next that needs its result, and of loads from constant memory."""
+    """Measure cycles from an atomic to the next that needs its result, and of loads from constant memory."""
     import cupy
 
     data = cupy.zeros(1024, np.uint32)
@@ -59,7 +61,7 @@ def latencies(rounds: int = 256) -> Iterator[dict[str, Any]]:
 
 
 def tiles(rounds: int = 64) -> Iterator[dict[str, Any]]:
-    """Cycles of a row of `side` by `side` products in each of 256 threads, by blocks on a multiprocessor."""
+    """Measure cycles of a row of `side` by `side` products in each of 256 threads, by blocks on a multiprocessor."""
     for side, vector, barriers in TILES:
         entry = f"tile<{side}, {vector}, {barriers}>"
         for blocks in (1, 2, 4):

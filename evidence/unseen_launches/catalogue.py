@@ -36,7 +36,7 @@ KERNELS: dict[str, UnseenKernel] = by_name(
 
 
 def launches() -> Iterator[tuple[str, UnseenKernel, UnseenLaunch]]:
-    """Every launch that is timed, with its name and kernel."""
+    """Return every launch that is timed, with its name and kernel."""
     for kernel in KERNELS.values():
         for one in kernel.launches:
             yield kernel.launch_name(one), kernel, one

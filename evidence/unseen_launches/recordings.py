@@ -22,7 +22,7 @@ OPEN, HELD_OUT, SECOND = (FOLDER / f"recordings_{name}.json" for name in ("open"
 
 
 def is_open(name: str) -> bool:
-    """Whether what bears this name is in the open half of the first set: by the first bit of its SHA-256."""
+    """Return whether what bears this name is in the open half of the first set: by the first bit of its SHA-256."""
     return hashlib.sha256(name.encode()).digest()[0] < 128
 
 
@@ -44,7 +44,7 @@ def read(kernel: UnseenKernel, name: str) -> dict[str, Any]:
 
 
 def is_recorded(kernel: UnseenKernel, name: str) -> bool:
-    """Whether there is a recording of a launch."""
+    """Return whether there is a recording of a launch."""
     return name in _load(file_of(kernel))
 
 

@@ -148,7 +148,7 @@ def normal_numbers(n: int, blocks: int) -> Case:
 
 
 def angle_counts(n: int, parts: int, rows: int | None = None) -> Case:
-    """Every launch adds to the counts."""
+    """Count angles; every launch adds to the counts."""
 
     def expected(point, *_):
         dots = np.zeros((n, n), np.float32)

@@ -92,7 +92,8 @@ class UnseenKernel:
         return f"unseen, {self.name}, {launch.label}"
 
     def part(self, launch: UnseenLaunch) -> Part:
-        """How the simulator stands in for a timed launch: by fewer blocks or shorter loops where that says the same."""
+        """Return how the simulator stands in for a timed launch: by fewer blocks or shorter loops where that says the
+        same."""
         timed, small = dict(launch.timed), dict(launch.simulated)
         case = self.case(**small)
         blocks = 1.0 if timed == small else self.case(**timed).blocks / case.blocks
@@ -122,7 +123,7 @@ def launch(
 
 
 def ceil(n: int, size: int) -> int:
-    """How many pieces of `size` hold n."""
+    """Return how many pieces of `size` hold n."""
     return -(-n // size)
 
 
@@ -144,19 +145,20 @@ def zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:
 
 
 def int32(*values: int) -> tuple[np.int32, ...]:
-    """Numbers as kernels in CUDA C++ take an int."""
+    """Return numbers as kernels in CUDA C++ take an int."""
     return tuple(map(np.int32, values))
 
 
 def distinct(numbers: np.ndarray) -> int:
-    """How many different ones there are of numbers from 0 on."""
+    """Return how many different ones there are of numbers from 0 on."""
     seen = np.zeros(int(numbers.max()) + 1, bool)
     seen[numbers] = True
     return int(seen.sum())
 
 
 def equal(found: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
-    """Whether a result is as expected: whole numbers exactly, others within a relative and absolute tolerance."""
+    """Return whether a result is as expected: whole numbers exactly, others within a relative and absolute
+    tolerance."""
     if expected.dtype == np.float16 and found.dtype == np.uint32:  # pairs of halves that a kernel takes as words
         found = found.view(np.float16)
     if found.dtype.kind != "f":

@@ -23,7 +23,7 @@ class Difference(NamedTuple):
 
 
 def is_array(argument: Any) -> bool:
-    """Whether an argument of a launch is an array, to be copied to the device; a structure is passed by value."""
+    """Return whether an argument of a launch is an array, to be copied to the device; structures go by value."""
     return isinstance(argument, np.ndarray) and argument.dtype.kind != "V"
 
 

@@ -485,6 +485,6 @@ def ready() -> bool:
 
 @cache
 def addresses() -> dict[str, int]:
-    """Where the functions that a loop's code calls begin. Compiles them at the first call."""
+    """Return where the functions that a loop's code calls begin. Compiles them at the first call."""
     _compiled.append(Compiled(SOURCE + narrow_groups.SOURCE, CONSTANTS))
     return {name: _compiled[0].address(name) for name in ("access", *narrow_groups.FUNCTIONS)}

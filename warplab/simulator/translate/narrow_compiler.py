@@ -87,7 +87,7 @@ class Compiled:
 
 
 def to_llvm(source: str, constants: Mapping[str, int]) -> str:
-    """LLVM's assembly for functions in `source`. `constants`: names that stand for numbers."""
+    """Return LLVM's assembly for functions in `source`. `constants`: names that stand for numbers."""
     tree = ast.parse(source)
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     declared: dict[str, str] = {}
@@ -215,7 +215,7 @@ class _Function:
         return self.line(f"br i1 {bit}, label %{yes}, label %{no}")
 
     def test(self, node: Any) -> str | None:
-        """One bit for a comparison; None for anything else."""
+        """Return one bit for a comparison; None for anything else."""
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             a, b = self.value(node.left), self.value(node.comparators[0])
             return self.set(f"icmp {_COMPARE[type(node.ops[0])]} i64 {a}, {b}")

@@ -73,7 +73,7 @@ class NarrowLoops:
         return self._found[number]
 
     def costs(self, observed: bool) -> list[float]:
-        """Microseconds that each block takes by the arrays' code, roughly. `observed`: its accesses are."""
+        """Return microseconds that each block takes by the arrays' code, roughly. `observed`: its accesses are."""
         if observed not in self._costs:
             access = _OBSERVED_ACCESS if observed else _ACCESS
             site_of = self._translator.site_of
