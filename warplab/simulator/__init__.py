@@ -66,7 +66,7 @@ How a launch runs:
     its first warps.
 
 Where to add what: a PTX instruction is a row of a table in `operations`; a check is an `Observer`, listed in
-`observation`; a counter is a field of `Counts` and a row of `COUNTERS`; a special register is a row in
+`observation`; a counter is a field of `Counts`; a special register is a row in
 `special_registers`.
 
     from warplab import simulator

@@ -7,7 +7,7 @@ requests, sectors and wavefronts are those that the hardware counts. evidence/co
 from __future__ import annotations
 
 import operator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,12 +23,17 @@ Place = tuple[str, int]  # file and line
 
 
 class Counter(NamedTuple):
-    """One row of the table of counters: field of `Counts`, label in reports, Nsight Compute metric, meaning."""
+    """One counter: field of `Counts`, label in reports, Nsight Compute metric, meaning."""
 
     name: str
     label: str
     ncu: str
     description: str
+
+
+def _counter(ncu: str, description: str, label: str = "") -> int:
+    """Return a field of `Counts`, 0 at first; its label is its name where none is given."""
+    return field(default=0, metadata={"ncu": ncu, "description": description, "label": label})
 
 
 def _flops(letter: str) -> str:
@@ -37,216 +42,116 @@ def _flops(letter: str) -> str:
     return f"smsp__sass_thread_inst_executed_op_{letter}add_pred_on.sum + …_{letter}mul_… + 2 * …_{letter}fma_…"
 
 
-COUNTERS = (
-    Counter(
-        "warp_instructions",
-        "warp instructions",
-        "smsp__inst_executed.sum",
-        "machine instructions issued, once per warp; estimated from PTX",
-    ),
-    Counter(
-        "thread_instructions",
-        "thread instructions",
-        "smsp__thread_inst_executed.sum",
-        "machine instructions issued, once per active thread; estimated from PTX",
-    ),
-    Counter(
-        "global_load_requests",
-        "global load requests",
-        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-        "load instructions that a warp sent to the L1 cache",
-    ),
-    Counter(
-        "global_load_sectors",
-        "global load sectors",
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-        "32-byte sectors that global loads touched",
-    ),
-    Counter(
-        "global_load_bytes",
-        "global load bytes",
-        "smsp__sass_data_bytes_mem_global_op_ld.sum",
-        # ncu's metric leaves out those of cp.async.
-        "bytes that the threads asked for, also by asynchronous copies; once if threads of a warp share an address",
-    ),
-    Counter(
-        "global_store_requests",
-        "global store requests",
-        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
-        "store instructions that a warp sent to the L1 cache",
-    ),
-    Counter(
-        "global_store_sectors",
-        "global store sectors",
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
-        "32-byte sectors that global stores touched",
-    ),
-    Counter(
-        "global_store_bytes",
-        "global store bytes",
-        "smsp__sass_data_bytes_mem_global_op_st.sum",
-        "bytes that the threads wrote; once if threads of a warp share an address",
-    ),
-    Counter(
-        "shared_load_requests",
-        "shared load requests",
-        "smsp__inst_executed_op_shared_ld.sum",
-        "load instructions that a warp sent to shared memory",
-    ),
-    Counter(
-        "shared_load_wavefronts",
-        "shared load wavefronts",
-        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-        "passes that serve shared loads: one each, or more if lanes need different words of one bank",
-    ),
-    Counter(
-        "shared_load_conflicts",
-        "shared load bank conflicts",
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
-        "wavefronts beyond those that the width of the access needs",
-    ),
-    Counter(
-        "shared_store_requests",
-        "shared store requests",
-        "smsp__inst_executed_op_shared_st.sum",
-        "store instructions that a warp sent to shared memory",
-    ),
-    Counter(
-        "shared_store_wavefronts",
-        "shared store wavefronts",
-        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-        "passes that serve shared stores",
-    ),
-    Counter(
-        "shared_store_conflicts",
-        "shared store bank conflicts",
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
-        "wavefronts beyond those that the width of the access needs",
-    ),
-    Counter(
-        "shared_copy_requests",
-        "shared copy requests",
-        "smsp__inst_executed_op_ldgsts.sum",
-        "copies of a warp from global to shared memory (cp.async, LDGSTS)",
-    ),
-    Counter(
-        "shared_copy_wavefronts",
-        "shared copy wavefronts",
-        "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
-        "passes that write what asynchronous copies bring",
-    ),
-    Counter(
-        "shared_copy_conflicts",
-        "shared copy bank conflicts",
-        "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
-        "wavefronts beyond those that the width of the copy needs; none for copies past the L1 cache",
-    ),
-    Counter(
-        "bulk_copies",
-        "bulk copies",
-        "",
-        "copies by cp.async.bulk, once per thread; neither their requests nor their bytes count as loads or stores",
-    ),
-    Counter(
-        "global_atomic_requests",
-        "global atomic requests",
-        "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum + l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
-        "atomic operations on global memory, once per warp",
-    ),
-    Counter(
-        "global_atomic_sectors",
-        "global atomic sectors",
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum + l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
-        "32-byte sectors that global atomics touched; lanes with one address take turns",
-    ),
-    Counter(
-        "shared_atomic_requests",
-        "shared atomic requests",
-        "smsp__inst_executed_op_shared_atom.sum",
-        "atomic operations on shared memory, once per warp",
-    ),
-    Counter(
-        "shared_atomic_wavefronts",
-        "shared atomic wavefronts",
-        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
-        "passes that serve shared atomics; lanes with one address take turns",
-    ),
-    Counter(
-        "shared_atomic_conflicts",
-        "shared atomic bank conflicts",
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",
-        "wavefronts beyond those that the width of the access needs",
-    ),
-    Counter("local_load_requests", "local load requests", "smsp__inst_executed_op_local_ld.sum", "once per warp"),
-    Counter("local_store_requests", "local store requests", "smsp__inst_executed_op_local_st.sum", "once per warp"),
-    Counter(
-        "branches",
-        "branches",
-        "smsp__sass_branch_targets.sum",
-        "conditional branches of the machine code, once per warp, without conditional exits",
-    ),
-    Counter(
-        "divergent_branches",
-        "divergent branches",
-        "smsp__sass_branch_targets_threads_divergent.sum",
-        "branches at which the threads of one warp went two ways",
-    ),
-    Counter("barriers", "barriers", "", "block-wide barriers, once per warp"),
-    Counter(
-        "atomics",
-        "atomics",
-        "smsp__sass_inst_executed_op_global_atom.sum + smsp__inst_executed_op_global_red.sum + …_shared_atom.sum",
-        "atomic operations on global and shared memory, once per warp",
-    ),
-    Counter(
-        "tensor_operations",
-        "tensor operations",
-        "smsp__inst_executed_pipe_tensor.sum",
-        "machine instructions of the tensor cores, once per warp; one PTX instruction may take several",
-    ),
-    Counter("flops_f16", "FP16 operations", _flops("h"), "an FMA counts two, once per thread"),
-    Counter("flops_f32", "FP32 operations", _flops("f"), "an FMA counts two, once per thread"),
-    Counter("flops_f64", "FP64 operations", _flops("d"), "an FMA counts two, once per thread"),
-)
-
-
 @dataclass
 class Counts:
-    """Counters of a launch, of a source line, or a sum of these: plain integers, in the order of `COUNTERS`."""
+    """Counters of a launch, of a source line, or a sum of these: plain integers; `COUNTERS` tells of each."""
 
-    warp_instructions: int = 0
-    thread_instructions: int = 0
-    global_load_requests: int = 0
-    global_load_sectors: int = 0
-    global_load_bytes: int = 0
-    global_store_requests: int = 0
-    global_store_sectors: int = 0
-    global_store_bytes: int = 0
-    shared_load_requests: int = 0
-    shared_load_wavefronts: int = 0
-    shared_load_conflicts: int = 0
-    shared_store_requests: int = 0
-    shared_store_wavefronts: int = 0
-    shared_store_conflicts: int = 0
-    shared_copy_requests: int = 0
-    shared_copy_wavefronts: int = 0
-    shared_copy_conflicts: int = 0
-    bulk_copies: int = 0
-    global_atomic_requests: int = 0
-    global_atomic_sectors: int = 0
-    shared_atomic_requests: int = 0
-    shared_atomic_wavefronts: int = 0
-    shared_atomic_conflicts: int = 0
-    local_load_requests: int = 0
-    local_store_requests: int = 0
-    branches: int = 0
-    divergent_branches: int = 0
-    barriers: int = 0
-    atomics: int = 0
-    tensor_operations: int = 0
-    flops_f16: int = 0
-    flops_f32: int = 0
-    flops_f64: int = 0
+    warp_instructions: int = _counter(
+        "smsp__inst_executed.sum", "machine instructions issued, once per warp; estimated from PTX"
+    )
+    thread_instructions: int = _counter(
+        "smsp__thread_inst_executed.sum", "machine instructions issued, once per active thread; estimated from PTX"
+    )
+    global_load_requests: int = _counter(
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "load instructions that a warp sent to the L1 cache"
+    )
+    global_load_sectors: int = _counter(
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "32-byte sectors that global loads touched"
+    )
+    # ncu's metric leaves out those of cp.async.
+    global_load_bytes: int = _counter(
+        "smsp__sass_data_bytes_mem_global_op_ld.sum",
+        "bytes that the threads asked for, also by asynchronous copies; once if threads of a warp share an address",
+    )
+    global_store_requests: int = _counter(
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "store instructions that a warp sent to the L1 cache"
+    )
+    global_store_sectors: int = _counter(
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "32-byte sectors that global stores touched"
+    )
+    global_store_bytes: int = _counter(
+        "smsp__sass_data_bytes_mem_global_op_st.sum",
+        "bytes that the threads wrote; once if threads of a warp share an address",
+    )
+    shared_load_requests: int = _counter(
+        "smsp__inst_executed_op_shared_ld.sum", "load instructions that a warp sent to shared memory"
+    )
+    shared_load_wavefronts: int = _counter(
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+        "passes that serve shared loads: one each, or more if lanes need different words of one bank",
+    )
+    shared_load_conflicts: int = _counter(
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+        "wavefronts beyond those that the width of the access needs",
+        label="shared load bank conflicts",
+    )
+    shared_store_requests: int = _counter(
+        "smsp__inst_executed_op_shared_st.sum", "store instructions that a warp sent to shared memory"
+    )
+    shared_store_wavefronts: int = _counter(
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", "passes that serve shared stores"
+    )
+    shared_store_conflicts: int = _counter(
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+        "wavefronts beyond those that the width of the access needs",
+        label="shared store bank conflicts",
+    )
+    shared_copy_requests: int = _counter(
+        "smsp__inst_executed_op_ldgsts.sum", "copies of a warp from global to shared memory (cp.async, LDGSTS)"
+    )
+    shared_copy_wavefronts: int = _counter(
+        "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
+        "passes that write what asynchronous copies bring",
+    )
+    shared_copy_conflicts: int = _counter(
+        "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
+        "wavefronts beyond those that the width of the copy needs; none for copies past the L1 cache",
+        label="shared copy bank conflicts",
+    )
+    bulk_copies: int = _counter(
+        "", "copies by cp.async.bulk, once per thread; neither their requests nor their bytes count as loads or stores"
+    )
+    global_atomic_requests: int = _counter(
+        "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum + l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
+        "atomic operations on global memory, once per warp",
+    )
+    global_atomic_sectors: int = _counter(
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum + l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+        "32-byte sectors that global atomics touched; lanes with one address take turns",
+    )
+    shared_atomic_requests: int = _counter(
+        "smsp__inst_executed_op_shared_atom.sum", "atomic operations on shared memory, once per warp"
+    )
+    shared_atomic_wavefronts: int = _counter(
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+        "passes that serve shared atomics; lanes with one address take turns",
+    )
+    shared_atomic_conflicts: int = _counter(
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",
+        "wavefronts beyond those that the width of the access needs",
+        label="shared atomic bank conflicts",
+    )
+    local_load_requests: int = _counter("smsp__inst_executed_op_local_ld.sum", "once per warp")
+    local_store_requests: int = _counter("smsp__inst_executed_op_local_st.sum", "once per warp")
+    branches: int = _counter(
+        "smsp__sass_branch_targets.sum",
+        "conditional branches of the machine code, once per warp, without conditional exits",
+    )
+    divergent_branches: int = _counter(
+        "smsp__sass_branch_targets_threads_divergent.sum", "branches at which the threads of one warp went two ways"
+    )
+    barriers: int = _counter("", "block-wide barriers, once per warp")
+    atomics: int = _counter(
+        "smsp__sass_inst_executed_op_global_atom.sum + smsp__inst_executed_op_global_red.sum + …_shared_atom.sum",
+        "atomic operations on global and shared memory, once per warp",
+    )
+    tensor_operations: int = _counter(
+        "smsp__inst_executed_pipe_tensor.sum",
+        "machine instructions of the tensor cores, once per warp; one PTX instruction may take several",
+    )
+    flops_f16: int = _counter(_flops("h"), "an FMA counts two, once per thread", label="FP16 operations")
+    flops_f32: int = _counter(_flops("f"), "an FMA counts two, once per thread", label="FP32 operations")
+    flops_f64: int = _counter(_flops("d"), "an FMA counts two, once per thread", label="FP64 operations")
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*map(operator.add, vars(self).values(), vars(other).values()))
@@ -278,6 +183,12 @@ class Counts:
     @property
     def store_efficiency(self) -> float | None:
         return _ratio(self.global_store_bytes, SECTOR_BYTES * self.global_store_sectors)
+
+
+COUNTERS = tuple(
+    Counter(f.name, f.metadata["label"] or f.name.replace("_", " "), f.metadata["ncu"], f.metadata["description"])
+    for f in fields(Counts)
+)
 
 
 def _ratio(a: int, b: int) -> float | None:

@@ -18,20 +18,8 @@ FIELDS = (
     # Addresses of arrays: the group's lanes (int32), the addresses that they access, for each lane its warp, number in
     # the warp and block (int32), where its shared and local memory begin; the lanes that take a branch and those that
     # do not; registers, and which of them the arrays' code holds as a single entry; scratch.
-    *(
-        "LIST",
-        "ADDRESS",
-        "WARP_OF",
-        "LANE_OF",
-        "BLOCK_OF",
-        "SHARED",
-        "LOCAL",
-        "TAKEN",
-        "OTHER",
-        "REGISTERS",
-        "KEYS",
-        "OLD",
-    ),
+    *("LIST", "ADDRESS", "WARP_OF", "LANE_OF", "BLOCK_OF", "SHARED", "LOCAL", "TAKEN", "OTHER", "REGISTERS"),
+    *("KEYS", "OLD"),
     *("PLACES", "PENDING", "PARAMETERS", "VARIABLES", "TRIPS", "BLOCKS", "SINGLE"),
     # By block of the loop and those behind it, a byte: do lanes wait there, is it inside?
     *("WAITING", "INSIDE"),
@@ -48,19 +36,8 @@ FIELDS = (
     # Trips of loops that ended: triples of loop, trips, threads.
     *("ENDED", "ENDED_DONE"),
     # The scheduler: block, the lowest with waiting lanes, how many there are, limits and what they limit.
-    *(
-        "CURRENT",
-        "LOWEST",
-        "NODES",
-        "CEILING",
-        "FOREIGN",
-        "EXECUTED",
-        "PATH",
-        "BUDGET",
-        "PATH_ENDS",
-        "WAITED",
-        "PATIENCE",
-    ),
+    *("CURRENT", "LOWEST", "NODES", "CEILING", "FOREIGN"),
+    *("EXECUTED", "PATH", "BUDGET", "PATH_ENDS", "WAITED", "PATIENCE"),
     *("ADVANCED", "STEPS", "READS_MOST", "ENDED_MOST", "CALLBACK"),
     # Is an observer told of each step, of each access before and after it is made, of each branch?
     *("STEPS_SEEN", "ACCESSES_SEEN", "DONE_SEEN", "BRANCHES_SEEN"),
@@ -101,17 +78,17 @@ def distinct(keys, n, shift):
     return found
 
 
-def busiest(keys, n):
-    ordered(keys, n)
+def busiest(keys, n, shift, mask):
+    # Different keys, by 1 << shift, that one bank has at most; the banks are mask + 1. `keys`: in order.
     banks = keys + 8 * 128
-    for i in range(32):
+    for i in range(mask + 1):
         st8(banks + 8 * i, 0)
     most = 0
     last = -1
     for i in range(n):
-        key = ld8(keys + 8 * i)
+        key = ld8(keys + 8 * i) >> shift
         if key != last:
-            bank = banks + 8 * (key & 31)
+            bank = banks + 8 * (key & mask)
             times = ld8(bank) + 1
             st8(bank, times)
             if times > most:
@@ -123,7 +100,6 @@ def busiest(keys, n):
 def alike(S, first, n, distance):
     list = ld8(S + LIST)
     address = ld8(S + ADDRESS)
-    warp_of = ld8(S + WARP_OF)
     table = ld8(S + KEYS) + 8 * 192
     for i in range(32):
         st8(table + 8 * i, -1)
@@ -154,7 +130,8 @@ def wavefronts(S, P, first, n):
         if straight == 0:
             for i in range(n):
                 st8(keys + 8 * i, ld8(address + 8 * (first + i)) >> 2)
-            passes = busiest(keys, n)
+            ordered(keys, n)
+            passes = busiest(keys, n, 0, 31)
         st8(P + P_WAVEFRONTS, ld8(P + P_WAVEFRONTS) + passes)
         st8(P + P_NEEDED, ld8(P + P_NEEDED) + 1)
         return 0
@@ -173,7 +150,8 @@ def wavefronts(S, P, first, n):
                 st8(keys + 8 * m, word + k)
                 m = m + 1
             i = i + 1
-        st8(P + P_WAVEFRONTS, ld8(P + P_WAVEFRONTS) + busiest(keys, m))
+        ordered(keys, m)
+        st8(P + P_WAVEFRONTS, ld8(P + P_WAVEFRONTS) + busiest(keys, m, 0, 31))
         st8(P + P_NEEDED, ld8(P + P_NEEDED) + 1)
     return 0
 
@@ -188,7 +166,6 @@ def sectors(S, P, first, n):
     found = distinct(keys, n, 5)
     st8(P + P_SECTORS, ld8(P + P_SECTORS) + found)
     if ld8(P + P_IS_LOAD):
-        watched = 0
         lanes = ld8(S + WATCHED)
         list = ld8(S + LIST)
         if ld8(S + READS_ROOM) > 0 and ld4(list + 4 * first) < lanes:
@@ -212,22 +189,7 @@ def passes(P, keys, n):
     shift = 2
     while (1 << shift) < ld8(P + P_WIDTH):
         shift = shift + 1
-    mask = (128 >> shift) - 1
-    banks = keys + 8 * 128
-    for i in range(mask + 1):
-        st8(banks + 8 * i, 0)
-    most = 0
-    last = -1
-    for i in range(n):
-        piece = ld8(keys + 8 * i) >> shift
-        if piece != last:
-            bank = banks + 8 * (piece & mask)
-            times = ld8(bank) + 1
-            st8(bank, times)
-            if times > most:
-                most = times
-        last = piece
-    return most
+    return busiest(keys, n, shift, (128 >> shift) - 1)
 
 
 def count(S, P):
@@ -242,15 +204,12 @@ def count(S, P):
         first = i
         while i < n and ld4(warp_of + 4 * ld4(list + 4 * i)) == warp:
             i = i + 1
-        if space == 0:
+        if space != 1 or ld8(P + P_COUNTED_BYTES):
             st8(P + P_REQUESTS, ld8(P + P_REQUESTS) + 1)
-            sectors(S, P, first, i - first)
-        elif space == 1:
-            if ld8(P + P_COUNTED_BYTES):
-                st8(P + P_REQUESTS, ld8(P + P_REQUESTS) + 1)
+            if space == 0:
+                sectors(S, P, first, i - first)
+            elif space == 1:
                 wavefronts(S, P, first, i - first)
-        else:
-            st8(P + P_REQUESTS, ld8(P + P_REQUESTS) + 1)
     st8(S + READS_ROOM, ld8(S + READS_ROOM) - (ld8(S + READS_DONE) - before))
     touched = ld8(P + P_TOUCHED)
     if touched:
