@@ -15,40 +15,6 @@ def _nccl(value: dict[str, Any]) -> str:
     return f"NCCL {value['nccl']} as it comes (buffers not registered)"
 
 
-def _curve(value: dict[str, Any]) -> str:
-    headers = ("launched as", "S", "µs", "GB/s", "right")
-    keys = ("engine", "slices", "seconds", "gbps", "correct")
-    heading = f"Ring broadcast by peer copies, {value['ranks']} GPUs, {binary_size(value['bytes'])}"
-    return f"{heading}\n{timing.rows_table(headers, keys, value['rows'])}"
-
-
-def _table(value: dict[str, Any]) -> str:
-    headers = ("engine", "µs", "GB/s", "bus GB/s", "times NCCL", "right")
-    keys = ("engine", "seconds", "gbps", "bus_gbps", "ratio_to_nccl", "correct")
-    heading = (
-        f"{value['collective'].capitalize()} of {binary_size(value['bytes'])}, {value['ranks']} GPUs, {_nccl(value)}"
-    )
-    return f"{heading}\n{timing.rows_table(headers, keys, value['rows'])}"
-
-
-def _table_summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {row["engine"]: {"bus_gbps": row["bus_gbps"], "of_nccl": row["ratio_to_nccl"]} for row in value["rows"]}
-
-
-def _tiles(value: dict[str, Any]) -> str:
-    headers = ("collective", "tile × stages", "µs", "GB/s", "right")
-    keys = ("collective", "relay", "seconds", "gbps", "correct")
-    heading = f"Relays by TMA by tile and stages, {value['ranks']} GPUs, {binary_size(value['bytes'])}"
-    return f"{heading}\n{timing.rows_table(headers, keys, value['rows'])}"
-
-
-def _sizes(value: dict[str, Any]) -> str:
-    headers = ("engine", "size", "µs", "bus GB/s")
-    keys = ("engine", lambda row: binary_size(row["bytes"]), "seconds", "bus_gbps")
-    heading = f"All-reduce by size, {value['ranks']} GPUs, {_nccl(value)}"
-    return f"{heading}\n{timing.rows_table(headers, keys, value['rows'])}"
-
-
 def _small(value: dict[str, Any]) -> str:
     found = {(row["bytes"], row["graph"], row["engine"]): row["seconds"] * 1e6 for row in value["rows"]}
     rows = []
@@ -59,29 +25,53 @@ def _small(value: dict[str, Any]) -> str:
     return f"{heading}\n{timing.table(('size', 'calls', 'one-shot, µs', 'NCCL, µs', 'NCCL / ours'), rows)}"
 
 
-def _sgd(value: dict[str, Any]) -> str:
-    headers = ("sums by", "backward pass", "µs", "efficiency", "weights apart", "right")
-    overlap = lambda row: "overlapped" if row["overlap"] else "after it"  # noqa: E731
-    keys = ("way", overlap, "seconds", "efficiency", "difference", "correct")
-    heading = (
+def _sgd_heading(value: dict[str, Any]) -> str:
+    return (
         f"A step of SGD, {value['ranks']} GPUs, {value['batch_per_rank']} points each, gradients of "
         f"{value['gradient_bytes'] / 2**20:.0f} MiB; one GPU alone {value['one_gpu_seconds'] * 1e6:.0f} µs, "
         f"all without sums {value['without_sums_seconds'] * 1e6:.0f} µs"
     )
-    return f"{heading}\n{timing.rows_table(headers, keys, value['rows'])}"
 
 
+BY_ENGINE = Table.of_rows(
+    lambda value: (
+        f"{value['collective'].capitalize()} of {binary_size(value['bytes'])}, {value['ranks']} GPUs, {_nccl(value)}"
+    ),
+    {"engine": "engine", "µs": "seconds", "GB/s": "gbps", "bus GB/s": "bus_gbps"}
+    | {"times NCCL": "ratio_to_nccl", "right": "correct"},
+    lambda value: {
+        row["engine"]: {"bus_gbps": row["bus_gbps"], "of_nccl": row["ratio_to_nccl"]} for row in value["rows"]
+    },
+)
 BENCHMARK = Benchmark(
     recordings,
     MEASUREMENTS,
     {
-        "broadcast_curve": Table(_curve),
-        "relay_tiles": Table(_tiles),
-        "broadcast_table": Table(_table, _table_summary),
-        "all_reduce_table": Table(_table, _table_summary),
-        "all_reduce_curve": Table(_sizes),
+        "broadcast_curve": Table.of_rows(
+            lambda value: f"Ring broadcast by peer copies, {value['ranks']} GPUs, {binary_size(value['bytes'])}",
+            {"launched as": "engine", "S": "slices", "µs": "seconds", "GB/s": "gbps", "right": "correct"},
+        ),
+        "relay_tiles": Table.of_rows(
+            lambda value: f"Relays by TMA by tile and stages, {value['ranks']} GPUs, {binary_size(value['bytes'])}",
+            {"collective": "collective", "tile × stages": "relay", "µs": "seconds", "GB/s": "gbps", "right": "correct"},
+        ),
+        "broadcast_table": BY_ENGINE,
+        "all_reduce_table": BY_ENGINE,
+        "all_reduce_curve": Table.of_rows(
+            lambda value: f"All-reduce by size, {value['ranks']} GPUs, {_nccl(value)}",
+            {
+                "engine": "engine",
+                "size": lambda row: binary_size(row["bytes"]),
+                "µs": "seconds",
+                "bus GB/s": "bus_gbps",
+            },
+        ),
         "small_messages": Table(_small),
-        "sgd": Table(_sgd),
+        "sgd": Table.of_rows(
+            _sgd_heading,
+            {"sums by": "way", "backward pass": lambda row: "overlapped" if row["overlap"] else "after it"}
+            | {"µs": "seconds", "efficiency": "efficiency", "weights apart": "difference", "right": "correct"},
+        ),
     },
     __doc__,
 )

@@ -10,25 +10,16 @@ from warpcourse.bench.benchmark import Benchmark, Table
 from warpcourse.bench.timing import rows_table, table
 
 # All in µs.
-CLOCKS = ("gpu_seconds", lambda row: row["latency_seconds"] * 1e6, lambda row: row["steady_seconds"] * 1e6)
-
-
-def _engines(value: dict[str, Any]) -> str:
-    headers = ("variant", "batch", "by", "launches", "in a row", "µs on the GPU", "latency", "steady")
-    keys = ("kind", "batch", "way", "launches", "in_a_row", *CLOCKS, "moved_bytes", "accuracy", "correct")
-    rows = rows_table((*headers, "MB moved", "accuracy", "right"), keys, value["rows"])
-    return f"The trained network in this lab's engine, tuned\n{rows}"
-
-
-def _batches(value: dict[str, Any]) -> str:
-    headers = ("precision", "batch", "latency in µs", "images/s")
-    keys = ("kind", "batch", "latency_seconds", lambda row: row["batch"] / row["steady_seconds"])
-    return f"By batch, as the faster of the two CUDA graphs\n{rows_table(headers, keys, value['rows'])}"
+CLOCKS: dict[str, Any] = {
+    "µs on the GPU": "gpu_seconds",
+    "latency": lambda row: row["latency_seconds"] * 1e6,
+    "steady": lambda row: row["steady_seconds"] * 1e6,
+}
 
 
 def _peers(value: dict[str, Any]) -> str:
-    headers = ("engine", "precision", "batch", "µs on the GPU", "latency", "steady", "right")
-    rows = rows_table(headers, ("name", "precision", "batch", *CLOCKS, "correct"), value["rows"])
+    headers, keys = ("engine", "precision", "batch", *CLOCKS, "right"), ("name", "precision", "batch", *CLOCKS.values())
+    rows = rows_table(headers, (*keys, "correct"), value["rows"])
     lacking = "".join(f"\nnot measured: {name}: {why}" for name, why in value["missing"].items())
     lines = [
         f"fastest other / ours, {name}: " + ", ".join(f"{clock} {ratio:.2f}" for clock, ratio in found.items())
@@ -46,8 +37,18 @@ BENCHMARK = Benchmark(
     recordings,
     MEASUREMENTS,
     {
-        "engines": Table(_engines, lambda value: {"fusion_speedup": value["fusion_speedup"]}),
-        "batches": Table(_batches),
+        "engines": Table.of_rows(
+            "The trained network in this lab's engine, tuned",
+            {"variant": "kind", "batch": "batch", "by": "way", "launches": "launches", "in a row": "in_a_row"}
+            | CLOCKS
+            | {"MB moved": "moved_bytes", "accuracy": "accuracy", "right": "correct"},
+            lambda value: {"fusion_speedup": value["fusion_speedup"]},
+        ),
+        "batches": Table.of_rows(
+            "By batch, as the faster of the two CUDA graphs",
+            {"precision": "kind", "batch": "batch", "latency in µs": "latency_seconds"}
+            | {"images/s": lambda row: row["batch"] / row["steady_seconds"]},
+        ),
         "factors": Table(_factors, lambda value: value["alone"]),
         **dict.fromkeys(
             ("peers", "peers_large", "autotuned", "autotuned_large"), Table(_peers, lambda value: value["ratios"])

@@ -19,17 +19,8 @@ def _kernels(heading: Callable[[dict[str, Any]], str]) -> Table:
 def _rows(value: dict[str, Any]) -> str:
     ratios = {"ratio_to_copy": "of copy", "ratio_to_library": "of library"}
     shown = [key for key in ratios if any(key in row for row in value["kernels"])]
-    rows = [
-        (
-            row["kernel"],
-            row["seconds"] * 1e6,
-            row["gbps"],
-            *(row[key] for key in shown),
-            row["correct"],
-        )
-        for row in value["kernels"]
-    ]
-    return timing.table(("kernel", "µs", "GB/s", *(ratios[key] for key in shown), "right"), rows)
+    headers = ("kernel", "µs", "GB/s", *(ratios[key] for key in shown), "right")
+    return timing.rows_table(headers, ("kernel", "seconds", "gbps", *shown, "correct"), value["kernels"])
 
 
 def _best(value: dict[str, Any]) -> dict[str, Any]:
@@ -44,32 +35,23 @@ def _cub(value: dict[str, Any]) -> str:
     return f"cuda-cccl {value['cub']}" if value["cub"] else "without CUB: `pip install cuda-cccl` brings it"
 
 
-def _shapes(value: list[dict[str, Any]]) -> str:
-    rows = [
-        (f"{row['rows']} × {row['columns']}", row["kernel"], row["gbps"], row["ratio_to_copy"], row["correct"])
-        for row in value
-    ]
-    return "the fastest transpose, by shape\n" + timing.table(("shape", "kernel", "GB/s", "of copy", "right"), rows)
-
-
-def _layouts(value: dict[str, Any]) -> str:
-    rows = [
-        (row["kernel"], row["fields"], row["seconds"] * 1e6, row["gbps"], row["correct"]) for row in value["kernels"]
-    ]
-    return f"{value['n']:,} points of four float32; GB/s of the bytes that the task needs\n" + timing.table(
-        ("kernel", "fields", "µs", "GB/s", "right"), rows
-    )
-
-
 BENCHMARK = Benchmark(
     recordings,
     MEASUREMENTS,
     {
         "transpose_table": _kernels(lambda value: f"transpose of {value['rows']} × {value['columns']} float32"),
-        "transpose_shapes": Table(_shapes),
+        "transpose_shapes": Table.of_rows(
+            "the fastest transpose, by shape",
+            {"shape": lambda row: f"{row['rows']} × {row['columns']}", "kernel": "kernel", "GB/s": "gbps"}
+            | {"of copy": "ratio_to_copy", "right": "correct"},
+        ),
         "sum_table": _kernels(lambda value: f"sum of {value['n']:,} float32; {_cub(value)}"),
         "scan_table": _kernels(lambda value: f"prefix sum of {value['n']:,} float32; {_cub(value)}"),
-        "layout_table": Table(_layouts),
+        "layout_table": Table.of_rows(
+            "{n:,} points of four float32; GB/s of the bytes that the task needs",
+            {"kernel": "kernel", "fields": "fields", "µs": "seconds", "GB/s": "gbps", "right": "correct"},
+            rows="kernels",
+        ),
     },
     __doc__,
 )

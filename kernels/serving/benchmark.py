@@ -1,7 +1,5 @@
 """Lab 11's benchmark: utilisation, ways to share a GPU, a pipeline, and a service under load."""
 
-from __future__ import annotations
-
 from kernels.serving import recordings
 from kernels.serving.measurements import MEASUREMENTS, TABLES
 from warpcourse.bench.benchmark import Benchmark

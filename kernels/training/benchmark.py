@@ -6,37 +6,33 @@ from typing import Any
 
 from kernels.training import recordings
 from kernels.training.measurements import MEASUREMENTS
-from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Benchmark, Table
 
 
-def _text(value: dict[str, Any]) -> str:
-    rows = [
-        (f"{row['way']}, {row['name']}", row["seconds"] * 1e6, row["gbps"], row["correct"]) for row in value["kernels"]
-    ]
-    heading = f"bias + GELU, {value['rows']} × {value['columns']} float32"
-    heading += f", JAX {value['jax']}" if "jax" in value else ""
-    return f"{heading}\n" + timing.table(("kernel", "µs", "GB/s", "right"), rows)
+def _heading(value: dict[str, Any]) -> str:
+    jax = f", JAX {value['jax']}" if "jax" in value else ""
+    return f"bias + GELU, {value['rows']} × {value['columns']} float32{jax}"
 
 
-def _summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {"gbps": {f"{row['way']}, {row['name']}": row["gbps"] for row in value["kernels"]}}
+def _name(row: dict[str, Any]) -> str:
+    return f"{row['way']}, {row['name']}"
 
 
-def _dlpack_text(value: dict[str, Any]) -> str:
-    rows = [(row["name"], row["seconds"] * 1e6, row["correct"]) for row in value["ways"]]
-    heading = f"a kernel on tensors of PyTorch {value['torch']}, {value['rows']} × {value['columns']} float32"
-    return f"{heading}\n" + timing.table(("handed over by", "µs", "right"), rows)
-
-
-def _dlpack_summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {"seconds": {row["name"]: row["seconds"] for row in value["ways"]}}
-
-
+KERNELS = Table.of_rows(
+    _heading,
+    {"kernel": _name, "µs": "seconds", "GB/s": "gbps", "right": "correct"},
+    lambda value: {"gbps": {_name(row): row["gbps"] for row in value["kernels"]}},
+    rows="kernels",
+)
 TABLES = {
-    "kernel_table": Table(_text, _summary),
-    "xla_through_jax": Table(_text, _summary),
-    "dlpack_through_pytorch": Table(_dlpack_text, _dlpack_summary),
+    "kernel_table": KERNELS,
+    "xla_through_jax": KERNELS,
+    "dlpack_through_pytorch": Table.of_rows(
+        "a kernel on tensors of PyTorch {torch}, {rows} × {columns} float32",
+        {"handed over by": "name", "µs": "seconds", "right": "correct"},
+        lambda value: {"seconds": {row["name"]: row["seconds"] for row in value["ways"]}},
+        rows="ways",
+    ),
 }
 BENCHMARK = Benchmark(recordings, MEASUREMENTS, TABLES, __doc__)
 

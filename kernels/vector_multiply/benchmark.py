@@ -6,28 +6,7 @@ from typing import Any
 
 from kernels.vector_multiply import recordings
 from kernels.vector_multiply.measurements import MEASUREMENTS
-from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Benchmark, Table
-
-HEADERS = ("kernel", "µs", "GB/s", "ratio to copy", "ratio to cupy.multiply", "equal to NumPy")
-
-
-def _text(value: dict[str, Any]) -> str:
-    rows = [
-        (
-            row["kernel"],
-            row["seconds"] * 1e6,
-            row["gbps"],
-            row["ratio_to_copy"],
-            row["ratio_to_cupy"],
-            row["correct"],
-        )
-        for row in value["rows"]
-    ]
-    return (
-        f"vector multiply, n = {value['n']:,} float32\n"
-        "bytes: a copy's are those read and written, a multiplication's 12 per element\n" + timing.table(HEADERS, rows)
-    )
 
 
 def _summary(value: dict[str, Any]) -> dict[str, Any]:
@@ -41,7 +20,13 @@ def _summary(value: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-BENCHMARK = Benchmark(recordings, MEASUREMENTS, {"kernel_table": Table(_text, _summary)}, __doc__)
+TABLE = Table.of_rows(
+    "vector multiply, n = {n:,} float32\nbytes: a copy's are those read and written, a multiplication's 12 per element",
+    {"kernel": "kernel", "µs": "seconds", "GB/s": "gbps", "ratio to copy": "ratio_to_copy"}
+    | {"ratio to cupy.multiply": "ratio_to_cupy", "equal to NumPy": "correct"},
+    _summary,
+)
+BENCHMARK = Benchmark(recordings, MEASUREMENTS, {"kernel_table": TABLE}, __doc__)
 
 if __name__ == "__main__":
     raise SystemExit(BENCHMARK.main())

@@ -10,48 +10,34 @@ from kernels.warp_divergence.measurements import MEASUREMENTS
 from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Benchmark, Table
 
-HEADERS = ("µs", "GB/s", "of the copy", "ratio to CUB", "ratio to CuPy", "equal to NumPy")
-
 
 def library_table(result: dict[str, Any], by: str) -> str:
     """Return a table of histograms or selections as text; `by`: what rows differ in beside the kernel, "data" or
     "share"."""
-    rows = [
-        (
-            row["name"],
-            row[by],
-            row["seconds"] * 1e6,
-            row["gbps"],
-            row["gbps"] / result["copy_gbps"],
-            "" if row["ratio_to_cub"] is None else row["ratio_to_cub"],
-            row["ratio_to_cupy"],
-            row["correct"],
-        )
-        for row in result["rows"]
-    ]
-    return timing.table(("kernel", by, *HEADERS), rows)
+    columns = {
+        "kernel": "name",
+        by: by,
+        "µs": "seconds",
+        "GB/s": "gbps",
+        "of the copy": lambda row: row["gbps"] / result["copy_gbps"],
+        "ratio to CUB": "ratio_to_cub",
+        "ratio to CuPy": "ratio_to_cupy",
+        "equal to NumPy": "correct",
+    }
+    return timing.rows_table(tuple(columns), tuple(columns.values()), result["rows"])
 
 
 def paths_table(result: dict[str, Any]) -> str:
     """Return what K ways cost, by lane and by warp, as text."""
     headers = ("ways", "by lane, µs", "efficiency", "by warp, µs", "efficiency")
-    rows = [
-        (row["ways"], *(x for by in ("lane", "warp") for x in _time_and_efficiency(row, f"by_{by}_")))
-        for row in result["rows"]
-    ]
-    return timing.table(headers, rows)
+    keys = ("ways", *(f"by_{by}_{what}" for by in ("lane", "warp") for what in ("seconds", "warp_efficiency")))
+    return timing.rows_table(headers, keys, result["rows"])
 
 
 def tasks_table(rows: list[dict[str, Any]]) -> str:
     """Return tasks of different length and their cures as text."""
     headers = ("tasks", "how", "µs", "efficiency", "right")
-    return timing.table(
-        headers, [(row["group"], row["name"], *_time_and_efficiency(row), row["correct"]) for row in rows]
-    )
-
-
-def _time_and_efficiency(row: dict[str, Any], prefix: str = "") -> tuple[float, float]:
-    return row[f"{prefix}seconds"] * 1e6, row[f"{prefix}warp_efficiency"]
+    return timing.rows_table(headers, ("group", "name", "seconds", "warp_efficiency", "correct"), rows)
 
 
 def _of_library(heading: Callable[[dict[str, Any]], str], by: str, best: str) -> Table:

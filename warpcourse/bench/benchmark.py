@@ -27,6 +27,29 @@ class Table(NamedTuple):
     text: Callable[[Any], str]
     summary: Callable[[Any], dict[str, Any]] = lambda value: {}
 
+    @classmethod
+    def of_rows(
+        cls,
+        heading: str | Callable[[Any], str],
+        columns: Mapping[str, str | Callable[[Any], Any]],
+        summary: Callable[[Any], dict[str, Any]] = lambda value: {},
+        rows: str = "rows",
+    ) -> Table:
+        """Return the table of a value that is a list of rows, or has one under the key `rows`.
+
+        `heading`: a function of the value, or a text in which its keys stand, as in "sum of {n:,} float32". `columns`:
+        by header what stands below it, as `timing.rows_table` takes it.
+        """
+
+        def text(value: Any) -> str:
+            title = (
+                heading(value) if callable(heading) else heading if isinstance(value, list) else heading.format(**value)
+            )
+            found = value if isinstance(value, list) else value[rows]
+            return f"{title}\n{timing.rows_table(tuple(columns), tuple(columns.values()), found)}"
+
+        return cls(text, summary)
+
 
 @dataclass(frozen=True)
 class Benchmark:

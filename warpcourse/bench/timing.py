@@ -30,7 +30,7 @@ from warplab.text import tables
 
 COPY_BYTES = 2**30
 L2_MULTIPLE = 4  # an amount of data that leaves nothing useful in the L2
-_UNITS = {"µs": 1e6, "ms": 1e3, "MB": 1e-6}  # of seconds and bytes
+_UNITS = {"µs": 1e6, "ms": 1e3, "MB": 1e-6, "MiB": 2**-20}  # of seconds and bytes
 NO_GPU = 2  # exit code of a benchmark on a machine without a GPU
 
 _READ_ALL = r"""
@@ -301,7 +301,7 @@ def rows_table(
     """Return `table` of measured rows; None is shown as nothing.
 
     `keys`: what stands below each header: the key in a row, of seconds where the header says µs or ms and of bytes
-    where it says MB, or a function of the row.
+    where it says MB or MiB, or a function of the row.
     """
 
     def cell(row: Mapping[str, Any], header: str, key: str | Callable[[Any], Any]) -> Any:
@@ -324,12 +324,7 @@ def _text(value: Any) -> str:
 def last_line(benchmark: str, figures: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> str:
     """Return the line that ends a benchmark: JSON with its name, its figures, the device and the date."""
     about = machine() if about is None else about
-    line = {
-        "benchmark": benchmark,
-        "figures": rounded(dict(figures)),
-        "device": about["device"],
-        "date": about["date"],
-    }
+    line = {"benchmark": benchmark, "figures": rounded(dict(figures)), "device": about["device"], "date": about["date"]}
     return json.dumps(line)
 
 

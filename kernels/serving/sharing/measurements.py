@@ -227,18 +227,14 @@ def _row(way: str, reading: Reading, k: int, batch: int) -> dict[str, Any]:
 # --- Tables ---------------------------------------------------------------------------------------------------------
 
 
-def _times(row: dict[str, Any]) -> tuple[float, float, float]:
-    return row["images_per_second"], row["p50_seconds"] * 1e6, row["p99_seconds"] * 1e6
+LATENCIES = {"images/s": "images_per_second", "p50, µs": "p50_seconds", "p99, µs": "p99_seconds"}
 
 
 def _ways_text(value: dict[str, Any]) -> str:
     first = rate(value, "time slices", 1, 1)
-    rows = [
-        (row["way"], row["clients"], row["batch"], *_times(row), row["images_per_second"] / first)
-        for row in value["rows"]
-    ]
-    headers = ("shared by", "in flight", "batch", "images/s", "p50, µs", "p99, µs", "× one process")
-    return f"Requests to a small network, {value['blocks']} blocks a launch\n{timing.table(headers, rows)}"
+    columns = {"shared by": "way", "in flight": "clients", "batch": "batch", **LATENCIES}
+    columns |= {"× one process": lambda row: row["images_per_second"] / first}
+    return Table.of_rows("Requests to a small network, {blocks} blocks a launch", columns).text(value)
 
 
 def _ways_summary(value: dict[str, Any]) -> dict[str, Any]:
@@ -255,36 +251,13 @@ def rate(value: dict[str, Any], way: str, clients: int, batch: int) -> float:
     raise KeyError(f"no row for {way}, {clients} clients, batch {batch}")
 
 
-def _batches_text(value: dict[str, Any]) -> str:
-    rows = [(row["batch"], *_times(row)) for row in value["rows"]]
-    return f"One process, one request in flight\n{timing.table(('batch', 'images/s', 'p50, µs', 'p99, µs'), rows)}"
-
-
-def _saturated_text(value: dict[str, Any]) -> str:
-    rows = [(row["way"], row["clients"], *_times(row)) for row in value["rows"]]
-    headers = ("shared by", "in flight", "images/s", "p50, µs", "p99, µs")
-    return f"Batch 1, MPS with {value['mps_clients']} clients\n{timing.table(headers, rows)}"
-
-
 def _parts_text(value: dict[str, Any]) -> str:
-    alone = [(row["percentage"], *_times(row)) for row in value["alone"]]
-    beside = [
-        (row["way"], row["shares"], row["neighbour"], *_times(row), row["neighbours_images_per_second"])
-        for row in value["neighbours"]
-    ]
-    headers = ("shared by", "shares", "neighbour", "images/s", "p50, µs", "p99, µs", "neighbour's images/s")
-    percent = timing.table(("% of threads", "images/s", "p50, µs", "p99, µs"), alone)
-    return f"Batches of {value['large_batch']} in a part of the GPU\n{percent}\n\n{timing.table(headers, beside)}"
-
-
-def _faults_text(value: dict[str, Any]) -> str:
-    rows = [
-        (row["way"], row["event"], row["own_error"], "; ".join(filter(None, row["errors"])) or "go on")
-        + (str(row["answered"]), row.get("afterwards", ""))
-        for row in value["rows"]
-    ]
-    headers = ("shared by", "one client", "is told", "the other two", "answered", "a new client")
-    return f"An error in one of three clients\n{timing.table(headers, rows)}"
+    alone = Table.of_rows(
+        "Batches of {large_batch} in a part of the GPU", {"% of threads": "percentage", **LATENCIES}, rows="alone"
+    )
+    columns = {"shared by": "way", "shares": "shares", "neighbour": "neighbour", **LATENCIES}
+    columns |= {"neighbour's images/s": "neighbours_images_per_second"}
+    return alone.text(value) + "\n" + Table.of_rows("", columns, rows="neighbours").text(value)
 
 
 def _limit_text(value: dict[str, Any]) -> str:
@@ -302,9 +275,16 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
 }
 TABLES = {
     "sharing_ways": Table(_ways_text, _ways_summary),
-    "sharing_batches": Table(_batches_text),
-    "sharing_saturated": Table(_saturated_text),
+    "sharing_batches": Table.of_rows("One process, one request in flight", {"batch": "batch", **LATENCIES}),
+    "sharing_saturated": Table.of_rows(
+        "Batch 1, MPS with {mps_clients} clients", {"shared by": "way", "in flight": "clients", **LATENCIES}
+    ),
     "sharing_parts": Table(_parts_text),
-    "sharing_faults": Table(_faults_text),
+    "sharing_faults": Table.of_rows(
+        "An error in one of three clients",
+        {"shared by": "way", "one client": "event", "is told": "own_error"}
+        | {"the other two": lambda row: "; ".join(filter(None, row["errors"])) or "go on", "answered": "answered"}
+        | {"a new client": lambda row: row.get("afterwards", "")},
+    ),
     "mps_clients": Table(_limit_text),
 }

@@ -112,12 +112,6 @@ def _spans(spans: Iterable[Span], since: float = 0.0) -> list[list[Any]]:
     return [[s.operation.name, s.operation.stream, s.engine, s.start - since, s.end - since] for s in spans]
 
 
-def _overlap_text(value: dict[str, Any]) -> str:
-    rows = [(r["way"], r["ms"], r["copy_and_kernel_ms"], r["both_copies_ms"], r["correct"]) for r in value["rows"]]
-    header = ("way", "ms", "copy and kernel, ms", "both copies, ms", "right")
-    return f"{value['bytes']:,} bytes there and back\n" + timing.table(header, rows)
-
-
 CLIPS = {"320 × 192": (320, 192, 90), "1920 × 1080": (1920, 1080, 30)}
 """(width, height, frames) of the clips by name; a clip is repeated for as long as a measurement needs."""
 SESSIONS = (1, 2, 4, 8)
@@ -179,14 +173,6 @@ def preprocess_table() -> dict[str, Any]:
             row = {"kernel": name, "rows": size[0], "columns": size[1], "seconds": timed.seconds}
             rows.append(row | {"gbps": timed.bandwidth(moved), "correct": correct[name]})
     return {"frame": "1920 × 1080", "rows": rows}
-
-
-def _preprocess_text(value: dict[str, Any]) -> str:
-    rows = [
-        (r["kernel"], f"{r['columns']} × {r['rows']}", 1e6 * r["seconds"], r["gbps"], r["correct"])
-        for r in value["rows"]
-    ]
-    return f"NV12 of {value['frame']} to planes\n" + timing.table(("kernel", "planes", "µs", "GB/s", "right"), rows)
 
 
 def nvdec(folder: str | Path | None = None) -> dict[str, Any]:
@@ -281,15 +267,8 @@ def _middle(timeline: Timeline, frames: int) -> list[list[Any]]:
     return _spans((s for s in timeline.spans if s.engine and s.start >= begin and s.end <= end), begin)
 
 
-def _nvdec_text(value: dict[str, Any]) -> str:
-    rows = [(r["clip"], r["sessions"], r["frames_per_second"]) for r in value["rows"]]
-    return f"NVDEC, {value['codec']}\n" + timing.table(("clip", "videos at once", "frames/s"), rows)
-
-
-def _pipeline_text(value: dict[str, Any]) -> str:
-    rows = [(r["way"], r["ms_per_frame"], r["predicted_ms_per_frame"], r["correct"]) for r in value["rows"]]
-    header = ("way", "ms per frame", "predicted", "right")
-    return f"{value['frames']} frames of {value['clip']}: decode, preprocess, infer\n" + timing.table(header, rows)
+def _planes(row: dict[str, Any]) -> str:
+    return f"{row['columns']} × {row['rows']}"
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
@@ -299,20 +278,28 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "pipeline": pipeline,
 }
 TABLES = {
-    "overlap": Table(_overlap_text, lambda value: {"ms": {r["way"]: r["ms"] for r in value["rows"]}}),
-    "preprocess": Table(
-        _preprocess_text,
-        lambda value: {
-            "seconds": {f"{r['kernel']}, {r['columns']} × {r['rows']}": r["seconds"] for r in value["rows"]}
-        },
+    "overlap": Table.of_rows(
+        "{bytes:,} bytes there and back",
+        {"way": "way", "ms": lambda row: row["ms"], "copy and kernel, ms": lambda row: row["copy_and_kernel_ms"]}
+        | {"both copies, ms": lambda row: row["both_copies_ms"], "right": "correct"},
+        lambda value: {"ms": {r["way"]: r["ms"] for r in value["rows"]}},
     ),
-    "nvdec": Table(
-        _nvdec_text,
+    "preprocess": Table.of_rows(
+        "NV12 of {frame} to planes",
+        {"kernel": "kernel", "planes": _planes, "µs": "seconds", "GB/s": "gbps", "right": "correct"},
+        lambda value: {"seconds": {f"{r['kernel']}, {_planes(r)}": r["seconds"] for r in value["rows"]}},
+    ),
+    "nvdec": Table.of_rows(
+        "NVDEC, {codec}",
+        {"clip": "clip", "videos at once": "sessions", "frames/s": "frames_per_second"},
         lambda value: {
             "frames_per_second": {f"{r['clip']}, {r['sessions']}": r["frames_per_second"] for r in value["rows"]}
         },
     ),
-    "pipeline": Table(
-        _pipeline_text, lambda value: {"ms_per_frame": {r["way"]: r["ms_per_frame"] for r in value["rows"]}}
+    "pipeline": Table.of_rows(
+        "{frames} frames of {clip}: decode, preprocess, infer",
+        {"way": "way", "ms per frame": lambda row: row["ms_per_frame"]}
+        | {"predicted": "predicted_ms_per_frame", "right": "correct"},
+        lambda value: {"ms_per_frame": {r["way"]: r["ms_per_frame"] for r in value["rows"]}},
     ),
 }

@@ -326,45 +326,31 @@ def counted() -> dict[str, Any]:
     return {"rows": rows, "ncu": nsight_compute.version()}
 
 
-def _text(value: Mapping[str, Any]) -> str:
-    names = ("sm", "occupancy", "fp32", "dram")
-    rows = [
-        (row["load"], *(_share(x) for x in (row["kernels_ran"], row["nvml"], *(row["gpm"][name] for name in names))))
-        for row in value["rows"]
-    ]
-    headers = ("load", "kernels ran, %", "NVML, %", "SM activity, %", "occupancy, %", "FP32, %", "DRAM, %")
-    return f"What instruments say of known loads\n{timing.table(headers, rows)}"
-
-
 def _share(value: float | None) -> str:
     """Format a share as percent; a dash where the driver told none."""
     return "-" if value is None else f"{100 * value:.2f}"
 
 
-def _road_text(value: Mapping[str, Any]) -> str:
-    rows = [
-        (
-            row["case"],
-            row["seconds"] * 1e6,
-            *(_share(row[name]) for name in ("memory", "compute", "occupancy")),
-            row["road"],
-        )
-        for row in value["rows"]
-    ]
-    headers = ("kernel", "µs", "memory, %", "compute, %", "occupancy, %", "road")
-    return f"Three roads, by Nsight Compute's shares of the peak\n{timing.table(headers, rows)}"
-
-
 TABLES = {
-    "utilisation": Table(
-        _text,
+    "utilisation": Table.of_rows(
+        "What instruments say of known loads",
+        {"load": "load", "kernels ran, %": lambda row: _share(row["kernels_ran"])}
+        | {"NVML, %": lambda row: _share(row["nvml"]), "SM activity, %": lambda row: _share(row["gpm"]["sm"])}
+        | {"occupancy, %": lambda row: _share(row["gpm"]["occupancy"])}
+        | {"FP32, %": lambda row: _share(row["gpm"]["fp32"]), "DRAM, %": lambda row: _share(row["gpm"]["dram"])},
         lambda value: {
             row["load"]: {"nvml": row["nvml"], "sm": row["gpm"]["sm"]}
             for row in value["rows"]
             if row["load"] == ONE_THREAD
         },
     ),
-    "roads": Table(_road_text, lambda value: {row["case"]: row["road"] for row in value["rows"]}),
+    "roads": Table.of_rows(
+        "Three roads, by Nsight Compute's shares of the peak",
+        {"kernel": "case", "µs": "seconds"}
+        | {f"{name}, %": lambda row, name=name: _share(row[name]) for name in ("memory", "compute", "occupancy")}
+        | {"road": "road"},
+        lambda value: {row["case"]: row["road"] for row in value["rows"]},
+    ),
 }
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "utilisation": utilisation_table,
