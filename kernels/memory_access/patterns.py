@@ -11,7 +11,6 @@ import numpy as np
 from kernels.memory_access.sources import BLOCK, FLOAT4_BYTES, NUMBA, RADII, SOURCES, dimensions, in_flight
 from warpcourse.bench.device_arguments import check_apart, check_array
 from warpcourse.bench.lab_kernels import Kernel, by_name, choose
-from warplab import cp
 
 HEAT_BLOCK = (32, 8)
 MAX_STRIDE = 33  # of read_banks, by the words that it has
@@ -105,39 +104,6 @@ def copy_in_flight(a: Any, out: Any, width: int, items: int, blocks: int, block:
     if a.size:
         check_apart("a", a, out)
         SOURCES.function("access.cu", entry)((blocks,), (block,), (a, out, np.uint64(a.size * 4 // width)))
-    return out
-
-
-def read_again(a: Any, loads: int, blocks: int) -> Any:
-    """Return sums, one per thread, of `loads` loads of 16 bytes; all threads together pass over `a` again and again.
-
-    `a`: float32, at least 4 elements and a multiple of 4. Thread t of T makes load k at element 4 ((t + k T) mod n / 4)
-    of n. Returns a device array, float32.
-    """
-    check_array("a", a, alignment=FLOAT4_BYTES)
-    if a.size % 4 or not a.size:
-        raise ValueError(f"a has {a.size} elements; loads of 16 bytes need a multiple of 4, and at least 4")
-    out = cp.empty(blocks * BLOCK, np.float32)
-    SOURCES.function("access.cu", "read_again")((blocks,), (BLOCK,), (a, np.uint32(a.size // 4), np.int32(loads), out))
-    return out
-
-
-def chase(following: Any, start: int, steps: int) -> Any:
-    """Return where one thread is after `steps` steps from `start`, each to following[at]; a device array of one
-    uint32."""
-    check_array("following", following, dtype=np.uint32)
-    out = cp.empty(1, np.uint32)
-    SOURCES.function("access.cu", "chase")((1,), (1,), (following, np.uint32(start), np.int32(steps), out))
-    return out
-
-
-def read_banks(stride: int, repeats: int, blocks: int = 1, block: int = BLOCK) -> Any:
-    """Return sums, one per thread, of 8 * `repeats` loads from shared memory; lanes are `stride` (0 to 33) words
-    apart."""
-    if not 0 <= stride <= MAX_STRIDE:
-        raise ValueError(f"stride is {stride}; it can be 0 to {MAX_STRIDE}")
-    out = cp.empty(blocks * block, np.float32)
-    SOURCES.function("banks.cu", "read_banks")((blocks,), (block,), (out, np.int32(stride), np.int32(repeats)))
     return out
 
 

@@ -125,14 +125,6 @@ def chain(n: int, rng: np.random.Generator, stride: int = 1) -> np.ndarray:
     return places
 
 
-def spun(c: np.ndarray, rounds: int) -> np.ndarray:
-    """Compute `spin` by NumPy: each step exact in extended precision, then rounded once. float32, shape of `c`."""
-    z, c = np.zeros_like(c), np.asarray(c, np.float32)
-    for _ in range(rounds):
-        z = (np.longdouble(z) * np.longdouble(z) + np.longdouble(c)).astype(np.float32)
-    return z
-
-
 def constants(n: int, rng: np.random.Generator) -> np.ndarray:
     """n values of c with which `spin` never comes to rest: -2 < c < -1.5. float32, shape (n,)."""
     return rng.uniform(-2, -1.5, n).astype(np.float32)

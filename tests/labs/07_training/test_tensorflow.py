@@ -59,11 +59,6 @@ def test_its_gradients_are_those_of_small_steps():
         np.testing.assert_allclose(one, other, atol=1e-3)
 
 
-def test_device_memory_is_asked_for():
-    with pytest.raises(ValueError, match=r"x is on .*CPU.*; create it under tf.device\('GPU:0'\), or use bias_gelu_op"):
-        tensorflow_op.bias_gelu_on_gpu(normal(2, 2), normal(2))
-
-
 def test_a_network_trained_with_the_kernels_is_the_one_without():
     data = digits.load()
     own, kernels = (digits.train(activation, data, epochs=3) for activation in (gelu, tensorflow_op.bias_gelu_op))
