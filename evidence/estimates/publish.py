@@ -15,7 +15,7 @@ from pathlib import Path
 
 from evidence.estimates.error import FAR, NEAR, Result, percent, result, summary
 from evidence.estimates.timed_work import FIRST, GROUPS, HELD_OUT, group, timed
-from tools.estimate_model import model_hash
+from tests.support.estimate_model import model_hash
 from warpcourse.paths import COURSE
 from warplab.text.tables import duration, markdown
 

@@ -11,7 +11,7 @@ from evidence.estimates import error as estimate_error
 from evidence.estimates import publish, timed_work
 from evidence.estimates.error import Result, summary, table
 from evidence.estimates.timed_calls import Part, row
-from tools.estimate_model import model_hash
+from tests.support.estimate_model import model_hash
 from warplab.estimating.work import Work
 
 CHEAP = 2  # launches of labs that the tests simulate

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import estimate_model
+from tests.support.estimate_model import FILES, FOLDER, model_hash
 from tests.support.new_card import cards_with_another
-from tools import estimate_model
-from tools.estimate_model import FILES, FOLDER, model_hash
 from warplab.hardware.cards import CARDS
 
 
