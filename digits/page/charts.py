@@ -37,14 +37,10 @@ _LOCK = threading.Lock()  # matplotlib's settings are the process's; charts are 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve.
+    """A curve: its `name`, as the legend says it, and its points, `x` finite; NaN and infinities in `y` leave a gap.
 
-    Attributes:
-        name: What it is, as the legend says it.
-        x: Where its points are; finite numbers.
-        y: Their values; NaN and infinities leave a gap.
-        look: Which colour and marker, 0 to `LOOKS` - 1: the same for all lines of a run.
-        dashed: Whether it is thin and dashed, without markers, as training is beside validation.
+    `look`: which colour and marker, 0 to `LOOKS` - 1, the same for all lines of a run. `dashed`: whether it is thin and
+    dashed, without markers, as training is beside validation.
     """
 
     name: str
@@ -66,15 +62,10 @@ def chart(
 ) -> str:
     """Return the HTML of a chart: a title, the SVG with a text alternative, and a legend if there are several lines.
 
-    Args:
-        lines: The curves; those without a point are left out.
-        title: What is shown.
-        x: The horizontal axis, with its unit.
-        y: The vertical axis, with its unit.
-        logarithmic: Whether the vertical axis is; values that are not positive are then left out.
-        percent: Whether y is a share from 0 to 1, shown as percent.
-        most: Where the horizontal axis ends, if not with the lines, so that progress can be seen.
-        plain: Whether lines have no markers: computed ones, where a point is nothing of its own.
+    `lines`: the curves; those without a point are left out. `x`, `y`: the axes, with units. `logarithmic`: whether the
+    vertical axis is; values that are not positive are then left out. `percent`: whether y is a share from 0 to 1,
+    shown as percent. `most`: where the horizontal axis ends, if not with the lines, so that progress can be seen.
+    `plain`: whether lines have no markers: computed ones, where a point is nothing of its own.
     """
     lines = [line for line in lines if len(line.x)]
     head = f'<figure class="digits-chart"><figcaption>{escape(title)}</figcaption>'

@@ -70,13 +70,10 @@ def grid(figures: Iterable[str]) -> str:
 
 
 def button(label: str, on_click: Callable[[], Any] | None = None, hint: str = "", kind: str = "") -> widgets.Button:
-    """Return a button with a text on it.
+    """Return a button with a text on it, `label`; say the verb first.
 
-    Args:
-        label: The text; say the verb first.
-        on_click: Called without arguments. Give it through `page.guarded`.
-        hint: What it does, shown on hovering; only what the label cannot say.
-        kind: "primary" for the one thing to do next, "danger" for what cannot be undone.
+    `on_click`: called without arguments; give it through `page.guarded`. `hint`: what it does, shown on hovering; only
+    what the label cannot say. `kind`: "primary" for the one thing to do next, "danger" for what cannot be undone.
     """
     made = widgets.Button(description=label, tooltip=hint or None, layout={"width": "auto"})
     if kind:
@@ -107,12 +104,9 @@ def check(label: str, value: bool = False) -> widgets.Checkbox:
 
 
 def choice(label: str, options: Iterable[Any] = (("none yet", ""),), value: Any = None) -> widgets.Dropdown:
-    """Return a list to choose one from.
+    """Return a list to choose one from: of `options`, texts, or pairs of a text and what it stands for.
 
-    Args:
-        label: What is chosen.
-        options: Texts, or pairs of a text and what it stands for.
-        value: What is chosen at first; the first option if None.
+    `value`: what is chosen at first; the first option if None.
     """
     options = list(options)
     made = widgets.Dropdown(options=options, description=label, **_SHAPE)
@@ -128,13 +122,10 @@ def upload(label: str, accept: str = "", multiple: bool = False) -> widgets.File
 
 
 def picture(image: bytes, says: str, width: str = "", pixelated: bool = False) -> str:
-    """Return the HTML of a picture.
+    """Return the HTML of a picture; `image`: the file, PNG, JPEG or GIF.
 
-    Args:
-        image: The file: PNG, JPEG or GIF.
-        says: What is seen in it, for those who do not see it.
-        width: A CSS width; never wider than its column.
-        pixelated: Whether enlarged pixels keep their edges, as in pictures of 8 × 8 pixels.
+    `says`: what is seen in it, for those who do not see it. `width`: a CSS width; never wider than its column.
+    `pixelated`: whether enlarged pixels keep their edges, as in pictures of 8 × 8 pixels.
     """
     kind = "jpeg" if image[:2] == b"\xff\xd8" else "gif" if image[:3] == b"GIF" else "png"
     style = (f"width:{escape(width)};" if width else "") + ("image-rendering:pixelated;" if pixelated else "")
@@ -145,11 +136,8 @@ def picture(image: bytes, says: str, width: str = "", pixelated: bool = False) -
 def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: str, numbers: bool = True) -> str:
     """Return the HTML of a table with a caption. Every cell is escaped, but for `Markup`.
 
-    Args:
-        head: The titles of the columns.
-        rows: The cells, row by row.
-        caption: What the table shows; it is its name for screen readers, too.
-        numbers: Whether all columns but the first stand to the right, as numbers do.
+    `head`: the titles of the columns. `caption`: what the table shows; it is its name for screen readers, too.
+    `numbers`: whether all columns but the first stand to the right, as numbers do.
     """
     titles = "".join(f'<th scope="col">{_cell(title)}</th>' for title in head)
     lines = ""

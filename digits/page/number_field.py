@@ -48,16 +48,11 @@ class _Number(traitlets.TraitType[Any, Any]):
 
 
 class NumberField(widgets.VBox):
-    """A line to type a number into, and below it what is wrong with it.
+    """A line to type a number into, and below it what is wrong with it, `wrong`; "" if nothing is.
 
-    Attributes:
-        value: The number. Reading it raises DigitsError while what is typed is none, or is beyond the limits, so that
-            nothing is done with a number that nobody typed; observers of "value" are called then, too. Setting it
-            writes it into the field, held between the limits.
-        min: The least number.
-        max: The largest.
-        description: The label.
-        wrong: What is wrong with what is typed; "" if nothing is.
+    Reading `value` raises DigitsError while what is typed is no number, or is beyond the limits, `min` and `max`, so
+    that nothing is done with a number that nobody typed; observers of "value" are called then, too. Setting it writes
+    it into the field, held between the limits. `description`: the label.
     """
 
     value = _Number()

@@ -70,23 +70,18 @@ class Selected(traitlets.HasTraits):
 
 
 class Page:
-    """The page over one workspace. As the value of a notebook's cell it shows itself.
+    """The page over one `workspace`, whose datasets, runs and plans it shows.
 
-    Attributes:
-        workspace: Whose datasets, runs and plans it shows.
-        selected: What all panels share, a `Selected`.
-        widget: The whole page, an ipywidgets Box.
+    `widget`: the whole page, an ipywidgets Box. As the value of a notebook's cell it shows itself.
     """
 
     _shown: Page | None = None
 
     def __init__(self, workspace: Workspace | None = None, panels: Any = PANELS, open_at: str = "") -> None:
-        """Lay out the page; a panel is made when it is opened first.
+        """Lay out the page of a workspace, the learner's own if None; a panel is made when it is opened first.
 
-        Args:
-            workspace: The workspace; the learner's own if None.
-            panels: Triples of title, module and class.
-            open_at: The title of the panel that is open first; the first one if "".
+        `panels`: triples of title, module and class. `open_at`: the title of the one that is open first, if not the
+        first.
         """
         self.workspace = workspace or Workspace()
         self.selected = Selected()
@@ -188,10 +183,8 @@ class Page:
     ) -> None:
         """Call f in a thread, so that the page goes on answering; f must not touch widgets.
 
-        Args:
-            f: The long work.
-            then: Called in the main thread with what f returned, guarded. Not called if f failed; that is said.
-            finally_: Called in the main thread in any case, last, guarded: to enable a button again.
+        `then`: called in the main thread with what f returned, guarded, but not if f failed; that is said. `finally_`:
+        called in the main thread in any case, last, guarded: to enable a button again.
         """
 
         def end(value: Any, error: Exception | None) -> None:

@@ -53,12 +53,8 @@ class Panel:
 
 
 class Deletion:
-    """A button, and the question that stands between it and the deed.
-
-    Attributes:
-        button: The button, "Delete …".
-        question: The row with question and answers, which is hidden until the button is pressed.
-    """
+    """A `button`, "Delete …", and the `question` that stands between it and the deed: a row with answers, which is
+    hidden until the button is pressed."""
 
     def __init__(self, page: Any, asks: Callable[[], str], delete: Callable[[], Any]) -> None:
         """asks: says what would be gone for good. delete: called on yes, when the question is hidden again."""

@@ -80,10 +80,7 @@ def main_figure(line: Mapping[str, Any]) -> str:
 def curves(shown: Sequence[Run], logarithmic: bool = False, looks: Sequence[int] = ()) -> str:
     """Return the charts of runs: loss and the figures of their kinds.
 
-    Args:
-        shown: The runs.
-        logarithmic: Whether the axis of the loss is.
-        looks: The colour and marker of each run; 0, 1, 2 … if there are none.
+    `logarithmic`: whether the axis of the loss is. `looks`: colour and marker of each run; 0, 1, 2 … if there are none.
     """
     lines = {run.id: run.curves() for run in shown}
     every = [line for of_run in lines.values() for line in of_run]

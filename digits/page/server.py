@@ -129,14 +129,10 @@ class _Download(AuthenticatedFileHandler):
 
 
 def serve(workspace: Workspace, folder: Path, port: int, retries: int, browser: bool) -> None:
-    """Serve the page until the process is asked to end.
+    """Serve the page of a workspace until the process is asked to end.
 
-    Args:
-        workspace: Whose datasets, runs and plans the page shows.
-        folder: An empty folder for what the server writes.
-        port: The port.
-        retries: How many others near it are tried where it is taken.
-        browser: Whether a browser is opened.
+    `folder`: an empty one for what the server writes. `retries`: how many ports near `port` are tried where it is
+    taken. `browser`: whether one is opened.
     """
     _set_environment(workspace, folder)
     server = Server.instance(config=settings(folder, port, retries, browser))
