@@ -30,6 +30,7 @@ from typing import Any
 
 from kernels.collectives.sizes import rank_names
 from warpcourse.paths import COURSE
+from warpcourse.processes.child import course_path
 
 SECONDS = 60.0  # time limit of the ranks' work, if none is given
 STARTING = 60.0  # for all ranks to start, Python and NumPy to be loaded, on a busy machine
@@ -152,8 +153,7 @@ def launch(
     # Without its own clean-up mpiexec leaves it to us to see which rank ended first.
     command = [mpiexec(), "-disable-auto-cleanup", *where, "-n", str(ranks)]
     program = [sys.executable, "-m", module, "--as-rank", *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(COURSE), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": course_path()}
     process = subprocess.Popen(
         [*command, *program],
         cwd=COURSE,

@@ -1,4 +1,6 @@
-"""Lab 11, is the GPU utilisation  busy, and why not? `virtual`, `monitor`; `three_roads`; profilers' traces and reports
+"""Lab 11, is the GPU busy?
+
+utilisation  busy, and why not? `virtual`, `monitor`; `three_roads`; profilers' traces and reports
 streams      copies and kernels together: `schedule`, `timeline`, `hazards`; `pipeline`, `video`
 sharing      processes on one GPU: `clients`, `mps`, `model`
 batching     the `batcher`'s rule, and the theory of its queue

@@ -24,7 +24,7 @@ class Peer:
 
 
 def run(model: onnx.ModelProto, images: np.ndarray) -> Peer:
-    """Return optimise a model and run it. `images`: (batch, *shape), float32. ImportError where onnxruntime is missing.
+    """Optimise a model and run it. `images`: (batch, *shape), float32. ImportError where onnxruntime is missing.
 
     Passes that suit one kind of CPU alone are left out, so that every machine gives the same graph.
     """

@@ -9,6 +9,10 @@ of its neighbours (Shervashidze et al., "Weisfeiler-Lehman Graph Kernels", JMLR 
 and jump labels, line numbers, comments and the order of independent instructions leave no trace. The similarity of two
 kernels is the share of their common labels. Labels that the solution or the release contains do not count, labels that
 many in the class have count little. A person must judge the rest.
+
+Fingerprints of the source's tokens do not find the same. Of the three kernels in its test, copydetect 0.5.0 (windows of
+25 tokens) calls the rewritten copy 46 to 52 % alike and the answer of one's own 56 to 63; here they are above 90 and
+below 30. JPlag, which compares tokens, too, was not tried: it would bring Java to whoever grades.
 """
 
 from __future__ import annotations
