@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
     sentences = too_large(lines, budget)
     print("\n".join([table(lines, cuda, budget["release"]), *sentences]))
     python, also = ({name: n for name, n in sorted(part.items()) if "/" not in name} for part in (lines, cuda))
-    print(json.dumps({"budget": "lines", "python": python, "cuda": also, "goals": budget["goals"], "date": date}))
+    print(json.dumps({"budget": "lines", "python": python, "cuda": also, "allowed": budget["allowed"], "date": date}))
     return int(bool(sentences))
 
 

@@ -25,7 +25,6 @@ FILES = {
 }
 BUDGET = {
     "allowed": {line_budget.ALL: 52, "warplab": 50},
-    "goals": {"warplab": 40},
     "release": {"version": "1.0", "lines": {"warplab/simulator": 35, "warplab/draw": 9, "warplab": 46}},
 }
 
@@ -40,9 +39,7 @@ def course(tmp_path, monkeypatch):
 
 
 def written(course, budget) -> None:
-    text = ""
-    for name, values in (("allowed", budget["allowed"]), ("goals", budget["goals"])):
-        text += f"[{name}]\n" + "".join(f'"{key}" = {value}\n' for key, value in values.items())
+    text = "[allowed]\n" + "".join(f'"{key}" = {value}\n' for key, value in budget["allowed"].items())
     text += f'[release]\nversion = "{budget["release"]["version"]}"\n[release.lines]\n'
     text += "".join(f'"{key}" = {value}\n' for key, value in budget["release"]["lines"].items())
     (course / "budget.toml").write_text(text)
@@ -72,6 +69,7 @@ def test_within_the_budget(course, capsys):
     figures = json.loads(out.splitlines()[-1])
     assert figures["python"]["warplab"] == 49
     assert figures["cuda"][line_budget.ALL] == 45
+    assert figures["allowed"] == BUDGET["allowed"]
 
 
 def test_a_tree_too_large_fails_and_names_the_room(course, capsys):
@@ -93,4 +91,3 @@ def test_a_release_is_what_the_budget_reads(course, capsys):
 def test_the_course_is_within_its_budget():
     budget = tomllib.loads((COURSE / "budget.toml").read_text(encoding="utf-8"))
     assert line_budget.too_large(line_budget.count(COURSE, ".py"), budget) == []
-    assert budget["goals"].keys() == budget["allowed"].keys()
