@@ -38,13 +38,9 @@ def build(image: tuple[int, int, int], classes: int, options: Mapping[str, Any])
     for at in range(1, blocks + 1):
         inner = convolution(unit(x, f"block_{at}_1", 4 * filters), f"block_{at}_2", 4 * filters)
         x = layers.ReLU(name=f"block_{at}")(layers.Add(name=f"block_{at}_add")([inner, x]))
-    at_first = keras.initializers.Constant(_logit(COVERED_AT_FIRST))
+    at_first = keras.initializers.Constant(math.log(COVERED_AT_FIRST / (1 - COVERED_AT_FIRST)))
     coverage = layers.Conv2D(classes, 1, bias_initializer=at_first, name="coverage_logits")(x)
     coverage = layers.Activation("sigmoid", dtype="float32", name="coverage")(coverage)
     far = keras.initializers.Constant(EDGE_AT_FIRST)
     edges = layers.Conv2D(4, 1, bias_initializer=far, dtype="float32", name="edges")(x)
     return keras.Model(start, [coverage, edges], name="detectnet")
-
-
-def _logit(probability: float) -> float:
-    return math.log(probability / (1 - probability))

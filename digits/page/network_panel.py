@@ -15,11 +15,7 @@ from digits.page.elements import Markup, button, check, choice, column, escape, 
 from digits.page.panel import Panel
 from digits.training import runs, trained
 
-_LABELS = {
-    "filters": "Filters of the first layer",
-    "units": "Units of the dense layer",
-    "dropout": "Dropout (share)",
-}
+_LABELS = {"filters": "Filters of the first layer", "units": "Units of the dense layer", "dropout": "Dropout (share)"}
 _UNKNOWN = ("classification", (28, 28, 1), 10)  # what networks are shown for as long as no dataset is selected
 _RANDOM = "random weights"
 DRAFT = "network_draft.json"  # in the workspace: {"network": as chosen last, "code": in the editor}

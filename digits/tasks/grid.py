@@ -65,11 +65,7 @@ def cells(coverage: np.ndarray, edges: np.ndarray, stride: int, least: float = L
 
 
 def detections(
-    coverage: np.ndarray,
-    edges: np.ndarray,
-    stride: int,
-    way: str = "group",
-    least: float = LEAST_COVERAGE,
+    coverage: np.ndarray, edges: np.ndarray, stride: int, way: str = "group", least: float = LEAST_COVERAGE
 ) -> np.ndarray:
     """Return one box for each object of one image, float32 (n, 6) as from `cells`.
 

@@ -30,11 +30,6 @@ def options(**defines: int) -> tuple[str, ...]:
     return (f"-I{FOLDER}", *(f"-D{name}={value}" for name, value in defines.items()))
 
 
-def require_hopper() -> None:
-    """Raise RuntimeError unless there is a GPU with TMA."""
-    hopper.require("A relay through shared memory", "the engine on_gpus, which copies by the driver")
-
-
 class _Relay:
     """What broadcast and all-reduce by relay.cuh share. `blocks` per rank must all be on its GPU at once."""
 
@@ -50,7 +45,7 @@ class _Relay:
         stages: int = 6,
         **defines: Any,
     ) -> None:
-        require_hopper()
+        hopper.require("A relay through shared memory", "the engine on_gpus, which copies by the driver")
         self.ranks, self.blocks = ranks, _blocks(ranks, blocks)
         self._threads, self._shared = 32 * stages, piece * stages
         if piece % 16 or piece < 16 or not 0 < stages <= MOST_STAGES or self._shared > SHARED_BYTES - 1024:

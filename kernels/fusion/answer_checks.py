@@ -3,8 +3,6 @@
 They say what is wrong with an answer, as `warplab.checks` does, and hold no answer of their own.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import math

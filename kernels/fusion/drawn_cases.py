@@ -1,7 +1,5 @@
 """Inputs of exercise 09's INT8 kernels, with the results that they must give."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab import checks

@@ -3,8 +3,6 @@
 Functions that draw a graph return it with the fewest launches that the pass in question can leave.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

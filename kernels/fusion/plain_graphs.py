@@ -5,8 +5,6 @@ a node has `op`, `inputs`, `outputs` (slices `(tensor, start, channels)`) and it
 op computes. All numbers are float64.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -14,17 +14,7 @@ from matplotlib.figure import Figure
 
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PINK,
-    bytes_axis,
-    count_axis,
-    duration_axis,
-    finish,
-)
+from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PINK, bytes_axis, count_axis, duration_axis, finish
 from warplab.text.tables import count, duration, quantity
 
 LANGUAGES = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}

@@ -14,14 +14,7 @@ import numpy as np
 
 from kernels.memory_access import patterns, recordings
 from kernels.memory_access.sources import BLOCK, FLIGHTS, RADII, SOURCES, in_flight
-from kernels.memory_access.tables import (
-    SIDE,
-    layout_table,
-    scan_table,
-    sum_table,
-    transpose_shapes,
-    transpose_table,
-)
+from kernels.memory_access.tables import SIDE, layout_table, scan_table, sum_table, transpose_shapes, transpose_table
 from kernels.memory_access.unified_memory import unified_memory
 from warpcourse.bench.timing import Candidate, cupy_on_gpu, fitting, l2_bytes, time_gpu, time_together
 from warplab.estimating.beside import KnownTime

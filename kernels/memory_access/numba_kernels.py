@@ -4,8 +4,6 @@ Numba passes arrays with their shapes, so lengths need no arguments. It has no 1
 Measured as there: NVIDIA H100 80GB HBM3, 2026-11-21.
 """
 
-from __future__ import annotations
-
 from numba import float32
 
 from warplab import cuda

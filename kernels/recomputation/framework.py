@@ -3,8 +3,6 @@
 Importing this module takes seconds, most of them TensorFlow's.
 """
 
-from __future__ import annotations
-
 import importlib
 
 from warpcourse.bench.tensorflow_start import start

@@ -103,11 +103,7 @@ def peak_candidates() -> dict[str, tuple[Candidate, float]]:
 
 
 def ladder(
-    side: int = SIDE,
-    steps: Sequence[str] | None = None,
-    dtype: Any = np.float16,
-    rounds: int = 8,
-    runs: int = 3,
+    side: int = SIDE, steps: Sequence[str] | None = None, dtype: Any = np.float16, rounds: int = 8, runs: int = 3
 ) -> dict[str, Any]:
     """Measure steps at side³ with results of `dtype`, beside the libraries and the peaks of the tensor cores: in turns,
     but for step 1.

@@ -4,8 +4,6 @@ Two logical devices on one CPU, so that a step on two devices can be written on 
 module takes seconds, most of them TensorFlow's.
 """
 
-from __future__ import annotations
-
 from warpcourse.bench.tensorflow_start import start
 
 DEVICES = ("CPU:0", "CPU:1")

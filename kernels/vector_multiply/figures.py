@@ -13,17 +13,7 @@ from matplotlib.figure import Figure
 
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALE,
-    bytes_axis,
-    count_axis,
-    duration_axis,
-    finish,
-)
+from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PALE, bytes_axis, count_axis, duration_axis, finish
 from warplab.hardware.cards import CARDS
 from warplab.text.tables import TIMES, count, duration, quantity
 

@@ -4,8 +4,6 @@ Numba passes arrays with their shape, so counts need no argument. Measured as th
 NVIDIA H100 80GB HBM3, 2026-11-21.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int32, uint32
 

@@ -1,7 +1,5 @@
 """Why Nsight Compute and the simulator count some asynchronous copies (cp.async) differently."""
 
-from __future__ import annotations
-
 import math
 
 from warpcourse.bench.compared_launches import Difference

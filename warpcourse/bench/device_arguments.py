@@ -11,12 +11,7 @@ _RANKS = {1: "of one axis", 2: "a matrix, of two axes", 3: "of three axes"}
 
 
 def check_array(
-    name: str,
-    array: Any,
-    shape: tuple[int | None, ...] | None = None,
-    *,
-    dtype: Any = np.float32,
-    alignment: int = 1,
+    name: str, array: Any, shape: tuple[int | None, ...] | None = None, *, dtype: Any = np.float32, alignment: int = 1
 ) -> None:
     """Raise TypeError or ValueError, naming array and remedy, unless `array` is on the device and as asked for.
 

@@ -34,12 +34,7 @@ _asked: dict[str, _Question] = {}
 
 
 def predict(
-    key: str,
-    question: str,
-    choices: Sequence[str] | None = None,
-    *,
-    unit: str = "",
-    answer: float | str | None = None,
+    key: str, question: str, choices: Sequence[str] | None = None, *, unit: str = "", answer: float | str | None = None
 ) -> None:
     """Ask for a prediction: show a form with a field for a number, or with `choices`.
 

@@ -125,7 +125,7 @@ def parse(text: str, entry: str) -> list[MachineInstruction]:
             function = inside = name[1]
             file, line, callers = "", 0, ()  # a slow path has no line, and not that of the code before it
         elif instruction := _INSTRUCTION.match(row):
-            text = _readable(instruction[2])
+            text = instruction[2].replace("`", "")
             found.append(
                 MachineInstruction(int(instruction[1], 16), label, text, file, line, function, inside, callers)
             )
@@ -149,10 +149,6 @@ def at_their_calls(rows: Sequence[MachineInstruction]) -> list[MachineInstructio
 
     placed = [(row, call(row)) for row in rows]
     return [row._replace(file=at.file, line=at.line, callers=at.callers) for row, at in placed]
-
-
-def _readable(text: str) -> str:
-    return text.replace("`", "")
 
 
 def _without_padding(found: list[MachineInstruction]) -> list[MachineInstruction]:

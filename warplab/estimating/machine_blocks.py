@@ -64,7 +64,7 @@ def cut(rows: Sequence[MachineInstruction]) -> tuple[list[BasicBlock], list[Edge
     for number, row in enumerate(rows):
         if row.label or row.function:
             starts.add(number)
-        if _leaves(row):
+        if opcode(row) in JUMPS or opcode(row) in _ENDS:
             starts.add(number + 1)
     starts.discard(len(rows))
     ordered = sorted(starts)
@@ -94,10 +94,6 @@ def cut(rows: Sequence[MachineInstruction]) -> tuple[list[BasicBlock], list[Edge
         if falls:
             edges.append(Edge(block.index, following, False))
     return blocks, list(dict.fromkeys(edges))
-
-
-def _leaves(row: MachineInstruction) -> bool:
-    return opcode(row) in JUMPS or opcode(row) in _ENDS
 
 
 def loops(blocks: Sequence[BasicBlock], edges: Sequence[Edge]) -> dict[int, frozenset[int]]:

@@ -28,11 +28,7 @@ def tiles(conv: Convolution) -> int:
 
 def elements(conv: Convolution) -> tuple[int, int, int]:
     """Return bytes of the transformed filters, the transformed inputs and their products."""
-    return (
-        PLACES * conv.k * (conv.c // conv.groups),
-        PLACES * conv.c * tiles(conv),
-        PLACES * conv.k * tiles(conv),
-    )
+    return (PLACES * conv.k * (conv.c // conv.groups), PLACES * conv.c * tiles(conv), PLACES * conv.k * tiles(conv))
 
 
 def grids(conv: Convolution) -> dict[str, tuple[int, ...]]:

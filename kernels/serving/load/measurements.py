@@ -241,11 +241,7 @@ def _service(
 ) -> Iterator[tuple[service_process.RunningService, Callable[[float, float], LoadResult]]]:
     """Yield the service, in its own process, and what offers it (rate, seconds) of requests with a sample each."""
     with service_process.start(
-        engine,
-        options=options,
-        batch_limit=limits.batch_limit,
-        wait_limit=limits.wait_limit,
-        capacity=limits.capacity,
+        engine, options=options, batch_limit=limits.batch_limit, wait_limit=limits.wait_limit, capacity=limits.capacity
     ) as service:
         shape = service.model()["sample_shape"]
         data = np.random.default_rng(2017).random((SAMPLES, *shape), np.float32).round(3)

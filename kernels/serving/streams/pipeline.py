@@ -41,12 +41,7 @@ class Stages:
 
 
 def pipelined(
-    frames: int,
-    stages: Stages,
-    *,
-    depth: int = 2,
-    batch: int = 1,
-    actions: Actions | None = None,
+    frames: int, stages: Stages, *, depth: int = 2, batch: int = 1, actions: Actions | None = None
 ) -> Schedule:
     """Return the pipeline for so many frames, with `depth` buffers between stages; buffers hold a batch of frames.
 

@@ -21,19 +21,7 @@ from kernels.serving.utilisation.traces import Span
 from kernels.serving.utilisation.virtual import Kernel, Look, samples
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import (
-    AMBER,
-    BLUE,
-    DPI,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALE,
-    PINK,
-    SKY,
-    duration_axis,
-    finish,
-)
+from warplab.draw.style import AMBER, BLUE, DPI, GREEN, GREY, ORANGE, PALE, PINK, SKY, duration_axis, finish
 from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
 
@@ -51,13 +39,7 @@ INSTRUMENTS = {
 }
 STYLES = {UTILISATION: "-", ACTIVITY: "-", OCCUPANCY: "--"}  # activity and occupancy may be equal
 NARROWEST = 0.003  # of a timeline's width: about two pixels, so that no span vanishes
-TRACE_COLOURS = {
-    traces.CALL: GREY,
-    traces.UP: ORANGE,
-    traces.KERNEL: BLUE,
-    traces.ON_DEVICE: SKY,
-    traces.DOWN: PINK,
-}
+TRACE_COLOURS = {traces.CALL: GREY, traces.UP: ORANGE, traces.KERNEL: BLUE, traces.ON_DEVICE: SKY, traces.DOWN: PINK}
 ROAD_COLOURS = {MEMORY: PINK, INSTRUCTIONS: BLUE, LATENCY: AMBER}
 
 

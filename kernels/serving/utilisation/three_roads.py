@@ -117,12 +117,7 @@ def chosen(memory: float, instructions: float) -> str:
 
 
 def decide(
-    profile: object,
-    card: str | Card = "H100",
-    seconds: float | None = None,
-    *,
-    independent: float = 1,
-    name: str = "",
+    profile: object, card: str | Card = "H100", seconds: float | None = None, *, independent: float = 1, name: str = ""
 ) -> Decision:
     """Decide for one launch. `profile`: of exactly one launch, or the launch. `seconds`: that it took on that card.
 
@@ -219,13 +214,9 @@ def _tensor_seconds(launch: LaunchRecord, card: Card) -> float:
     return work / (card.tensor_tflops * 1e12 * share)
 
 
-def _warps(launch: LaunchRecord) -> int:
-    return prod(launch.grid) * -(-prod(launch.block) // WARP_SIZE)
-
-
 def _warp_seconds(launch: LaunchRecord, card: Card) -> float:
     """How long one warp takes if each of its instructions waits for the one before it."""
-    c, warps = launch.counts, _warps(launch)
+    c, warps = launch.counts, prod(launch.grid) * -(-prod(launch.block) // WARP_SIZE)
     clock = card.clock_mhz * 1e6
     loaded = SECTOR_BYTES * c.global_load_sectors
     first = min(1.0, launch.footprint.get("global_load_bytes", 0) / loaded) if loaded else 0.0

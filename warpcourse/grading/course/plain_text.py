@@ -16,7 +16,7 @@ def on_terminal(text: str, lines: bool = True) -> str:
     `lines`: line ends stay.
     """
     return "".join(
-        _escaped(character)
+        character.encode("unicode_escape").decode()
         if unicodedata.category(character) in _CONTROLS and not (lines and character == "\n")
         else character
         for character in text
@@ -26,10 +26,6 @@ def on_terminal(text: str, lines: bool = True) -> str:
 # Cc: control characters. Cf: what a terminal does not show, such as marks that reverse the direction of writing. Cs:
 # half a surrogate pair, which cannot be written. Zl, Zp: other line ends. Co: whatever a font makes of it.
 _CONTROLS = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 def in_table(text: str) -> str:

@@ -51,11 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"the folder of {CONFIG} (default: here)")
     parser.add_argument("--top", type=int, default=30, metavar="N", help="pairs to list (default: 30)")
     parser.add_argument(
-        "--least",
-        type=float,
-        default=LEAST,
-        metavar="X",
-        help=f"skip pairs less similar (0 to 1, default: {LEAST})",
+        "--least", type=float, default=LEAST, metavar="X", help=f"skip pairs less similar (0 to 1, default: {LEAST})"
     )
     parser.add_argument(
         "--fewest",

@@ -213,13 +213,7 @@ def _watch(kernel: int, report: int) -> None:
 
 
 def _kernel(
-    place: Place,
-    limits: SubmissionLimits,
-    header: dict,
-    channels: list[int],
-    program: Callable,
-    report: int,
-    init: int,
+    place: Place, limits: SubmissionLimits, header: dict, channels: list[int], program: Callable, report: int, init: int
 ) -> None:
     """Run the program. Until it calls `ready`, the working folder holds none of the student's files."""
 

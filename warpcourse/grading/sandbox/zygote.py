@@ -54,13 +54,7 @@ _PROGRAMS = {
 
 # What a zygote imports in advance: each with what comes before it, and one framework on top of the course.
 WARMTHS = ("nothing", "kernel", "course", *(framework.warmth for framework in FRAMEWORKS))
-_KERNEL = (
-    "numpy",
-    "IPython",
-    "ipykernel.ipkernel",
-    "warplab.dropin.magic",
-    "warpcourse.grading.student.kernel_app",
-)
+_KERNEL = ("numpy", "IPython", "ipykernel.ipkernel", "warplab.dropin.magic", "warpcourse.grading.student.kernel_app")
 _COURSE = ("numba.cuda", "warplab.launch.simulate")
 _USEFUL = (
     "matplotlib.pyplot",

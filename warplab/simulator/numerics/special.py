@@ -4,8 +4,6 @@ The hardware interpolates in tables, a few units in the last place away from the
 H100 stays within them). Code that corrects the results, as the compilers' division does, is not affected.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.numerics.rounding import canonical, flush_f32, narrow_f32

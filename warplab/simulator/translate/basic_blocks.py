@@ -43,10 +43,6 @@ _OPERANDS_WITH_PREDICATE = {"shfl": 6, "match": 4, "elect": 3}
 _WARP_WIDE = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix", "wgmma"))
 
 
-def is_warp_wide(instruction: Instruction) -> bool:
-    return instruction.opcode in _WARP_WIDE
-
-
 @dataclass(eq=False)
 class Block:
     """Instructions that run one after another. Blocks are numbered in the order of `block_order`, mostly program order.
@@ -159,7 +155,7 @@ def cut(entry: Entry) -> list[Block]:
             new_block()
         if blocks[-1].last is not None:
             new_block()
-        warp_wide = is_warp_wide(instruction)
+        warp_wide = instruction.opcode in _WARP_WIDE
         if warp_wide and instruction.guard is None and not _together(blocks[-1], instruction):
             if blocks[-1].body:
                 new_block()
