@@ -14,35 +14,32 @@ from warpcourse.bench.benchmark import Benchmark, Table
 from warpcourse.bench.timing import rows_table
 
 
-def _ratios(value: Mapping[str, Any]) -> str:
+def _heading(value: Mapping[str, Any]) -> str:
     heading = (
         f"{value['pass']}, {value['dtype']} {value['layout']}, beside the fastest plan of cuDNN {value['cudnn']}: "
         f"geometric mean {value['geometric_mean']:.3f}, least {value['least']:.3f}"
     )
     if "cost_of_fusion" in value:
         heading += f"; with bias and ReLU {value['cost_of_fusion']:.3f} × the time without"
-    headers = ("layer", "step", "µs", "TFLOP/s", "cuDNN µs", "ratio", "error", "right")
-    keys = ("layer", "step", "seconds", "tflops", "cudnn_seconds", "ratio", "relative_error", "correct")
-    return f"{heading}\n{rows_table(headers, keys, value['rows'])}"
+    return heading
 
 
-def _ratios_summary(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value[key] for key in ("geometric_mean", "least", "cost_of_fusion") if key in value}
-
-
-def _depthwise(value: Mapping[str, Any]) -> str:
-    return "\n\n".join(f"depthwise: {_ratios(found)}" for found in value.values())
-
-
-def _depthwise_summary(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _ratios_summary(found) for key, found in value.items()}
-
-
-def _algorithms(value: Mapping[str, Any]) -> str:
-    headers = ("algorithm", "by", "type", "layout", "µs", "MB of workspace", "error")
-    keys = ("algorithm", "by", "dtype", "layout", "seconds", "workspace_bytes", "relative_error")
-    layers = value["layers"]
-    return "\n\n".join(f"{layer['convolution']}\n{rows_table(headers, keys, layer['rows'])}" for layer in layers)
+RATIOS = Table.of_rows(
+    _heading,
+    {"layer": "layer", "step": "step", "µs": "seconds", "TFLOP/s": "tflops", "cuDNN µs": "cudnn_seconds"}
+    | {"ratio": "ratio", "error": "relative_error", "right": "correct"},
+    lambda value: {key: value[key] for key in ("geometric_mean", "least", "cost_of_fusion") if key in value},
+)
+LAYER = Table.of_rows(
+    "{convolution}",
+    {"algorithm": "algorithm", "by": "by", "type": "dtype", "layout": "layout", "µs": "seconds"}
+    | {"MB of workspace": "workspace_bytes", "error": "relative_error"},
+)
+LSTM = Table.of_rows(
+    "LSTM layer, {steps} steps, batch {batch}, {inputs} → {hidden}",
+    {"algorithm": "algorithm", "by": "by", "type": "dtype", "tensor cores": "tensor_cores", "µs": "seconds"}
+    | {"µs backward": "backward_seconds", "error": "relative_error"},
+)
 
 
 def _network(value: Mapping[str, Any]) -> str:
@@ -86,24 +83,18 @@ def _network_summary(value: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _lstm(value: Mapping[str, Any]) -> str:
-    heading = "LSTM layer, {steps} steps, batch {batch}, {inputs} → {hidden}"
-    headers = ("algorithm", "by", "type", "tensor cores", "µs", "µs backward", "error")
-    keys = ("algorithm", "by", "dtype", "tensor_cores", "seconds", "backward_seconds", "relative_error")
-    cases = value["cases"]
-    return "\n\n".join(f"{heading.format(**case)}\n{rows_table(headers, keys, case['rows'])}" for case in cases)
-
-
-RATIOS = Table(_ratios, _ratios_summary)
 BENCHMARK = Benchmark(
     recordings,
     MEASUREMENTS,
     {
         **dict.fromkeys(("forward", "fused", "backward_data", "backward_filter"), RATIOS),
-        "depthwise": Table(_depthwise, _depthwise_summary),
-        "algorithms": Table(_algorithms),
+        "depthwise": Table(
+            lambda value: "\n\n".join(f"depthwise: {RATIOS.text(found)}" for found in value.values()),
+            lambda value: {key: RATIOS.summary(found) for key, found in value.items()},
+        ),
+        "algorithms": Table(lambda value: "\n\n".join(map(LAYER.text, value["layers"]))),
         **dict.fromkeys(("network", "folded_network"), Table(_network, _network_summary)),
-        "lstm": Table(_lstm),
+        "lstm": Table(lambda value: "\n\n".join(map(LSTM.text, value["cases"]))),
     },
     __doc__,
 )

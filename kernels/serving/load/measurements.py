@@ -277,22 +277,13 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
 
 
 def _load_text(value: dict[str, Any]) -> str:
-    rows = [
-        (
-            curve["batch_limit"],
-            row["offered_per_second"],
-            row["answered_per_second"],
-            1e3 * (row["p50_seconds"] or float("nan")),
-            1e3 * (row["p99_seconds"] or float("nan")),
-            row["statuses"].get(str(TOO_MANY), 0),
-        )
-        for curve in value["curves"]
-        for row in curve["rows"]
-    ]
     limit = f"{1e3 * value['latency_limit_seconds']:g} ms for 99 %"
     ratio = f"; within {limit}, {value['ratio']:.1f} × what batch limit 1 answers" if value["ratio"] else ""
-    head = f"{value['engine']}, load{ratio}\n"
-    return head + timing.table(("batch limit", "offered/s", "answered/s", "p50 ms", "p99 ms", "429s"), rows)
+    columns = {"batch limit": "batch_limit", "offered/s": "offered_per_second", "answered/s": "answered_per_second"}
+    columns |= {"p50 ms": "p50_seconds", "p99 ms": "p99_seconds"}
+    columns |= {"429s": lambda row: row["statuses"].get(str(TOO_MANY), 0)}
+    rows = [row | {"batch_limit": curve["batch_limit"]} for curve in value["curves"] for row in curve["rows"]]
+    return Table.of_rows(lambda _: f"{value['engine']}, load{ratio}", columns).text(rows)
 
 
 def _overload_text(value: dict[str, Any]) -> str:
