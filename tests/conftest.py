@@ -59,6 +59,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("tensorflow") is None)
 
 
+def pytest_collection_finish() -> None:
+    """Let no search for garbage, one after each file, pass over what collection made: that took 0.3 s each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _tensorflow_is_set_up_before_it_runs(request: pytest.FixtureRequest) -> None:
     """Once in a process, which several labs share; one of them asks for two devices."""
