@@ -5,6 +5,7 @@ import pytest
 
 from digits.networks import configuration
 
+pytestmark = pytest.mark.tensorflow
 IMAGE, CLASSES = (8, 8, 4), 10
 # Layers that keep images as they are, or make images of other sizes: one network holds them all.
 INNER = {

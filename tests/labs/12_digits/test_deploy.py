@@ -23,6 +23,7 @@ from digits.workspace import Workspace
 from tests.support.chromium import missing
 
 pytest.importorskip("kernels.fusion")
+pytestmark = pytest.mark.tensorflow
 harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")
 SMALL = plans.PlanSpec(batches=(1, 4), test_images=12, calibration_images=16)
 PATIENCE = 600.0
