@@ -108,7 +108,8 @@ def prepare(layers: list[str], this_python: bool) -> None:
     install(files)
     (site_packages,) = VENV.glob("lib/python3.*/site-packages")
     (site_packages / "warplab.pth").write_text(f"{ROOT}\n")  # makes warplab and kernels importable
-    write_stamp({"pins": pins, "tree": str(ROOT), "python": platform.python_version() if anew else stamp["python"]})
+    python = platform.python_version() if anew or stamp is None else stamp["python"]
+    write_stamp({"pins": pins, "tree": str(ROOT), "python": python})
     say(f"Ready after {time.monotonic() - started:.0f} s. Nothing is installed again until the pins change.")
 
 
@@ -270,7 +271,7 @@ def run(command: list[str], environment: dict[str, str]) -> int:
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process,
     ):
-        for line in process.stdout:
+        for line in process.stdout or ():
             log.write(line)
             if not line.startswith((" + ", " - ", " ~ ")):  # one line per package, 170 of them
                 print(line, end="", flush=True)

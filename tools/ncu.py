@@ -88,7 +88,7 @@ def simulated(launch: Launch) -> dict[str, float]:
     # Copies, because results come back into NumPy arrays, and other launches may use them.
     arguments = tuple(x.copy() if is_array(x) else x for x in launch.arguments)
     profile = simulate.simulate(launch.kernel(), launch.grid, launch.block, arguments, shared_bytes=launch.shared_bytes)
-    return {**profile.counts.as_dict(), EFFICIENCY: profile.counts.warp_efficiency}
+    return {**profile.counts.as_dict(), EFFICIENCY: profile.counts.warp_efficiency or 0.0}
 
 
 def run_on_gpu(launch: Launch) -> None:

@@ -32,8 +32,8 @@ def _summary_rows(comparisons: list[ncu.Comparison]) -> list[tuple]:
         if own:
             within = sum(c.holds and not c.equal for c in own)
             beyond = sum(not c.holds for c in own)
-            largest = max((c.apart for c in own if math.isfinite(c.apart)), default=0)
-            largest = f"{100 * largest:.1f} {'points' if name == ncu.EFFICIENCY else '%'}"
+            apart = 100 * max((c.apart for c in own if math.isfinite(c.apart)), default=0)
+            largest = f"{apart:.1f} {'points' if name == ncu.EFFICIENCY else '%'}"
             rows.append((ncu.LABELS[name], len(own), sum(c.equal for c in own), within, beyond, largest))
     return rows
 

@@ -53,7 +53,7 @@ def uv_variables(settings: Mapping[str, str]) -> dict[str, str]:
 
 def uv(*arguments: str) -> tuple[list[str], dict[str, str]]:
     """Return the command line and the environment that run .venv's uv with these arguments."""
-    config = [BIN / "python", "-I", "-m", "pip", "config", "list"]
+    config = [str(BIN / "python"), "-I", "-m", "pip", "config", "list"]
     settings = pip_settings(subprocess.run(config, capture_output=True, text=True, check=True).stdout)
     command = [str(BIN / "uv"), *arguments]
     if arguments[0] == "pip" and settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -39,8 +39,8 @@ class Launch:
 
     name: str
     kernel: Callable[[], Any]
-    grid: int | Sequence[int]
-    block: int | Sequence[int]
+    grid: int | tuple[int, ...]
+    block: int | tuple[int, ...]
     arguments: tuple
     shared_bytes: int = 0
     section: str = ""
