@@ -155,8 +155,7 @@ def multiprocessor() -> tuple[int, int]:
         half = device.compute_capability[0] in "67" or device.compute_capability == "80"
         return device.attributes["MultiProcessorCount"], 64 if half else 128
     recorded = recordings.recorded("ladder")
-    card = next(card for card in cards.CARDS.values() if f" {card.name} " in recorded.device)
-    return recorded.machine["multiprocessors"], card.fp32_cores
+    return recorded.machine["multiprocessors"], cards.card_of(recorded.device).fp32_cores
 
 
 def copy_gbps() -> float:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
 from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PALE, bytes_axis, count_axis, duration_axis, finish
-from warplab.hardware.cards import CARDS
+from warplab.hardware.cards import CARDS, card_of
 from warplab.text.tables import TIMES, count, duration, quantity
 
 
@@ -86,7 +86,7 @@ def draw_bandwidths(m: Measurement) -> Figure:
             text = f"{count(round(row['gbps']))} GB/s, {row['gbps'] / limit:.2f} of the copy"
             ax.text(row["gbps"] * 0.99, place, text, va="center", ha="right", color="white")
         ax.axvline(limit, color="black", lw=1, ls="--")
-        card = next((c for c in CARDS.values() if f" {c.name} " in f"{m.device} "), None)
+        card = card_of(m.device)
         if card is not None:
             ax.axvline(card.bandwidth_gbs, color=ORANGE, lw=1)
             where = (card.bandwidth_gbs, -0.6)

@@ -7,7 +7,7 @@ from numba import types as numba_types
 
 from warplab.compile.errors import CompileError
 from warplab.dropin import numba_cuda as cuda
-from warplab.hardware.cards import CARDS
+from warplab.hardware.cards import CARDS, card_of
 from warplab.launch import resources
 from warplab.launch.errors import ArgumentError
 from warplab.launch.kernel_source import CudaSource
@@ -185,8 +185,7 @@ def test_the_driver_agrees():
     import cupy
     from cuda.bindings import driver
 
-    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    device = next(c for c in ("H200", "H100", "A100", "V100", "T4", "P100") if c in name)
+    device = card_of(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
     for entry in ("copy", "reverse", "dynamic", "local", "many<100>", "many<300>"):
         ours = resources.of(cu(entry), card=device)
         module = cupy.RawModule(code=CODE, name_expressions=["many<100>", "many<300>"], options=("-std=c++17",))
