@@ -14,6 +14,7 @@ FILES = {
     "warplab/draw/sliders.py": 'PAGE = "sliders.js"',
     "warplab/draw/sliders.js": "",
     "warplab/__main__.py": "",
+    "warplab/desk/copies.py": "",
     "warpcourse/__init__.py": "NAMES = {}",
     "notebooks/01_topic.ipynb": json.dumps({"cells": [{"source": ["from warplab import draw_banks"]}]}),
     "solutions/01_topic/01_topic.ipynb": json.dumps({"cells": [{"source": "import numpy"}]}),
@@ -25,7 +26,7 @@ FILES = {
     "tests/draw/conftest.py": "",
     "tests/test_command.py": 'COMMAND = ["-m", "warplab.__main__"]',
     "tests/labs/01_topic/test_exercise.py": "class TestTopic(ExerciseTests): pass",
-    "tests/labs/01_topic/test_kernels.py": "",
+    "tests/labs/01_topic/test_kernels.py": 'MODULES = [f"warplab.desk.{name}" for name in ("copies", "progress")]',
     "README.md": "",
 }
 LESSON = {f"{changed_tests.LESSON_RUNS}[{kind}-01_topic]" for kind in ("right", "wrong")}
@@ -46,6 +47,7 @@ def course(tmp_path, monkeypatch):
         ("warplab/draw/colours.py", {"tests/draw/test_banks.py", "tests/labs/01_topic/test_exercise.py", *LESSON}),
         ("warplab/draw/sliders.js", {"tests/draw/test_sliders.py"}),
         ("warplab/__main__.py", {"tests/test_command.py"}),
+        ("warplab/desk/copies.py", {"tests/labs/01_topic/test_kernels.py"}),
         ("solutions/01_topic/01_topic.ipynb", {"tests/labs/01_topic/test_exercise.py"}),
         ("tests/draw/conftest.py", {"tests/draw/test_banks.py", "tests/draw/test_sliders.py"}),
         ("tests/test_notebooks.py", {"tests/test_notebooks.py"}),

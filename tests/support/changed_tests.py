@@ -91,6 +91,8 @@ class Graph:
                 yield from self._from(node.module or "", [alias.name for alias in node.names])
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "warplab":
                 yield from self._from("warplab", [node.attr])
+            elif isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
+                yield from self._any_in(node.values[0].value)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not file.endswith("__init__.py"):
                 yield from self._texts(node.value)
 
@@ -99,6 +101,10 @@ class Graph:
             yield from self._module(self.facade.get(name, module) if module == "warplab" else f"{module}.{name}")
         if module == "warpcourse.bench.lab" and "labs" in names:
             yield from (file for file in self.python if file.endswith("/lab.py"))  # found by looking
+
+    def _any_in(self, start: str) -> Iterator[str]:
+        """Yield the modules that an f-string may name that begins with a package and a dot."""
+        yield from (file for name, file in self.modules.items() if name.rpartition(".")[0] + "." == start)
 
     def _texts(self, string: str) -> Iterator[str]:
         for dotted in self.named.findall(string):
