@@ -70,24 +70,20 @@ def test_replicas_that_die_with_batches_in_hand_lose_none(service, folder, kille
     (folder / "open").touch()
     requests.wait()
     accepted = {n: answer for n, answer in requests.answers.items() if answer != 429}
-    assert len(accepted) >= 10  # as many as may wait, and one or more in each replica
+    assert len(accepted) >= 8  # as many as may wait; more, if replicas take some while the others still arrive
     assert accepted == {n: n + 0.5 for n in accepted}
     assert set(busy(folder)) - set(victims), "another process has taken the batches"
     assert retries(service) == before + killed
 
 
 @WITH_RAY
-def test_what_a_replica_refuses_is_not_sent_again(service, folder):
+def test_what_a_replica_refuses_is_not_sent_again_and_shutting_down_says_what_became_of_all(service, folder):
     (folder / "open").touch()
     before = retries(service)
     with pytest.raises(Refused, match="500: the engine failed: told to fail"):
         service.ask([[-1.0, -1.0]])
     assert retries(service) == before
     assert service.ask([[1.0, 2.0]]) == 3
-
-
-@WITH_RAY
-def test_shutting_down_says_what_became_of_all(service):
     counts = service.stop()
     assert counts["accepted"] == counts["answered"] + counts["failed"]
     assert counts["failed"] == 1
