@@ -62,6 +62,7 @@ _LOC = re.compile(
 _FILE = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 _SECTION = re.compile(r"\s*\.section\s+[^{;]*\{[^}]*\}")
 _IDENTIFIER = r"[%$A-Za-z_][\w$.]*"
+_NAME = re.compile(rf"{_IDENTIFIER}+", re.ASCII)
 _WORD = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
 _ADDRESS = re.compile(rf"({_IDENTIFIER}+|\d\w*+)?\s*+(?:\+?\s*+(-?\w++))?$")
 # Instructions become Python code, in which none of these characters can end a string or a line.
@@ -77,18 +78,26 @@ _VARIABLE = re.compile(
 def load(ptx: str, sources: dict[str, str] | None = None) -> Program:
     """Parse PTX text. `sources` maps file names, as in the PTX's `.file`, to their text; used in reports.
 
-    Raises UnsupportedInstruction for PTX that the parser cannot read. Unknown instructions are reported at launch.
+    Raises UnsupportedInstruction, with the line of the PTX, for text that the parser cannot read. Unknown instructions
+    are reported at launch.
     """
     if len(ptx) > MAX_TEXT:
         raise UnsupportedInstruction(f"the PTX has more than {MAX_TEXT:,} characters")
-    with refusing("cannot read this PTX"):
-        return _Parser(ptx, dict(sources or {})).run()
+    parser = _Parser(ptx, dict(sources or {}))
+    try:
+        with refusing("cannot read this PTX"):
+            return parser.run()
+    except UnsupportedInstruction as error:
+        error.what += f", at line {parser.text.count(chr(10), 0, parser.begun) + 1} of the PTX"
+        error.args = (error.message(),)
+        raise
 
 
 class _Parser:
     def __init__(self, ptx: str, sources: dict[str, str]) -> None:
-        self.text = _COMMENT.sub("", ptx.rstrip("\0"))  # NVRTC ends its text with a NUL
-        self.at = 0
+        # NVRTC ends its text with a NUL. A comment leaves its line breaks, so that lines keep their numbers.
+        self.text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), ptx.rstrip("\0"))
+        self.at = self.begun = 0  # `begun`: where what is being read begins
         self.files = {int(i): name for i, name in _FILE.findall(ptx)}
         self.places: dict[tuple[str, str, str], Where] = {}  # file, line and column of a .loc → the line it means
         self.program = Program(inline, sources=sources, text=self.text)
@@ -123,6 +132,7 @@ class _Parser:
         return re.compile(pattern).match(self.text, self.at)
 
     def _take(self, pattern: str) -> str:
+        self.begun = self.at
         match = self._peek(pattern)
         if match is None:
             line = self.text[self.at :].split("\n", 1)[0]
@@ -131,6 +141,7 @@ class _Parser:
         return match.group(0)
 
     def _until(self, end: str) -> str:
+        self.begun = self.at
         stop = self.text.find(end, self.at)
         if stop < 0:
             raise UnsupportedInstruction(
@@ -367,37 +378,66 @@ def parse_instruction(
     return Instruction(opcode, tuple(modifiers), operands, guard, negated, where, text, at)
 
 
+_CLOSING = {"[": "]", "{": "}", "(": ")"}
+
+
 def _split(text: str) -> list[str]:
-    """Split at the commas outside brackets; `p|q` (two destinations) splits too."""
-    parts, depth, current = [], 0, ""
-    for char in text:
-        depth += (char in "[{(") - (char in "]})")
-        if char in ",|" and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += char
-    return [*parts, current.strip()] if current.strip() else parts
+    """Split at the commas outside brackets; `p|q` (two destinations) splits too. Each part must be there, and each
+    bracket closed by its own kind."""
+    parts, wanted, begin = [], [], 0
+    for at, char in enumerate(text):
+        if char in _CLOSING:
+            wanted.append(_CLOSING[char])
+        elif char in "]})":
+            if not wanted or wanted.pop() != char:
+                raise UnsupportedInstruction(f"cannot read this PTX: {char!r} closes nothing in {text[:120]!r}")
+        elif char in ",|" and not wanted:
+            parts.append(text[begin:at].strip())
+            begin = at + 1
+    if wanted:
+        raise UnsupportedInstruction(f"cannot read this PTX: {wanted[-1]!r} is missing in {text[:120]!r}")
+    parts = [*parts, text[begin:].strip()] if begin or text.strip() else []
+    if not all(parts):
+        raise UnsupportedInstruction(f"cannot read this PTX: an operand is missing in {text[:120]!r}")
+    return parts
+
+
+def _inside(text: str) -> str:
+    """Return what stands in the brackets that an operand begins with, which must be all of it."""
+    if text[-1] != _CLOSING[text[0]]:
+        raise UnsupportedInstruction(f"cannot read this PTX operand: {text[:120]!r}")
+    return text[1:-1].strip()
 
 
 def _operand(text: str, depth: int = 0) -> Operand:
     if depth > 2:
         raise UnsupportedInstruction(f"cannot read this PTX operand: {text[:120]!r}")
     if text.startswith("["):
-        address, *coordinates = _split(text[1:-1].strip()) or [""]
+        address, *coordinates = _split(_inside(text)) or [""]
         if not coordinates:
             return _address(address)
         if len(coordinates) > 1:  # an instruction with a sampler of its own is refused by name
             return Symbol(text)
         return Indexed(_address(address), items_of(_operand(coordinates[0], depth + 1)))
     if text.startswith(("{", "(")):
-        return Vector(tuple(_operand(part, depth + 1) for part in _split(text[1:-1].strip())))
-    if text.startswith("%"):
-        return Symbol(RESERVED) if text in _RESERVED_STARTS else Register(text)
+        parts = _split(_inside(text))
+        if text[0] == "{" and (not parts or any(part[0] in _CLOSING for part in parts)):
+            raise UnsupportedInstruction(f"cannot read this PTX operand: {text[:120]!r}")
+        items = tuple(_operand(part, depth + 1) for part in parts)
+        # A vector of one is its element: LLVM writes `ld.global.b32 { %r1 }, [%rd1];`. A list of arguments stays one.
+        return items[0] if text[0] == "{" and len(items) == 1 else Vector(items)
     if text.startswith("!"):
-        return Negated(Register(text[1:].strip()))
+        return Negated(Register(_name(text[1:].strip())))
+    if text.startswith("%"):
+        return Symbol(RESERVED) if text in _RESERVED_STARTS else Register(_name(text))
     value = _literal(text)
-    return Symbol(text) if value is None else Immediate(value)
+    return Symbol(_name(text)) if value is None else Immediate(value)
+
+
+def _name(text: str) -> str:
+    if _NAME.fullmatch(text) is None:
+        raise UnsupportedInstruction(f"cannot read this PTX operand: {text[:120]!r}")
+    return text
 
 
 def _address(text: str) -> Address:

@@ -151,6 +151,11 @@ class Chunk:
             device.memory.mark_initialized(device.parameters, len(self.params))
         return np.array([device.parameters + offset], np.uint64)
 
+    def generic_of_param(self, address: np.ndarray) -> np.ndarray:
+        """Return the generic addresses of parameters: as they are, but for those of 32 bits, which count from the first
+        parameter (LLVM's short pointers)."""
+        return np.where(address >> np.uint64(32) == 0, address + self.param_address(0), address)
+
     def fence(self, lanes, scope: str) -> None:
         for notify in self.observers.fence:
             notify(lanes, scope)

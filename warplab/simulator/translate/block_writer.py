@@ -234,6 +234,8 @@ class BlockWriter:
         """Return the address of a variable. Shared and local ones lie in the chunk's arrays, one per block or lane."""
         translator = self.translator
         variable = translator.variables.get(symbol)
+        if symbol in translator.params and item_bytes(dtype) < 8:  # LLVM's short pointers: see `generic_of_param`
+            return self.constant(translator.params[symbol].offset, dtype)
         if symbol in translator.params:
             return self._cast(f"m.param_address({translator.params[symbol].offset})", "u8", dtype)
         if symbol in translator.entry.program.functions:

@@ -403,7 +403,7 @@ def _convert_address(w: Writer, i: Instruction) -> None:
     space, bits = space_of(i), _BITS[i.modifiers[-1]]
     destination, source = i.operands
     value = w.u(source, bits)
-    if space in ("global", "const", "param"):
+    if space in ("global", "const"):
         return w.define(destination, value, bits)
     _require(space in ("shared", "local"))
     sign = "-" if "to" in i.modifiers else "+"

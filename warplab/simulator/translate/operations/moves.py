@@ -38,6 +38,8 @@ def _convert_address(w: BlockWriter, i: Instruction) -> None:
     space = space_of(i)
     dtype = DTYPES[i.modifiers[-1]]
     source = i.operands[1]
+    if space == "param" and "to" not in i.modifiers:
+        return w.define(i.operands[0], f"m.generic_of_param({w.array(source, dtype)})", dtype)
     if space in ("global", "const", "param"):
         return w.define(i.operands[0], w.array(source, dtype), dtype, alias_of=source)
     sign = "-" if "to" in i.modifiers else "+"
