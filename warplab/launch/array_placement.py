@@ -50,14 +50,18 @@ class ArrayPlacement:
         if not host.nbytes:
             return 0
         low, high = np.lib.array_utils.byte_bounds(host)
-        start = self.device.memory.allocate(high - low)
-        self._allocated.append(start)
+        start = self.allocate(high - low)
         offset = host.__array_interface__["data"][0] - low
         view = np.ndarray(host.shape, host.dtype, self.device.memory.view(start, high - low), offset, host.strides)
         view[...] = host
         self.device.memory.mark_initialized(start, high - low)
         self._copies.append((value, host, view))
         return start + offset
+
+    def allocate(self, nbytes: int) -> int:
+        """Return the address of `nbytes` undefined bytes for the launch alone."""
+        self._allocated.append(self.device.memory.allocate(nbytes))
+        return self._allocated[-1]
 
     def copy_back(self) -> None:
         """Copy host arrays back from the device."""

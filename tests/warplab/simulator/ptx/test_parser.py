@@ -44,7 +44,7 @@ def run(body: str, struct: bytes = b"\1" + 15 * b"\0") -> np.ndarray:
 
 # As LLVM writes them for Triton.
 BRACES_OF_ONE = {
-    "load and store": "ld.global.b32 { %r2 }, [ %rd2 + 0 ]; add.u32 %r3, %r2, %r2; st.global.b32 [ %rd2 + 0 ], { %r3 };",
+    "load and store": "ld.global.b32 { %r2 }, [ %rd2 + 0 ]; add.u32 %r3, %r2, %r2; st.global.b32 [ %rd2+0 ], { %r3 };",
     "guarded": "setp.lt.u32 %p1, %r1, 99; @%p1 ld.global.b32 { %r2 }, [%rd2+0]; add.u32 %r3, %r2, {%r2}; "
     "@%p1 st.global.b32 [%rd2+0], {%r3};",
     "shared memory": ".shared .align 4 .b8 s[128]; ld.global.b32 {%r2}, [%rd2]; shl.b32 %r4, %r1, 2; mov.b32 %r5, s; "

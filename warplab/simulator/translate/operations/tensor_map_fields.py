@@ -1,12 +1,14 @@
-"""tensormap.replace: one field of a tensor map in memory, such as its address, is set (PTX ISA, "tensormap.replace").
+"""Tensor maps that a kernel makes: tensormap.replace sets one field of a map in memory, such as its address,
+tensormap.cp_fenceproxy copies a map from shared to global memory, where TMA then sees it (PTX ISA).
 
 `memory.tensor_maps` says where the fields lie. A kernel that gives a map its rank may have made it of zeros.
 """
 
 from __future__ import annotations
 
-from warplab.simulator.memory.tensor_maps import MAGIC, OFFSETS
-from warplab.simulator.ptx.program import Instruction, integer
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.memory.tensor_maps import MAGIC, MAP_BYTES, OFFSETS
+from warplab.simulator.ptx.program import Instruction, Register, integer
 from warplab.simulator.translate.block_writer import BlockWriter
 from warplab.simulator.translate.operations.memory import space_of
 
@@ -25,6 +27,32 @@ _FIELDS = {
 }
 _OF_AXES = ("box_dim", "global_dim", "global_stride", "element_stride")
 _TYPES = {**{n: n for n in range(8)}, 9: 8, 10: 9}  # .elemtype → CUtensorMapDataType, but for those not modelled
+
+
+def _tensormap(w: BlockWriter, i: Instruction) -> None:
+    if i.modifiers[0] == "cp_fenceproxy":
+        return _copy(w, i)
+    return _replace(w, i)
+
+
+def _copy(w: BlockWriter, i: Instruction) -> None:
+    """Copy a map by a whole warp: each lane one word."""
+    *operands, size = i.operands
+    spaces = ["global", "shared::cta"]
+    if list(i.modifiers[1:3]) != spaces or i.modifiers[-2:] != ("sync", "aligned") or integer(size) != MAP_BYTES:
+        raise w.unsupported()
+    word = w.fresh()
+    w.line(f"{word} = {w.array(Register('%laneid'), 'u4')}.astype(u8) * u8.type({MAP_BYTES // WARP_SIZE})")
+    places = []
+    for operand, op, space in zip(operands, ("store", "load"), ("global", "shared"), strict=True):
+        base, offset = w.addresses(operand)
+        places.append(w.fresh())
+        w.line(f"{places[-1]} = m.addresses({base}.base + {word}, L)")
+        places.append(w.site(op, space, "u4", 1, offset))
+    to, store, source, load = places
+    w.line(f"m.store({store}, {to}, m.load({load}, {source}, L), L)")
+    w.line("m.fence(L, 'gpu')")
+    w.line("m.proxy_fence(L, 'tensormap')")
 
 
 def _replace(w: BlockWriter, i: Instruction) -> None:
@@ -51,4 +79,4 @@ def _replace(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.store({w.site('store', space, dtype, 1, offset)}, {base}, ({given}).astype({dtype}), L)")
 
 
-TABLE = {"tensormap": _replace}
+TABLE = {"tensormap": _tensormap}

@@ -1,0 +1,31 @@
+"""Triton on the simulator: `kernel[grid](...)` of a `@triton.jit` function runs the PTX that Triton compiles.
+
+Triton itself types and specialises arguments, compiles, tunes and caches; it asks a *driver* for a GPU and for
+launches, and a *backend* for machine code. `install` gives it those of `driver`. A launch is `launcher`'s; arrays and
+tensors of the host, whose memory kernels reach through copies, are `host_memory`'s; `torch_on_cpu` is for unmodified
+programs.
+
+    from warplab.dropin import triton as simulated
+    simulated.install()
+
+Read in Triton 3.9.0. Triton is an extra, and nothing else of warplab imports it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+
+def install(torch_cuda: bool = False) -> None:
+    """Let Triton compile for the simulator and launch on it, in this process.
+
+    `torch_cuda`: also take torch's device "cuda" for the CPU, as unmodified programs need it, where there is torch.
+    Raises ImportError where there is no Triton.
+    """
+    from warplab.dropin.triton import driver
+
+    driver.replace_nvidia()
+    if torch_cuda and importlib.util.find_spec("torch") is not None:
+        from warplab.dropin.triton import torch_on_cpu
+
+        torch_on_cpu.install()

@@ -1,0 +1,68 @@
+"""torch's "cuda" without a GPU: tensors that a program asks for there are made on the CPU, where kernels find them.
+
+For unmodified programs, which name the device in each call. What asks for more of a GPU (streams, events, graphs, other
+libraries' kernels) gets torch's own error.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from warplab.compile.architecture import DEFAULT_ARCH
+from warplab.dropin.simulated_device import NAME, memory_info
+from warplab.hardware.cards import card
+from warplab.simulator.run.launch_limits import MAX_SHARED_BYTES
+
+
+class _OnCpu(TorchFunctionMode):
+    def __torch_function__(self, function: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if function is torch.Tensor.cuda:
+            return args[0]
+        if function == torch.Tensor.is_cuda.__get__:  # made anew each time
+            return True
+        kwargs = {name: _here(value) for name, value in (kwargs or {}).items() if name != "pin_memory"}
+        return function(*map(_here, args), **kwargs)
+
+
+def _here(value: Any) -> Any:
+    if isinstance(value, torch.device) and value.type == "cuda":
+        return torch.device("cpu")
+    return "cpu" if isinstance(value, str) and value.partition(":")[0] == "cuda" else value
+
+
+@functools.cache
+def install() -> None:
+    """Take "cuda" for the CPU from now on, in this thread, and answer for a device like an H100."""
+    like = card("H100")
+    _OnCpu().__enter__()
+    major, minor = divmod(DEFAULT_ARCH, 10)
+    properties = SimpleNamespace(
+        name=NAME,
+        major=major,
+        minor=minor,
+        total_memory=memory_info().total,
+        multi_processor_count=like.sms,
+        max_threads_per_multi_processor=like.max_threads,
+        shared_memory_per_block_optin=MAX_SHARED_BYTES,
+        warp_size=32,
+    )
+    answers: dict[str, Any] = {
+        "is_available": True,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_name": NAME,
+        "get_device_capability": (major, minor),
+        "get_device_properties": properties,
+        **dict.fromkeys(("set_device", "synchronize", "empty_cache", "init", "manual_seed", "manual_seed_all"), None),
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, functools.partial(_answer, answer))
+
+
+def _answer(answer: Any, *args: Any, **kwargs: Any) -> Any:
+    return answer
