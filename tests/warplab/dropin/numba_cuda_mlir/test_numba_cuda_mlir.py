@@ -1,0 +1,172 @@
+"""Kernels of numba-cuda-mlir on the simulator. Random numbers are of NumPy's generator with the seed 0."""
+
+from __future__ import annotations
+
+from types import FunctionType
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba_cuda_mlir", reason="numba-cuda-mlir is an extra: pip install numba-cuda-mlir")
+
+from numba_cuda_mlir import cuda, types
+
+from warplab import estimate, profile, simulator
+from warplab.dropin import numba_cuda_mlir as simulated
+from warplab.launch.errors import ArgumentError
+
+simulated.install()
+
+
+@cuda.jit
+def scaled_sum(a, b, out, factor):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a[i] + b[i] * factor
+
+
+def drawn(*shape, dtype="f4") -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+def test_arrays_of_host_and_device():
+    a, b, out = drawn(1000), drawn(1000), np.zeros(1000, np.float32)
+    scaled_sum[4, 256](a, b, out, np.float32(2))
+    np.testing.assert_allclose(out, a + 2 * b, rtol=1e-6)
+    on_device = cuda.device_array(1000, np.float32)
+    scaled_sum[4, 256](cuda.to_device(a), cuda.to_device(b), on_device, np.float32(2))
+    cuda.synchronize()
+    np.testing.assert_array_equal(on_device.copy_to_host(), out)
+
+
+def test_hints_and_the_device():
+    a, out = drawn(64), np.zeros(64, np.float32)
+    scaled_sum[1, 64](cuda.In(a), cuda.In(a), cuda.Out(out), np.float32(1))
+    np.testing.assert_array_equal(out, a + a)
+    assert cuda.get_current_device().name == "PTX simulator"
+    assert cuda.get_current_device().compute_capability == (9, 0)
+
+
+@cuda.jit
+def transpose(a, out):
+    x, y = cuda.grid(2)
+    if y < a.shape[0] and x < a.shape[1]:
+        out[x, y] = a[y, x]
+
+
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_arrays_of_two_dimensions(order):
+    a = drawn(20, 66) if order == "strided" else np.asarray(drawn(20, 33), order=order)
+    step = 2 if order == "strided" else 1
+    out = np.zeros((33, 20), np.float32)
+    transpose[(2, 2), (32, 16)](cuda.to_device(a)[:, ::step], out)
+    np.testing.assert_array_equal(out, a[:, ::step].T)
+
+
+def of_all_kinds(out, whole, real, yes, pair):
+    out[0] = whole
+    out[1] = real
+    out[2] = 1 if yes else 0
+    out[3] = pair[0]
+    out[4] = pair[1]
+
+
+@pytest.mark.parametrize("number", [np.int8(-3), np.uint16(60000), np.int64(-(1 << 40)), 7])
+def test_numbers_and_tuples(number):
+    # Each with a kernel of its own: the next test tells why.
+    out = np.zeros(5)
+    cuda.jit(of_all_kinds)[1, 1](out, number, 0.5, True, (3, 2.5))
+    np.testing.assert_array_equal(out, [number, 0.5, 1, 3, 2.5])
+
+
+def test_a_kernel_for_a_narrow_integer_is_taken_for_wider_ones():
+    """So does numba-cuda-mlir 0.6.0 (`MLIRDispatcher._can_reuse_overload`); docs/front_ends.md has a report."""
+    kernel, out = cuda.jit(of_all_kinds), np.zeros(5)
+    kernel[1, 1](out, np.int8(1), 0.5, True, (3, 2.5))
+    kernel[1, 1](out, 60_000, 0.5, True, (3, 2.5))
+    assert out[0] == np.int64(60_000).astype(np.int8)
+    assert len(kernel.overloads) == 1
+
+
+@cuda.jit(device=True)
+def square(x):
+    return x * x
+
+
+@cuda.jit("void(float32[::1], float32)")
+def squares(a, start):
+    a[cuda.grid(1)] = square(start + cuda.grid(1))
+
+
+def test_an_explicit_signature_and_a_device_function():
+    out = np.zeros(8, np.float32)
+    squares[1, 8](out, 3)
+    np.testing.assert_array_equal(out, (np.arange(8) + 3) ** 2)
+
+
+@cuda.jit
+def reverse(a, out):
+    tile = cuda.shared.array(64, types.float32)
+    i = cuda.threadIdx.x
+    tile[i] = a[i]
+    out[i] = tile[63 - i]
+
+
+def test_a_race_is_found_at_its_line_with_the_arrays_name():
+    with pytest.raises(simulator.DataRace, match="`tile`") as caught:
+        reverse[1, 64](drawn(64), np.zeros(64, np.float32))
+    assert caught.value.kernel == "reverse"
+    assert caught.value.source.strip() == "out[i] = tile[63 - i]"
+
+
+@cuda.jit
+def dynamic(out):
+    tile = cuda.shared.array(0, types.float32)
+    i = cuda.threadIdx.x
+    tile[i] = i
+    cuda.syncthreads()
+    out[i] = tile[63 - i]
+
+
+def test_dynamic_shared_memory():
+    out = np.zeros(64, np.float32)
+    dynamic[1, 64, 0, 256](out)
+    np.testing.assert_array_equal(out, np.arange(64)[::-1])
+
+
+def test_profile_counts_as_for_numba_cuda():
+    from warplab.dropin import numba_cuda
+
+    a, b = drawn(1000), drawn(1000)
+    counts = []
+    same = FunctionType(scaled_sum.py_func.__code__, {"cuda": numba_cuda})
+    for kernel in (scaled_sum, numba_cuda.jit(same)):
+        with profile() as p:
+            kernel[4, 256](a, b, np.zeros(1000, np.float32), np.float32(2))
+        assert p.kernels == ["scaled_sum"]
+        counts.append((p.counts.global_load_requests, p.counts.global_load_sectors, p.counts.global_store_sectors))
+        assert estimate(p, "H100").seconds > 0
+    assert counts[0] == counts[1]
+
+
+def test_too_few_arguments_are_refused():
+    with pytest.raises((ArgumentError, TypeError)):
+        scaled_sum[1, 32](np.zeros(4, np.float32))
+
+
+@cuda.jit
+def mark(x, out):
+    out[x[cuda.grid(1)]] = 1
+
+
+def test_the_miscompiled_uint8_index_is_found():
+    """numba-cuda-mlir 0.6.0 loads a uint8 that is used as an index with its sign; docs/front_ends.md has a report.
+
+    When a release has mended that, the kernel is right: then the report and this test go.
+    """
+    x, out = np.arange(256, dtype=np.uint8), np.zeros(256, np.int32)
+    with pytest.raises(simulator.IllegalAddress, match="before the start of array") as caught:
+        mark[1, 256](x, out)
+    assert caught.value.index == -128
+    (ptx,) = mark.inspect_asm().values()
+    assert "ld.global.s8" in ptx

@@ -1,0 +1,135 @@
+"""A launch of a kernel of numba-cuda-mlir: arguments as MLIR lays them out, and the PTX that its compiler made."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numba_cuda_mlir import _cext, descriptor, types
+from numba_cuda_mlir.numba_cuda.np.numpy_support import as_dtype
+
+from warplab import simulator
+from warplab.compile import ptx_assembler
+from warplab.compile.architecture import DEFAULT_ARCH
+from warplab.compile.ptx_assembler import Assembled
+from warplab.compile.source_files import label_files, shared_array_names
+from warplab.launch import profiling
+from warplab.launch.array_placement import ArrayPlacement
+from warplab.launch.device_arrays import DeviceArray
+from warplab.launch.errors import ArgumentError, check_number
+from warplab.launch.kernel_source import BoundKernel, is_empty
+from warplab.launch.simulate import prepare
+
+_typeof = descriptor.typeof
+
+
+@dataclass(eq=False)
+class MlirSource:
+    """A kernel compiled for arguments of `types`, as `warplab.launch` asks for it. `parameters`: their names."""
+
+    function: Any
+    parameters: list[str]
+    types: tuple
+    ptx: str
+    symbol: str
+    language: ClassVar[str] = "Numba"
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def blank(self) -> bool:
+        return is_empty(self.function)
+
+    @cached_property
+    def entry(self) -> simulator.Entry:
+        ptx, sources = label_files(self.ptx)
+        entry = simulator.load(ptx, sources).entries[self.symbol]
+        shared = [v.name for dynamic in (False, True) for v in entry.shared_variables(dynamic)]
+        entry.source_names = shared_array_names(self.function, shared)
+        return entry
+
+    def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
+        params: list[bytes] = []
+        for name, kind, value in zip(self.parameters, self.types, args, strict=True):
+            params += _pack(name, kind, value, arrays)
+        return BoundKernel(self.entry, params, self.assemble)
+
+    def assembler(self, args: tuple):
+        return self.assemble
+
+    def assemble(self, arch: int) -> Assembled:
+        """Return machine code for capability `arch`, 90 or newer: the PTX is that of 9.0."""
+        if arch < DEFAULT_ARCH:
+            raise ValueError(f"{self.name} was compiled for compute capability 9.0, not for {arch / 10}")
+        return ptx_assembler.assemble(self.ptx, self.symbol, arch)
+
+
+def _pack(name: str, kind: Any, value: Any, arrays: ArrayPlacement) -> list[bytes]:
+    """Return the bytes of each .param that an argument becomes: an array is a memref of MLIR (base, data, offset,
+    sizes and strides in elements)."""
+    if isinstance(kind, types.Array):
+        address, item = arrays.address(value, name), value.dtype.itemsize
+        words = [address, address, 0, *value.shape, *(stride // item for stride in value.strides)]
+        return [struct.pack("<q" if word < 0 else "<Q", word) for word in words]
+    if isinstance(kind, types.BaseTuple):
+        return [part for one, item in zip(kind, value, strict=True) for part in _pack(name, one, item, arrays)]
+    if isinstance(kind, types.Integer):  # what is too large wraps round
+        nbytes = kind.bitwidth // 8
+        return [(int(value) & (1 << kind.bitwidth) - 1).to_bytes(nbytes, "little")]
+    if isinstance(kind, types.Float | types.Boolean | types.Complex | types.NPDatetime | types.NPTimedelta):
+        return [np.asarray(value, as_dtype(kind)).tobytes()]
+    raise ArgumentError(f"argument `{name}` has the type {kind}, which the simulator does not pass to these kernels")
+
+
+class KernelDispatcher:
+    """Stands for the extension module's class of the same name: what a kernel's launches share."""
+
+    def __init__(self, compile_kernel, constant_args, ensure_context, *, debug=False, literal_arg_flags=()) -> None:
+        self.compile, self.dispatcher = compile_kernel, compile_kernel.__self__
+        self.dispatcher.targetoptions["lineinfo"] = not debug  # every error and report names lines
+        self.sources: dict[tuple, MlirSource] = {}
+
+    def source(self, kinds: tuple, args: tuple) -> MlirSource:
+        """Return the kernel for arguments of these types, compiled at the first call. Raises ArgumentError."""
+        function, parameters = self.dispatcher.py_func, list(self.dispatcher._compiler.pysig.parameters)
+        check_number(f"kernel {function.__name__}({', '.join(parameters)})", len(parameters), kinds)
+        if kinds not in self.sources:
+            cubin, symbol, *_ = self.compile(args)
+            compiled = [*self.dispatcher.overloads.values(), *self.dispatcher._launch_config_overloads.values()]
+            found = next(one for one in compiled if one.cres.metadata["cubin"] is cubin)
+            self.sources[kinds] = MlirSource(function, parameters, tuple(found.signature.args), found.ptx, symbol)
+        return self.sources[kinds]
+
+
+class LaunchConfiguration:
+    """Stands for the extension module's class of the same name: `kernel[grid, block, stream, sharedmem, cluster]`."""
+
+    def __init__(self, kernel: KernelDispatcher, grid, block, stream, sharedmem, cluster=None) -> None:
+        self.kernel, self.grid, self.block = kernel, grid, block
+        self.shared_bytes, self.cluster = int(sharedmem or 0), cluster
+
+    def __call__(self, *flat) -> None:
+        """Launch with the values of the tuples among the arguments one after the other, and wait."""
+        state = descriptor._compile_arg_types
+        args = tuple(state.values)
+        source = self.kernel.source(tuple(state.types), flat)
+        options = simulator.Options(counters=profiling.active(), cluster=self.cluster)
+        with prepare(source, args) as prepared:
+            profiling.record(prepared.run(self.grid, self.block, self.shared_bytes, options))
+
+
+def _type_of(value: Any, *rest: Any) -> Any:
+    """Return the type of a value. An array on the device has that of its values on the host."""
+    return _typeof(value._view if isinstance(value, DeviceArray) else value, *rest)
+
+
+def replace_native() -> None:
+    """Let kernels be launched by these classes, and arrays of the simulated device be arguments."""
+    _cext.KernelDispatcher = KernelDispatcher
+    descriptor.LaunchConfiguration = LaunchConfiguration
+    descriptor.typeof = _type_of
