@@ -75,7 +75,8 @@ def test_parameters_by_pointers_of_32_and_of_64_bits():
     rest = "ld.global.b32 %r4, [%rd2]; add.u32 %r4, %r4, %r3; st.global.b32 [%rd2], %r4;"
     short = "mov.b32 %r2, kernel_param_1; cvt.u64.u32 %rd3, %r2; cvta.param.u64 %rd4, %rd3; ld.b32 %r3, [%rd4+8]; "
     long = "mov.b64 %rd3, kernel_param_1; cvta.param.u64 %rd4, %rd3; ld.b32 %r3, [%rd4+8]; "
-    for body in (short, long):
+    loaded = "mov.b32 %r2, kernel_param_1; ld.param.b32 %r3, [%r2+8]; "
+    for body in (short, long, loaded):
         np.testing.assert_array_equal(run(body + rest, struct), np.arange(32) + 7)
 
 

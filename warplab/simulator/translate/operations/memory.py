@@ -36,17 +36,18 @@ def _load(w: BlockWriter, i: Instruction) -> None:
     destination, address = i.operands[0], as_address(i.operands[1])
     if space == "param":
         if not isinstance(address.base, Symbol):  # through a pointer to a parameter
-            return _load_from(w, i, "const", dtype, count)
+            pointer, (base, offset) = w.fresh(), w.addresses(address)
+            w.line(f"{pointer} = m.addresses(m.generic_of_param({base}.base), L)")
+            return _load_from(w, i, "const", dtype, count, (pointer, offset))
         offset = w.translator.params[address.base.name].offset + address.offset
         for k, item in enumerate(items_of(destination)):
             w.define(item, f"m.param({offset + k * item_bytes(dtype)}, {dtype})", dtype)
         return
-    return _load_from(w, i, space, dtype, count)
+    return _load_from(w, i, space, dtype, count, w.addresses(address))
 
 
-def _load_from(w: BlockWriter, i: Instruction, space: str, dtype: str, count: int) -> None:
-    destination, address = i.operands[:2]
-    base, offset = w.addresses(address)
+def _load_from(w: BlockWriter, i: Instruction, space: str, dtype: str, count: int, place: tuple[str, int]) -> None:
+    destination, (base, offset) = i.operands[0], place
     if dtype == "V16":
         low, high = w.fresh(), w.fresh()
         w.line(f"{low}, {high} = m.load_vector({w.site('load', space, 'u8', 2, offset)}, {base}, L)")
