@@ -189,7 +189,7 @@ class AsynchronousCopies:
         starts, to = (np.broadcast_to(x.base, every.shape) for x in (origin, target))
         for site, start in ((source, starts), (destination, to)):
             if site.space == "shared":
-                self.check_room(site, start + np.uint64(site.offset), size, every)
+                self.check_room(site, start + np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF), size, every)
         owner, offset = _pieces(size)
         copier, place = every[owner], starts[owner] + offset
         values = self.fetch(source, Addresses(place), copier) if owner.size else [np.zeros(0, np.uint64)] * 2

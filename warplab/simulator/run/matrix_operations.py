@@ -170,7 +170,7 @@ class MatrixOperations:
             words = np.uint64(transfer.packed)
             stride = np.where(stride % words == 0, stride // words, np.uint64(1))
         if self.chunk.checked:
-            start, fragment = base + np.uint64(transfer.site.offset), transfer.fragment
+            start, fragment = base + np.uint64(transfer.site.offset & 0xFFFFFFFFFFFFFFFF), transfer.fragment
             dense = transfer.item * (fragment.rows if transfer.by_column else fragment.columns)
             step = min(WMMA_STRIDE_BYTES, dense)  # 8 for 8-bit matrices that are 8 wide
             # A lane's part of a matrix of bytes has less than 32 of them, and PTX asks for its alignment alone.

@@ -292,10 +292,14 @@ class BlockWriter:
         return self.views[key], address.offset
 
     def _widened(self, local: Local) -> str:
+        """Return an address of 32 bits, in shared or local memory, as one of 64. Sums with an offset wrap round at 32
+        bits; with its sign extended, one that begins below the memory ends up in it."""
         key = (local.name, "widened")
         if key not in self.views:
+            if item_bytes(local.dtype) != 4:
+                raise self.unsupported("an address of fewer than 32 bits")
             self.views[key] = self.fresh()
-            self.line(f"{self.views[key]} = {local.name}.astype(u8)")
+            self.line(f"{self.views[key]} = {local.name}.view(i4).astype(i8).view(u8)")
         return self.views[key]
 
     # -- the function --------------------------------------------------------------------------------------

@@ -352,7 +352,7 @@ class NarrowWriter:
             bits = 8 * item_bytes(self.dtype(base))
             if bits < 32:
                 raise NotNarrow
-            start = self.u(base, bits)
+            start = self.s(base, bits)  # as in BlockWriter._widened
         elif isinstance(base, Symbol):
             start = self.address_of(base)
         else:

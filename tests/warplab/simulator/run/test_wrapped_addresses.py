@@ -1,0 +1,111 @@
+"""Addresses of shared and local memory have 32 bits and wrap round: a register may lie below the memory, if a constant
+brings the sum back into it. Compilers write this for `s[t + k - 16]`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warplab import simulator
+from warplab.launch.kernel_source import CudaSource
+from warplab.launch.simulate import simulate
+
+# The simulator's ways through an access: with and without checks, by arrays, by the machine code of a loop.
+WAYS = {
+    "checked": {"narrow_loops": False},
+    "unchecked": {"narrow_loops": False, "checks": False, "counters": False},
+    "checked loop": {},
+    "unchecked loop": {"checks": False, "counters": False},
+}
+PTX = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry kernel(.param .u64 out)
+{
+    .reg .b32 %r<12>; .reg .b64 %rd<6>; .reg .pred %p1;
+    .shared .align 4 .b8 s[4096];
+    .local .align 4 .b8 l[16];
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r3, s;
+    shl.b32 %r2, %r1, 2;
+    add.s32 %r4, %r3, %r2;
+    st.shared.u32 [%r4], %r1;
+    bar.sync 0;
+    add.s32 %r5, %r4, -4096;
+    mov.u32 %r6, l;
+    add.s32 %r6, %r6, -64;
+    mov.u32 %r9, 0;
+loop:
+    ld.shared.u32 %r7, [%r5+4096];
+    st.local.u32 [%r6+68], %r7;
+    ld.local.u32 %r8, [%r6+68];
+    st.shared.u32 [%r5+4096], %r8;
+    red.shared.add.u32 [%r5+4096], 3;
+    add.s32 %r9, %r9, 1;
+    setp.lt.u32 %p1, %r9, 600;
+    @%p1 bra loop;
+    ld.shared.u32 %r10, [%r5+4096];
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r10;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("threads", [1, 7, 32, 256])
+def test_a_negative_register_and_an_offset(way, threads):
+    device = simulator.Device(1 << 24)
+    out = device.memory.allocate(4 * threads)
+    options = simulator.Options(**WAYS[way])
+    for _ in range(2):  # the second time the loop is machine code from its start
+        parameters = [out.to_bytes(8, "little")]
+        device.launch(simulator.load(PTX).entries["kernel"], (1,), (threads,), parameters, options=options)
+        found = device.memory.view(out, 4 * threads).view(np.uint32)
+        np.testing.assert_array_equal(found, np.arange(threads) + 1800)
+
+
+def test_what_lies_below_the_memory_is_said_with_its_sign():
+    with pytest.raises(simulator.IllegalAddress, match=r"at byte -32 of shared memory \(element -8 of `s`\)") as caught:
+        launched(PTX.replace("[%r5+4096]", "[%r5+4064]"))
+    assert "negative" in caught.value.reason
+
+
+def launched(ptx: str) -> None:
+    device = simulator.Device(1 << 24)
+    out = device.memory.allocate(4096)
+    device.launch(simulator.load(ptx).entries["kernel"], (1,), (32,), [out.to_bytes(8, "little")])
+
+
+SOURCE = """
+extern "C" __global__ void window(const int* x, int* out) {  // a tiled convolution, as textbooks write it
+    __shared__ double s[128];
+    __shared__ int hits[128];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    hits[t] = 0;
+    __syncthreads();
+    double sum = 0;
+    #pragma unroll
+    for (int k = 0; k < 33; k++) {
+        int j = t + k - 16;
+        if (j >= 0 && j < 128) {
+            sum += s[t + k - 16];
+            atomicAdd(&hits[t + k - 16], 1);
+        }
+    }
+    __syncthreads();
+    out[t] = (int)sum * 64 + hits[t];
+}
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_window_around_each_element(way):
+    x = np.random.default_rng(5).integers(0, 1000, 128, dtype=np.int32)
+    out = np.zeros(128, np.int32)
+    simulate(CudaSource(SOURCE, "window"), 1, 128, (x, out), **WAYS[way])
+    near = np.abs(np.subtract.outer(np.arange(128), np.arange(128))) <= 16
+    np.testing.assert_array_equal(out, (near * x).sum(1) * 64 + near.sum(1))
