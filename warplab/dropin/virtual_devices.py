@@ -138,7 +138,7 @@ class VirtualDevices(Sequence[VirtualDevice]):
 
     def __enter__(self) -> VirtualDevices:
         if backend.name() != "gpu":  # there `cp` is CuPy itself, which knows nothing of these
-            simulator.push_device(self._group.devices[0])
+            simulator.push_device(self._group.devices[0], everywhere=True)
         return self
 
     def __exit__(self, kind, *_) -> None:
@@ -147,7 +147,7 @@ class VirtualDevices(Sequence[VirtualDevice]):
                 self.synchronize()
         finally:
             if backend.name() != "gpu":
-                simulator.pop_device()
+                simulator.pop_device(everywhere=True)
 
     def __repr__(self) -> str:
         return f"<{len(self)} virtual devices>"

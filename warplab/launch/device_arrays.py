@@ -31,7 +31,7 @@ class Buffer:
             # NumPy's views of the bytes keep `owner` alive, and `owner` the allocation: an expression that has dropped
             # the device array but still works on a view reads what was there.
             owner = _Owner(self.device.memory.view(self.address, nbytes))
-            weakref.finalize(owner, self.device.memory.free, self.address).atexit = False
+            weakref.finalize(owner, self.device.memory.release, self.address).atexit = False
             self.bytes = np.asarray(owner)
 
 
@@ -84,7 +84,8 @@ class DeviceArray(OnDevice):
     def _write(self, key, values) -> None:
         """Assign host values: `array[key] = values`."""
         target = self._view[key]
-        self._view[key] = values
+        with self._buffer.device.memory.host_write(self._buffer.address):
+            self._view[key] = values
         if not isinstance(target, np.ndarray):  # one element
             target = self._view[(*(key if isinstance(key, tuple) else (key,)), ...)]
         if np.may_share_memory(target, self._view) or not target.size:

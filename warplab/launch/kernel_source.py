@@ -19,6 +19,7 @@ from warplab.compile.source_files import label_files, shared_array_names
 from warplab.launch import cuda_arguments, numba_arguments
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.launch_record import Assemble
+from warplab.simulator.run.device import launching
 
 
 class BoundKernel(NamedTuple):
@@ -173,8 +174,9 @@ class NumbaSource:
 
     def compile(self, signature: tuple) -> Specialization:
         """Return the kernel for arguments of the Numba types `signature`, compiled at the first call."""
-        found = self.specializations.get(signature)
-        return self.adopt(signature, self._compile(signature, DEFAULT_ARCH)) if found is None else found
+        with launching:
+            found = self.specializations.get(signature)
+            return self.adopt(signature, self._compile(signature, DEFAULT_ARCH)) if found is None else found
 
     def adopt(self, signature: tuple, program: numba_compiler.NumbaProgram) -> Specialization:
         """Keep `program`, which was compiled for arguments of the Numba types `signature`, and return the kernel."""
@@ -263,8 +265,13 @@ def source_of(kernel) -> KernelSource:
     )
 
 
-@functools.lru_cache(maxsize=256)
 def _load_cuda(code: str, file: str, options: tuple[str, ...], expressions: tuple[str, ...]):
+    with launching:  # two threads must not get two programs, each with variables of its own
+        return _loaded_cuda(code, file, options, expressions)
+
+
+@functools.lru_cache(maxsize=256)
+def _loaded_cuda(code: str, file: str, options: tuple[str, ...], expressions: tuple[str, ...]):
     compiled = nvrtc.compile_cuda_program(code, file, options=options, name_expressions=expressions)
     ptx, sources = label_files(compiled.ptx, {file: code})
     return ptx, simulator.load(ptx, sources), compiled.names
@@ -276,7 +283,4 @@ _signatures = functools.lru_cache(maxsize=256)(cuda_signature.kernels)
 def _numba_source(function: Callable, **options) -> NumbaSource:
     # Kept on the function, so that both are freed together.
     variants = function.__dict__.setdefault("_warplab_sources", {})
-    key = (function, *sorted(options.items()))
-    if key not in variants:
-        variants[key] = NumbaSource(function, **options)
-    return variants[key]
+    return variants.setdefault((function, *sorted(options.items())), NumbaSource(function, **options))

@@ -2,11 +2,13 @@
 
 On the simulator counters and the trace of accesses are on while a profile is open and off otherwise; checks are
 always on. On a GPU each launch runs there, timed with events, and is simulated on copies of its arguments for the
-counters (`warplab.launch.on_gpu`). Profiles may be nested; each gets the launches made while it was open.
+counters (`warplab.launch.on_gpu`). Profiles may be nested; each gets the launches made while it was open, by its thread
+and by those that have no profile open.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -45,43 +47,52 @@ class RecordedLaunches:
         return iter(self.launches)
 
 
-_open: list[RecordedLaunches] = []
+@dataclass(eq=False)
+class _Open:
+    """An open profile, and the thread that opened it."""
+
+    launches: RecordedLaunches
+    thread: int
+
+
+_open: list[_Open] = []
+_paused = threading.local()  # `count`: how many `paused` this thread is in
 
 
 def collect(launches: RecordedLaunches) -> None:
     """Add the launches made from now on to `launches`."""
-    _open.append(launches)
+    _open.append(_Open(launches, threading.get_ident()))
 
 
 def stop(launches: RecordedLaunches) -> None:
     """Add no more launches to `launches`."""
-    _open.remove(launches)
+    _open.remove(next(profile for profile in _open if profile.launches is launches))
 
 
 def active() -> bool:
     """Return whether a profile is open, for which the simulator counts."""
-    return bool(_open)
+    return not getattr(_paused, "count", 0) and bool(_open)
 
 
 def record(launch: LaunchRecord, note: str | None = None) -> None:
-    """Add a launch, and a note on it, to the open profiles."""
-    for profile in _open:
-        profile.launches.append(launch)
-        if note is not None and note not in profile.notes:
-            profile.notes.append(note)
+    """Add a launch, and a note on it, to the open profiles: those of this thread, or if it has none, to all."""
+    if not getattr(_paused, "count", 0):
+        _record(launch, note)
+
+
+def _record(launch: LaunchRecord, note: str | None = None) -> None:
+    profiles, here = _open[:], threading.get_ident()
+    for profile in [profile for profile in profiles if profile.thread == here] or profiles:
+        profile.launches.launches.append(launch)
+        if note is not None and note not in profile.launches.notes:
+            profile.launches.notes.append(note)
 
 
 @contextmanager
 def paused() -> Iterator[Callable[..., None]]:
-    """Record no launches meanwhile, but for those given to the function that this yields."""
-    open_profiles = _open[:]
-    _open.clear()
-
-    def record_anyway(launch: LaunchRecord, note: str | None = None) -> None:
-        _open[:] = open_profiles
-        record(launch, note)
-
+    """Record no launches of this thread meanwhile, but for those given to the function that this yields."""
+    _paused.count = getattr(_paused, "count", 0) + 1
     try:
-        yield record_anyway
+        yield _record
     finally:
-        _open[:] = open_profiles
+        _paused.count -= 1

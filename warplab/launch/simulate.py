@@ -16,6 +16,7 @@ from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.dimensions import dimensions
 from warplab.launch.kernel_source import BoundKernel, KernelSource, source_of
 from warplab.launch.launch_record import LaunchRecord
+from warplab.simulator.run.device import launching
 
 # The simulator itself knows nothing of notebooks.
 for _error in (simulator.SimulatorError, simulator.SimulatorFailure):
@@ -97,8 +98,14 @@ class PreparedLaunch:
 def prepare(source: KernelSource, args: tuple, device: simulator.Device | None = None) -> Iterator[PreparedLaunch]:
     """Compile `source` for `args` and put host arrays on `device` (the default one), where they are freed at the end.
 
-    Raises ArgumentError for arguments that do not fit, and what the compilers raise.
+    Launches of other threads wait meanwhile. Raises ArgumentError for arguments that do not fit, and what the compilers
+    raise.
     """
+    with launching:
+        yield from _prepared(source, args, device)
+
+
+def _prepared(source: KernelSource, args: tuple, device: simulator.Device | None) -> Iterator[PreparedLaunch]:
     device = simulator.default_device() if device is None else device
     arrays = ArrayPlacement(device)
     try:

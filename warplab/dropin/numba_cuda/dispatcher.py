@@ -22,6 +22,7 @@ from warplab.launch.dimensions import dimensions
 from warplab.launch.errors import ArgumentError, check_number, launch_of_numba
 from warplab.launch.kernel_source import NumbaSource
 from warplab.launch.numba_arguments import check_fits_one, no_match, types_of
+from warplab.simulator.run.device import launching
 
 DEFAULT_THREADS = 256
 LOW_OCCUPANCY = 128  # blocks; with fewer Numba warns
@@ -150,12 +151,13 @@ class CUDADispatcher(numba_internals.CUDADispatcher):
                 f"Cannot compile a device function as a kernel: {self.__name__} is one; launch a kernel that calls it"
             )
         types, _ = numba_internals.normalize_signature(sig)
-        if self.specialized:
-            return next(iter(self.overloads.values()))
-        if types in self.overloads:
-            return self.overloads[types]
-        kernel = self._from_file(sig) or self._compiled(sig, tuple(types))
-        self.add_overload(kernel, kernel.argument_types)
+        with launching:
+            if self.specialized:
+                return next(iter(self.overloads.values()))
+            if types in self.overloads:
+                return self.overloads[types]
+            kernel = self._from_file(sig) or self._compiled(sig, tuple(types))
+            self.add_overload(kernel, kernel.argument_types)
         return kernel
 
     # As Numba's `compile` does: a kernel that depends on its launch configuration has a file for each.
@@ -197,7 +199,7 @@ class CUDADispatcher(numba_internals.CUDADispatcher):
         self._cache = KernelCache(self.py_func)
 
     def compile_device(self, args, return_type=None):
-        with numba_internals.numba_without_gpu(COMPUTE_CAPABILITY):
+        with launching, numba_internals.numba_without_gpu(COMPUTE_CAPABILITY):
             return super().compile_device(args, return_type)
 
     def specialize(self, *args) -> CUDADispatcher:
@@ -206,11 +208,13 @@ class CUDADispatcher(numba_internals.CUDADispatcher):
             raise RuntimeError("Dispatcher already specialized")
         types = tuple(arg if isinstance(arg, numba_types.Type) else self.typeof_pyval(arg) for arg in args)
         key = COMPUTE_CAPABILITY, types
-        if key not in self.specializations:
-            self.specializations[key] = self._again()
-            self.specializations[key].compile(types)
-            self.specializations[key].disable_compile()
-            self.specializations[key]._specialized = True
+        with launching:
+            if key not in self.specializations:
+                found = self._again()
+                found.compile(types)
+                found.disable_compile()
+                found._specialized = True
+                self.specializations[key] = found
         return self.specializations[key]
 
     def _get_launch_config_specialization(self, key) -> CUDADispatcher:

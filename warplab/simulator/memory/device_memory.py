@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import bisect
 import mmap
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +25,7 @@ ORIGIN = 1 << 48
 # Where shared and local memory appear in the generic address space, beyond any device address.
 WINDOW_SHARED = 1 << 49
 WINDOW_LOCAL = 1 << 50
+Content = tuple[int, bytes]  # of an allocation: its `host_writes` by then, and its bytes
 _PAGE = mmap.PAGESIZE
 _FIRST = ORIGIN + (1 << 20)
 _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
@@ -42,6 +47,7 @@ class Allocation:
     origin: int = 0
     of_heap: bool = False  # a kernel's own malloc or new
     device: int | None = None  # the number of the device that it belongs to, where several share one address space
+    host_writes: int = 0  # how often the host has begun or ended to write here
 
     @property
     def end(self) -> int:
@@ -49,7 +55,7 @@ class Allocation:
 
 
 class DeviceMemory:
-    """`memory_bytes`: how much can be allocated at once."""
+    """`memory_bytes`: how much can be allocated at once. Threads may allocate, free and look up at the same time."""
 
     def __init__(self, memory_bytes: int) -> None:
         self.memory_bytes = memory_bytes
@@ -74,6 +80,8 @@ class DeviceMemory:
         self._starts: list[int] = []
         self._allocations: list[Allocation] = []
         self._freed: list[Allocation] = []
+        self._lock = threading.Lock()  # of these lists
+        self._released: deque[int] = deque()
         self.handles = Handles()  # of textures and surfaces
 
     # -- allocations ---------------------------------------------------------------------------------------
@@ -86,16 +94,18 @@ class DeviceMemory:
         nbytes = int(nbytes)
         if nbytes < 0:
             raise ValueError(f"cannot allocate {nbytes} bytes")
-        if self.used_bytes + nbytes > self.memory_bytes:
-            raise MemoryError(
-                f"out of device memory: asked for {nbytes:,} bytes, {self.memory_bytes - self.used_bytes:,} are free "
-                f"of the simulator's {self.memory_bytes:,}. Use smaller arrays or delete some."
-            )
-        address = self._place(nbytes, gap)
-        position = bisect.bisect_left(self._starts, address)
-        self._starts.insert(position, address)
-        self._allocations.insert(position, Allocation(address, nbytes, name, device=device))
-        self.used_bytes += nbytes
+        self._free_released()
+        with self._lock:
+            if self.used_bytes + nbytes > self.memory_bytes:
+                raise MemoryError(
+                    f"out of device memory: asked for {nbytes:,} bytes, {self.memory_bytes - self.used_bytes:,} are "
+                    f"free of the simulator's {self.memory_bytes:,}. Use smaller arrays or delete some."
+                )
+            address = self._place(nbytes, gap)
+            position = bisect.bisect_left(self._starts, address)
+            self._starts.insert(position, address)
+            self._allocations.insert(position, Allocation(address, nbytes, name, device=device))
+            self.used_bytes += nbytes
         return address
 
     def _place(self, nbytes: int, gap: int) -> int:
@@ -114,6 +124,26 @@ class DeviceMemory:
 
     def free(self, address: int) -> None:
         """Free an allocation. Raises ValueError for an address at which none begins."""
+        with self._lock:
+            self._free(address)
+
+    def release(self, address: int) -> None:
+        """Free an allocation that nothing refers to any more, at the latest before the next one is made.
+
+        Python may call this at any moment, also while this very thread changes the lists.
+        """
+        self._released.append(address)
+        self._free_released()
+
+    def _free_released(self) -> None:
+        if self._released and self._lock.acquire(blocking=False):
+            try:
+                while self._released:
+                    self._free(self._released.popleft())
+            finally:
+                self._lock.release()
+
+    def _free(self, address: int) -> None:
         position = bisect.bisect_left(self._starts, address)
         if position == len(self._starts) or self._starts[position] != address:
             raise ValueError(f"{address:#x} is not the address of an allocation")
@@ -133,10 +163,11 @@ class DeviceMemory:
 
     def find(self, address: int) -> Allocation | None:
         """Return the allocation that holds this address."""
-        position = bisect.bisect_right(self._starts, address) - 1
-        if position < 0:
-            return None
-        allocation = self._allocations[position]
+        with self._lock:
+            position = bisect.bisect_right(self._starts, address) - 1
+            if position < 0:
+                return None
+            allocation = self._allocations[position]
         return allocation if address < max(allocation.end, allocation.address + 1) else None
 
     def find_freed(self, address: int) -> Allocation | None:
@@ -145,18 +176,20 @@ class DeviceMemory:
 
     def nearest(self, address: int) -> Allocation | None:
         """Return the closest allocation that ends before this address or begins after it, within one gap."""
-        position = bisect.bisect_right(self._starts, address)
-        near = self._allocations[max(position - 1, 0) : position + 1]
+        with self._lock:
+            position = bisect.bisect_right(self._starts, address)
+            near = self._allocations[max(position - 1, 0) : position + 1]
         distance = {a: max(a.address - address, address - a.end) for a in near}
         best = min(distance, key=lambda allocation: distance[allocation], default=None)
         return best if best is not None and distance[best] < GAP else None
 
     def inside(self, addresses: np.ndarray, width: int) -> np.ndarray:
         """Return, for each address: do the `width` bytes there lie in one allocation?"""
-        if not self._allocations:
+        with self._lock:
+            starts = np.array(self._starts, np.uint64)
+            ends = np.array([a.end for a in self._allocations], np.uint64)
+        if not starts.size:
             return np.zeros(addresses.shape, bool)
-        starts = np.array(self._starts, np.uint64)
-        ends = np.array([a.end for a in self._allocations], np.uint64)
         position = np.searchsorted(starts, addresses, side="right") - 1
         return (position >= 0) & (addresses + np.uint64(width) <= ends[np.maximum(position, 0)])
 
@@ -166,14 +199,45 @@ class DeviceMemory:
         """Return the bytes themselves, as uint8. After writing through the view, call `mark_initialized`."""
         return self._bytes[address - ORIGIN : address - ORIGIN + nbytes]
 
-    def contents(self) -> dict[int, bytes]:
-        """Return a copy of all bytes, by the address of their allocation."""
-        return {a.address: self.view(a.address, a.nbytes).tobytes() for a in self._allocations}
+    def contents(self) -> dict[Allocation, Content]:
+        """Return a copy of all bytes, by allocation."""
+        with self._lock:
+            return {a: (a.host_writes, self.view(a.address, a.nbytes).tobytes()) for a in self._allocations}
 
-    def replace(self, contents: dict[int, bytes]) -> None:
-        """Put back what `contents` returned."""
-        for address, content in contents.items():
-            self.view(address, len(content))[:] = np.frombuffer(content, np.uint8)
+    def replace(self, contents: dict[Allocation, Content]) -> None:
+        """Put back what `contents` returned, but for what another thread has freed or written since."""
+        for allocation, (host_writes, content) in contents.items():
+            with self._lock:
+                if allocation.host_writes == host_writes and self._is_there(allocation):
+                    self.view(allocation.address, len(content))[:] = np.frombuffer(content, np.uint8)
+
+    def same(self, contents: dict[Allocation, Content]) -> bool:
+        """Return whether memory holds what `contents` returned, but for what another thread has freed or written."""
+        for allocation, (host_writes, content) in contents.items():
+            with self._lock:
+                known = allocation.host_writes == host_writes and self._is_there(allocation)
+                if known and self.view(allocation.address, len(content)).tobytes() != content:
+                    return False
+        return True
+
+    def _is_there(self, allocation: Allocation) -> bool:
+        position = bisect.bisect_left(self._starts, allocation.address)
+        return position < len(self._starts) and self._allocations[position] is allocation
+
+    @contextmanager
+    def host_write(self, address: int) -> Iterator[None]:
+        """Note that the host writes to an allocation inside the block: a launch of another thread must not undo it."""
+        allocation = self.find(address)
+        try:
+            self._note_host_write(allocation)
+            yield
+        finally:
+            self._note_host_write(allocation)
+
+    def _note_host_write(self, allocation: Allocation | None) -> None:
+        if allocation is not None:
+            with self._lock:
+                allocation.host_writes += 1
 
     def mark_initialized(self, address: int, nbytes: int) -> None:
         """Record that these bytes were written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +24,12 @@ from warplab.simulator.run.geometry import Geometry
 from warplab.simulator.run.matrix_operations import MatrixOperations
 from warplab.simulator.run.mbarriers import MBarriers
 from warplab.simulator.run.options import Options
+from warplab.simulator.run.printf import Printed
 from warplab.simulator.run.surfaces import Surfaces
 from warplab.simulator.run.system_services import SystemServices
 from warplab.simulator.run.tensor_copies import TensorCopies
 from warplab.simulator.run.textures import Textures
+from warplab.simulator.run.undefined_values import UndefinedValues
 from warplab.simulator.run.warp_operations import WarpOperations
 from warplab.simulator.run.warpgroups import Warpgroups
 from warplab.simulator.translate.special_registers import SPECIAL
@@ -34,6 +37,21 @@ from warplab.simulator.translate.translation import Translation
 
 if TYPE_CHECKING:
     from warplab.simulator.run.device import Device
+
+
+@dataclass(eq=False)
+class LaunchState:
+    """What the chunks of one launch share, and no other launch has.
+
+    `params`: the bytes of the parameters. `parameters`, `workspace`: where in device memory these are, and the barrier
+    of a cooperative launch; None if the kernel has not asked for them.
+    """
+
+    params: bytes
+    parameters: int | None = None
+    workspace: int | None = None
+    undefined: UndefinedValues = field(default_factory=UndefinedValues)
+    printed: Printed = field(default_factory=Printed)
 
 
 class Chunk:
@@ -50,7 +68,7 @@ class Chunk:
         entry: Entry,
         translation: Translation,
         geometry: Geometry,
-        params: bytes,
+        launch: LaunchState,
         dynamic_shared_bytes: int,
         options: Options,
         passes: BankPassCache,
@@ -75,7 +93,7 @@ class Chunk:
         self.group = self.everyone
         self.clock = 0  # instructions along the chunk's path so far
         self.system = SystemServices(self)
-        self.params = params
+        self.launch, self.params = launch, launch.params
         self.dynamic_shared_bytes = dynamic_shared_bytes
         alignment = translation.dynamic_alignment
         self.static_shared_bytes = -(-translation.shared_bytes // alignment) * alignment
@@ -144,12 +162,12 @@ class Chunk:
         return np.frombuffer(self.params, dtype, 1, offset)
 
     def param_address(self, offset: int) -> np.ndarray:
-        device = self.device
-        if device.parameters is None:
-            device.parameters = device.memory.allocate(len(self.params), "kernel parameters")
-            device.memory.view(device.parameters, len(self.params))[:] = np.frombuffer(self.params, np.uint8)
-            device.memory.mark_initialized(device.parameters, len(self.params))
-        return np.array([device.parameters + offset], np.uint64)
+        launch, memory = self.launch, self.device.memory
+        if launch.parameters is None:
+            launch.parameters = memory.allocate(len(self.params), "kernel parameters")
+            memory.view(launch.parameters, len(self.params))[:] = np.frombuffer(self.params, np.uint8)
+            memory.mark_initialized(launch.parameters, len(self.params))
+        return np.array([launch.parameters + offset], np.uint64)
 
     def generic_of_param(self, address: np.ndarray) -> np.ndarray:
         """Return the generic addresses of parameters: as they are, but for those of 32 bits, which count from the first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,16 +21,18 @@ from warplab.simulator.memory.lane_groups import BankPassCache, Group
 from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Entry, Program
 from warplab.simulator.run import cooperative, undefined_values
-from warplab.simulator.run.chunk import Chunk
+from warplab.simulator.run.chunk import Chunk, LaunchState
 from warplab.simulator.run.geometry import chunk_geometry
 from warplab.simulator.run.launch_limits import MAX_LOCAL_BYTES, check_cluster, check_launch
 from warplab.simulator.run.observation import observers_of, unwritten_reads_of
 from warplab.simulator.run.options import Options
 from warplab.simulator.run.printf import Printed
 from warplab.simulator.run.scheduler import Scheduler
-from warplab.simulator.run.undefined_values import UndefinedValues
 from warplab.simulator.translate.translation import Translation, translate
 
+# Held while a kernel is compiled and runs: launches of several threads take turns, as translated kernels, names of
+# arrays and the second run of `undefined_values` are everybody's.
+launching = threading.RLock()
 CHUNK_BYTES = 1 << 29  # memory of the blocks that run at one time, roughly
 CHUNK_SHARE = 2**30  # thread instructions of a chunk none of whose lanes gets on
 
@@ -59,11 +62,7 @@ class Device:
         self.memory = DeviceMemory(memory_bytes) if memory is None else memory
         self._variables: dict[int, tuple[Program, dict[str, int]]] = {}
         self.heap = Heap(self.memory)
-        self.printed = Printed()
-        self.parameters: int | None = None  # address of the running kernel's parameters, if it asks for one
-        self.workspace: int | None = None  # of a cooperative launch
         self.launches = self.ticks = 0  # so far, for %gridid and %globaltimer
-        self.undefined = UndefinedValues()
 
     def launch(
         self,
@@ -75,14 +74,14 @@ class Device:
         shared_bytes: int = 0,
         options: Options | None = None,
     ) -> LaunchProfile:
-        """Run a kernel and wait for it.
+        """Run a kernel and wait for it, and before for launches of other threads.
 
         `grid`, `block`: up to three positive ints. `params`: the bytes of each parameter, in order. `shared_bytes`:
         dynamic shared memory per block. Returns the profile (its counts are empty with `counters=False`). Raises
         InvalidLaunch, UnsupportedInstruction, or the error for what the kernel did wrong.
         """
         turns = self.turns(entry, grid, block, params, shared_bytes=shared_bytes, options=options)
-        with np.errstate(all="ignore"):
+        with launching, np.errstate(all="ignore"):
             while True:
                 try:
                     next(turns)
@@ -110,10 +109,11 @@ class Device:
             buffer[param.offset : param.offset + param.size] = data
         threads = block[0] * block[1] * block[2]
         total = grid[0] * grid[1] * grid[2]
+        launch = LaunchState(bytes(buffer))
         step = max(1, min(options.chunk_lanes // threads, self._room_for(translation, threads, shared_bytes)))
         if cooperative.is_wanted(translation, options.cooperative, total, threads):
             step, options = total, replace(options, sample_blocks=None)
-            self.workspace = cooperative.workspace(self.memory)
+            launch.workspace = cooperative.workspace(self.memory)
         cluster = check_cluster(entry, grid, options.cluster)
         runs = sampling.split(total, step, options.sample_blocks, math.prod(cluster))
         observers = observers_of(options, translation, self.memory, runs, threads, total)
@@ -123,7 +123,6 @@ class Device:
         profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
         self.launches += 1
-        self.undefined = UndefinedValues()
         examined = (
             together is None  # what others have read in the meantime cannot be taken back
             and options.checks
@@ -136,13 +135,13 @@ class Device:
                 if variable.space in ("global", "const"):
                     self.variable_address(entry.program, variable.name)
         before = self.memory.contents() if examined else {}
-        unwritten = unwritten_reads_of(options, translation, self.undefined, self.memory) if examined else []
+        unwritten = unwritten_reads_of(options, translation, launch.undefined, self.memory) if examined else []
 
         def run_all(observers: Sequence[Observer]) -> Iterator[tuple[Scheduler, int, Group]]:
             executed = 0
             for run in runs:
                 geometry = chunk_geometry(grid, block, run.first, run.blocks, cluster)
-                chunk = Chunk(self, entry, translation, geometry, bytes(buffer), shared_bytes, options, passes)
+                chunk = Chunk(self, entry, translation, geometry, launch, shared_bytes, options, passes)
                 chunk.observe(observers)
                 scheduler = Scheduler(
                     chunk,
@@ -167,19 +166,19 @@ class Device:
                     notify()
 
         def run_again() -> None:
-            ticks, printed = self.ticks, self.printed
-            self.ticks, self.printed = started, Printed()
+            ticks, printed = self.ticks, launch.printed
+            self.ticks, launch.printed = started, Printed()
             try:
                 for _ in run_all(unwritten):
                     pass
             finally:
-                self.ticks, self.printed = ticks, printed
+                self.ticks, launch.printed = ticks, printed
 
         started = self.ticks
         try:
             yield from run_all([*observers, *unwritten[1:]])
-            if examined and self.undefined.met:
-                self.undefined.check(self.memory, before, run_again)
+            if examined and launch.undefined.met:
+                launch.undefined.check(self.memory, before, run_again)
         except SimulatorError as error:
             for observer in observers:
                 observer.end_launch(profile, finished=False)
@@ -187,7 +186,7 @@ class Device:
                 error.profile = profile
             raise
         finally:
-            profile.output = self._end_launch()
+            profile.output = self._end_launch(launch)
         for observer in observers:
             observer.end_launch(profile, finished=True)
         return profile
@@ -212,13 +211,12 @@ class Device:
         thread = translation.local_bytes + 8 * len(translation.slots)
         return CHUNK_BYTES // max(1, translation.shared_bytes + shared_bytes + threads * thread)
 
-    def _end_launch(self) -> str:
+    def _end_launch(self, launch: LaunchState) -> str:
         """Free the launch's own memory. Return what the kernel printed, even if it failed, and echo it if asked to."""
-        for address in (self.parameters, self.workspace):
+        for address in (launch.parameters, launch.workspace):
             if address is not None:
                 self.memory.free(address)
-        self.parameters = self.workspace = None
-        output = self.printed.take()
+        output = launch.printed.take()
         if output and self.echo:
             sys.stdout.write(output)
         return output
@@ -226,6 +224,10 @@ class Device:
     def variable_address(self, program: Program, name: str) -> int:
         """Return the address of a module's `.global` or `.const` variable, which is placed in memory at its first
         use."""
+        with launching:
+            return self._variable_address(program, name)
+
+    def _variable_address(self, program: Program, name: str) -> int:
         _, addresses = self._variables.setdefault(id(program), (program, {}))
         if name not in addresses:
             variable = program.variables.get(name) or next(
@@ -239,43 +241,62 @@ class Device:
             for offset, symbol in variable.pointers:
                 other, _, distance = symbol.partition("+")
                 known = other in program.functions
-                value = program.function_address(other) if known else self.variable_address(program, other)
+                value = program.function_address(other) if known else self._variable_address(program, other)
                 self.memory.view(address + offset, 8).view(np.uint64)[0] = value + int(distance or "0", 0)
         return addresses[name]
 
 
-_devices: list[Device] = []
+class _Current:
+    """A current device, of one thread or of all. `own`: that of a thread which has replaced it."""
+
+    def __init__(self, device: Device, thread: int | None) -> None:
+        self.device, self.thread, self.own = device, thread, threading.local()
+
+
+_current: list[_Current] = []  # the latest last; the first is all threads'
+
+
+def _of_this_thread() -> _Current:
+    if not _current:
+        with launching:
+            if not _current:
+                _current.append(_Current(Device(), None))
+    here = threading.get_ident()
+    return next(current for current in reversed(_current[:]) if current.thread in (None, here))
 
 
 def default_device() -> Device:
-    """Return the device that the stand-ins for numba.cuda and cupy use."""
-    if not _devices:
-        _devices.append(Device())
-    return _devices[-1]
+    """Return the device that the stand-ins for numba.cuda and cupy use in this thread."""
+    current = _of_this_thread()
+    return getattr(current.own, "device", current.device)
 
 
-def push_device(device: Device) -> None:
-    """Make `device` the default one until `pop_device`."""
-    default_device()
-    _devices.append(device)
+def push_device(device: Device, everywhere: bool = False) -> None:
+    """Make `device` the default one of this thread, or of threads that have chosen none, until `pop_device`."""
+    _of_this_thread()
+    if everywhere:
+        _current.append(_Current(device, None))
+    _current.append(_Current(device, threading.get_ident()))
 
 
-def pop_device() -> None:
+def pop_device(everywhere: bool = False) -> None:
     """Make the device the default one again that was before the latest `push_device`."""
-    _devices.pop()
+    here = threading.get_ident()
+    for thread in (here, None) if everywhere else (here,):
+        latest = max(k for k, current in enumerate(_current) if current.thread == thread)
+        del _current[latest]
 
 
 def replace_device(device: Device) -> None:
-    """Make `device` the default one in place of the present one."""
-    default_device()
-    _devices[-1] = device
+    """Make `device` the default one of this thread in place of the present one."""
+    _of_this_thread().own.device = device
 
 
 @contextmanager
 def using_device(device: Device) -> Iterator[None]:
-    """Make `device` the default one inside the block."""
-    _devices.append(device)
+    """Make `device` the default one of this thread inside the block."""
+    push_device(device)
     try:
         yield
     finally:
-        _devices.remove(device)
+        pop_device()

@@ -26,7 +26,7 @@ from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Entry
 from warplab.simulator.run.cooperative import MOST_THREADS
-from warplab.simulator.run.device import Device
+from warplab.simulator.run.device import Device, launching
 from warplab.simulator.run.launch_limits import check_launch
 from warplab.simulator.run.options import Options
 from warplab.simulator.run.scheduler import Scheduler
@@ -145,10 +145,11 @@ class DeviceGroup:
 
     def run(self) -> None:
         """Run all that is queued. Raises the first error, and forgets what has not run then."""
-        queues, self._queues = self._queues, [deque() for _ in self.devices]
-        if any(queues):
-            with np.errstate(all="ignore"):
-                _Run(self, queues).run()
+        with launching:
+            queues, self._queues = self._queues, [deque() for _ in self.devices]
+            if any(queues):
+                with np.errstate(all="ignore"):
+                    _Run(self, queues).run()
 
 
 class _Run:

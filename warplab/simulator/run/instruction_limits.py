@@ -58,7 +58,7 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
 
 def deadlock(scheduler, block: Block, group, path: int) -> InstructionLimit:
     """Return the error for a scheduler all of whose threads wait for memory that none of them changes."""
-    if scheduler.chunk.device.workspace:
+    if scheduler.chunk.launch.workspace:
         reason = "Does each thread of the grid come to the grid's barrier (grid.sync()) as often as the others?"
     else:
         reason = _WAITS + _later_blocks(scheduler.chunk)

@@ -134,7 +134,7 @@ class Scheduler:
             elif end == WARP_SYNC:
                 current, group = self.convergence.sync(block, group)
             elif end == TRAP:
-                reason = "" if chunk.device.workspace or not uses_registers(translation) else HINT
+                reason = "" if chunk.launch.workspace or not uses_registers(translation) else HINT
                 raise SimulatorError("the kernel stopped itself (trap)", reason=reason, **self.where(block, group))
             else:
                 current += 1

@@ -150,7 +150,8 @@ class SystemServices:
         if space in ("shared", "local"):
             return self._within(address, WINDOW_SHARED if space == "shared" else WINDOW_LOCAL)
         if space == "param":
-            allocation = device.memory.find(device.parameters) if device.parameters is not None else None
+            parameters = self.chunk.launch.parameters
+            allocation = device.memory.find(parameters) if parameters is not None else None
             return _inside(address, [allocation] if allocation is not None else [])
         constants = [
             device.memory.find(device.variable_address(program, name))
@@ -186,7 +187,7 @@ class SystemServices:
         if not address:
             return 0xFFFFFFFF
         text = self._string(address, lanes, where)
-        return self.chunk.device.printed.add(
+        return self.chunk.launch.printed.add(
             text,
             lambda offset, dtype: self._read(arguments + np.uint64(offset), dtype),
             lambda addresses: self._strings(addresses, lanes, where),

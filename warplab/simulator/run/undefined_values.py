@@ -16,7 +16,7 @@ import numpy as np
 
 from warplab.simulator.check.unwritten_reads import Place, reads_local_arrays
 from warplab.simulator.errors import SimulatorError, UndefinedShuffle, UninitializedRead
-from warplab.simulator.memory.device_memory import DeviceMemory
+from warplab.simulator.memory.device_memory import Allocation, Content, DeviceMemory
 from warplab.simulator.ptx.program import Where
 
 MOST_BYTES = 1 << 28  # of device memory that is copied for this; a launch on more is not examined
@@ -59,11 +59,11 @@ class UndefinedValues:
             self.met[place] = _error(chunk, place, mode, lane, int(source[first]))
         return values
 
-    def check(self, memory: DeviceMemory, before: dict[int, bytes], run: Callable[[], None]) -> None:
+    def check(self, memory: DeviceMemory, before: dict[Allocation, Content], run: Callable[[], None]) -> None:
         """Raise the error if what is in memory depends on undefined values. `run`: repeats the launch."""
         places = list(self.met)
         after = memory.contents()
-        if after.keys() != before.keys():  # the kernel allocated memory itself
+        if any(allocation.of_heap for allocation in after.keys() ^ before.keys()):  # the kernel allocated it itself
             return
 
         def matters(disturbed: list[Place]) -> bool:
@@ -75,7 +75,7 @@ class UndefinedValues:
                 return True
             finally:
                 self.disturbed = frozenset()
-            return memory.contents() != after
+            return not memory.same(after)
 
         try:
             if not matters(places):

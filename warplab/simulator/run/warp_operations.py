@@ -66,7 +66,7 @@ class WarpOperations:
         here &= (np.asarray(mask).astype(np.int64) >> source & 1).astype(bool)
         values = self._matrix(a, lanes)[warp, np.where(here, source, lane)]
         if not here.all():
-            values = self.chunk.device.undefined.shuffled(self.chunk, place, mode, values, lanes, source, ~here)
+            values = self.chunk.launch.undefined.shuffled(self.chunk, place, mode, values, lanes, source, ~here)
         return values, inside
 
     def active(self, lanes) -> np.ndarray:

@@ -49,8 +49,8 @@ REGISTERS: dict[str, tuple[str, Callable]] = {
     **{f"%clusterid.{axis}": ("u4", _of_clusters(f"%clusterid.{axis}")) for axis in "xyz"},
     **{f"%nclusterid.{axis}": ("u4", _clusters(number)) for number, axis in enumerate("xyz")},
     **{f"%envreg{k}": ("u4", lambda chunk: 0) for k in range(32)},
-    "%envreg1": ("u4", lambda chunk: (chunk.device.workspace or 0) >> 32),
-    "%envreg2": ("u4", lambda chunk: (chunk.device.workspace or 0) & 0xFFFFFFFF),
+    "%envreg1": ("u4", lambda chunk: (chunk.launch.workspace or 0) >> 32),
+    "%envreg2": ("u4", lambda chunk: (chunk.launch.workspace or 0) & 0xFFFFFFFF),
     **{f"%pm{k}": ("u4", lambda chunk: 0) for k in range(8)},  # counters that only a profiler sets up
     **{f"%pm{k}_64": ("u8", lambda chunk: 0) for k in range(8)},
     "%current_graph_exec": ("u8", lambda chunk: 0),  # the kernel does not run in a graph

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -229,13 +230,16 @@ def lift(function: Callable, elementwise: bool = False) -> Callable:
         host_kwargs = {name: to_host(value) for name, value in kwargs.items()}
         if out is not None:
             host_kwargs["out"] = to_host(out)
-        result = function(*map(to_host, args), **host_kwargs)
-        if out is not None:
-            for array in outs:
-                if array is not None:
-                    array._mark(array._view)
-            return outs[0] if len(outs) == 1 else outs
-        return _device(result, inputs)
+        if out is None:
+            return _device(function(*map(to_host, args), **host_kwargs), inputs)
+        with contextlib.ExitStack() as stack:
+            written = [array for array in outs if array is not None]
+            for array in written:
+                stack.enter_context(array._buffer.device.memory.host_write(array._buffer.address))
+            function(*map(to_host, args), **host_kwargs)
+        for array in written:
+            array._mark(array._view)
+        return outs[0] if len(outs) == 1 else outs
 
     return lifted
 
