@@ -143,13 +143,13 @@ class Device:
                 geometry = chunk_geometry(grid, block, run.first, run.blocks, cluster)
                 chunk = Chunk(self, entry, translation, geometry, launch, shared_bytes, options, passes)
                 chunk.observe(observers)
+                limit = options.instruction_limit
                 scheduler = Scheduler(
                     chunk,
-                    # In a launch that ends, one chunk takes only a small part of the whole.
-                    min(options.instruction_limit - executed, options.instruction_limit // 8, CHUNK_SHARE),
+                    CHUNK_SHARE if limit is None else limit - executed,
                     options.path_limit,
                     options.scheduling,
-                    options.instruction_limit - executed,
+                    options.time_limit if limit is None else None,
                 )
                 if together is None:
                     scheduler.alone = True

@@ -45,12 +45,17 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
         reason = "Does the loop's condition change in the loop? Is a step of 0 added, or does the index overflow?"
         advice = _RAISE.format(10 * scheduler.path_budget)
     else:
+        seconds = "" if scheduler.seconds is None else f" in {scheduler.worked:.0f} s"
         what = (
-            f"the launch is too long: stopped after {executed:,} instructions of its threads, {path:,} on one path "
-            "through the kernel"
+            f"the launch is too long: stopped after {executed:,} instructions of its threads{seconds}, {path:,} on one "
+            "path through the kernel"
         )
         reason = "No thread got far: there may simply be a lot to do. Or do all threads run an endless loop?"
-        advice = "If not, take fewer elements, simulate some blocks only (sample_blocks=64) or raise instruction_limit."
+        limit = f"2**{max(40, (16 * executed).bit_length())}"
+        advice = (
+            "If not, take fewer elements, simulate some blocks only (sample_blocks=64) or raise instruction_limit: "
+            f"warplab.simulate(kernel, grid, block, args, instruction_limit={limit})."
+        )
     result = InstructionLimit(what, reason=f"{reason} {advice}".strip(), **scheduler.where(block, group))
     result.one_path, result.advice = one_path, advice
     return result

@@ -17,9 +17,10 @@ class Options:
     excuses races between lanes of a warp, and all in kernels that wait for flags; otherwise none (see `check.races`).
     `used_reads_only`: report a read of shared memory that nobody wrote only if the result depends on it.
     `counters`: count, and trace the first `trace_warps` warps, up to `trace_events` accesses and steps.
-    `instruction_limit`: thread instructions that the launch may execute. A chunk may execute an eighth of them, at most
-    2**30, and as many again when lanes of it have got on.
-    `path_limit`: instructions along the path of one chunk. A launch that exceeds either limit counts as endless.
+    `instruction_limit`: thread instructions that the launch may execute. None: as many as it takes, but a chunk that
+    executes 2**30 and works for `time_limit` seconds of processor time, and none of whose lanes gets on meanwhile,
+    counts as too long.
+    `path_limit`: instructions along the path of one chunk. A launch that exceeds it counts as endless.
     `chunk_lanes`: roughly how many threads run at one time.
     `scheduling`: "volta" (one program counter per thread) or "pascal" (one per warp); see `scheduler`.
     `lanes_apart`: take what CUDA does not promise for not given: `activemask` names the calling lane alone, as if the
@@ -39,7 +40,8 @@ class Options:
     counters: bool = True
     trace_warps: int = 4
     trace_events: int = 4096
-    instruction_limit: int = 2**35
+    instruction_limit: int | None = None
+    time_limit: float = 10.0
     path_limit: int = 1_000_000
     chunk_lanes: int = 1 << 15
     scheduling: str = "volta"

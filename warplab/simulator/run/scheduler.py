@@ -13,6 +13,7 @@ warp.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,17 +31,20 @@ from warplab.simulator.translate.control_flow import leads_on
 
 # Steps (blocks run) for which waiting lanes are left waiting; fewer once the kernel is seen to spin.
 _PATIENCE, _PATIENCE_SPINNING = 4096, 64
+_LOOKS = 16  # at the clock, in the time of a budget
 
 
 class Scheduler:
-    """Runs one chunk to its end. `budget`: thread instructions, and as many again where lanes have got on in the
-    meantime, up to `most`; `path_budget`: instructions along its path."""
+    """Runs one chunk to its end. `budget`: thread instructions; with `seconds` as many again where lanes have got on in
+    the meantime, and where they have not, more until so many seconds of processor time have passed. `path_budget`:
+    instructions along its path."""
 
-    def __init__(self, chunk, budget: int, path_budget: int, policy: str, most: int | None = None) -> None:
+    def __init__(self, chunk, budget: int, path_budget: int, policy: str, seconds: float | None = None) -> None:
         self.chunk, self.policy = chunk, policy
         chunk.scheduler = self
         self.budget, self.path_budget = budget, path_budget
-        self.share, self.most = budget, budget if most is None else most
+        self.share, self.seconds = budget, seconds
+        self.began = time.thread_time()  # or when lanes had got on
         # Since the budget was last looked at, have lanes come to where no way leads back from?
         self.advanced = False
         self._one_way: dict[int, bool] = {}  # of branches, by block
@@ -104,8 +108,8 @@ class Scheduler:
                     continue
             executed += group.count * lengths[current]
             path += lengths[current]
-            if executed > self.budget and self.advanced:
-                self.budget, self.advanced = min(self.most, executed + self.share), False
+            if executed > self.budget:
+                self._allow_more(executed)
             if executed > self.budget or path > turn_ends or current in late:
                 if executed > self.budget or path > self.path_budget:
                     raise instruction_limits.error(self, block, group, executed, path)
@@ -138,6 +142,20 @@ class Scheduler:
                 raise SimulatorError("the kernel stopped itself (trap)", reason=reason, **self.where(block, group))
             else:
                 current += 1
+
+    def _allow_more(self, executed: int) -> None:
+        """Raise the budget if the chunk may go on."""
+        if self.seconds is None:
+            return
+        if self.advanced:
+            self.budget, self.advanced, self.began = executed + self.share, False, time.thread_time()
+        elif self.worked < self.seconds:
+            self.budget = executed + self.share // _LOOKS
+
+    @property
+    def worked(self) -> float:
+        """Return the seconds of processor time since lanes last had got on when the budget was looked at."""
+        return time.thread_time() - self.began
 
     def waiting(self) -> list[np.ndarray]:
         """Return lanes held back at barriers and warp-wide instructions, as sorted arrays."""

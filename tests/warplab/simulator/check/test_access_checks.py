@@ -217,11 +217,39 @@ def test_a_launch_with_too_much_to_do_is_told_from_an_endless_one():
     with pytest.raises(simulator.InstructionLimit, match="the launch is too long: stopped after") as caught:
         run("endless", 1, 32, c, np.int32(1), instruction_limit=40_000, races=False)
     assert not caught.value.one_path
-    assert "raise instruction_limit" in caught.value.reason
+    assert "warplab.simulate(kernel, grid, block, args, instruction_limit=2**40)" in caught.value.reason
     run("endless", 1, 32, c, np.int32(1), instruction_limit=4_000_000, races=False)
 
 
-def test_a_launch_whose_threads_go_on_ending_is_not_too_long():
+def test_only_what_works_for_long_without_getting_on_is_too_long(monkeypatch):
+    monkeypatch.setattr("warplab.simulator.run.device.CHUNK_SHARE", 20_000)
+    c = np.zeros(1000, np.float32)
+    run("endless", 1, 32, c, np.int32(1))
+    run("endless", 1, 32, c, np.int32(1), instruction_limit=2**40, time_limit=0)  # an explicit limit wins
+    with pytest.raises(simulator.InstructionLimit, match=r"of its threads in 0 s, [\d,]+ on one path") as caught:
+        run("endless", 1, 32, c, np.int32(1), time_limit=0)
+    assert not caught.value.one_path
+
+
+def test_ten_thousand_rounds_of_all_threads_are_not_too_long():
+    code = """extern "C" __global__ void mix(unsigned* out, int n) {
+        unsigned i = blockIdx.x * blockDim.x + threadIdx.x, x = i;
+        for (int j = 0; j < n; j++) { x = x * 1664525u + 1013904223u; x ^= x >> 7; }
+        out[i] = x;
+    }"""
+    out, expected = np.zeros(32768, np.uint32), np.arange(32768, dtype=np.uint32)
+    source = CudaSource(code, "mix")
+    few = {"checks": False, "counters": False, "time_limit": 0}
+    with pytest.raises(simulator.InstructionLimit, match="too long"):  # so it needs more than a chunk's share
+        simulate(source, 128, 256, (out, np.int32(12_000)), **few)
+    simulate(source, 128, 256, (out, np.int32(12_000)), **few | {"time_limit": 600})
+    for _ in range(12_000):
+        expected = expected * np.uint32(1664525) + np.uint32(1013904223)
+        expected ^= expected >> np.uint32(7)
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_a_launch_whose_threads_go_on_ending_is_not_too_long(monkeypatch):
     code = """
     extern "C" __global__ void longer_and_longer(int* c, int last) {
         int t = threadIdx.x, sum = 0;
@@ -230,9 +258,10 @@ def test_a_launch_whose_threads_go_on_ending_is_not_too_long():
             for (int i = 0; i < (k == last ? 1000 : 10); i++) sum = sum * 3 + (sum >> 3) + i;
         }
     }"""
-    # An eighth of the limit is less than the chunk takes, but more than it takes from one end to the next.
+    # Less than the chunk takes, but more than it takes from one end to the next.
+    monkeypatch.setattr("warplab.simulator.run.device.CHUNK_SHARE", 25_000)
     c = np.zeros(64, np.int32)
-    few = {"instruction_limit": 200_000, "counters": False}
+    few = {"time_limit": 0, "counters": False}
     simulate(CudaSource(code, "longer_and_longer"), 1, 64, (c, np.int32(-1)), **few)
     assert c[1:].all()
     with pytest.raises(simulator.InstructionLimit, match="the launch is too long"):
