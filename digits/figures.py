@@ -85,7 +85,7 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], figure_name: st
 
 
 def _series(points: Sequence[Mapping[str, Any]], part: str, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Epochs and values of one part's points, several within an epoch as their mean."""
+    """Return the epochs and values of one part's points, several within an epoch as their mean."""
     values: dict[int, list[float]] = {}
     for point in points:
         if point["part"] == part and point.get(name) is not None:
@@ -253,7 +253,7 @@ def draw_masks(image: np.ndarray, masks: Mapping[str, np.ndarray], classes: int,
 
 
 def _places(mask: np.ndarray, least: int = 12) -> list[tuple[int, int]]:
-    """For each connected piece of `least` pixels or more, the pixel of it that is nearest to its middle."""
+    """List the pixels nearest to the middle of their piece, one for each connected piece of `least` or more."""
     from scipy.ndimage import label  # takes a moment
 
     pieces, count = label(mask)

@@ -75,6 +75,6 @@ def short_name(name: str) -> str:
 
 
 def _by_age(id: str) -> tuple[str, int, str]:
-    """Of two IDs of the same second, the one with the higher counter is newer."""
+    """Return what to sort IDs by: of two of the same second, the one with the higher counter is newer."""
     counter = re.search(r"-(\d+)$", id[16:])
     return id[:15], int(counter[1]) if counter else 1, id

@@ -96,7 +96,7 @@ def conceal(notebook: NotebookNode) -> NotebookNode:
 
 
 def _for_readers(output: NotebookNode) -> bool:
-    """Whether anything is left of an output for a reader, after the banner and the view of a widget are gone."""
+    """Take out the banner and the view of a widget; return whether anything is left of an output for a reader."""
     if output.output_type == "stream" and output.name == "stdout":
         output.text = BANNER.sub("", output.text)
         return bool(output.text)
@@ -141,7 +141,7 @@ def _inspect(cell: NotebookNode, output: NotebookNode) -> None:
 
 
 def _shrink(output: NotebookNode) -> None:
-    """Pictures with a palette, so that a notebook stays small."""
+    """Reduce pictures to a palette, so that a notebook stays small."""
     png = output.get("data", {}).get("image/png")
     if png is None:
         return
@@ -154,7 +154,7 @@ def _shrink(output: NotebookNode) -> None:
 
 
 def device() -> dict[str, str]:
-    """Backend, device and date, as kept in a notebook's metadata."""
+    """Return backend, device and date, as kept in a notebook's metadata."""
     if backend.name() == "gpu":
         about = timing.machine()
         return {"backend": "gpu", "device": about["device"], "date": about["date"]}

@@ -153,7 +153,7 @@ def _kernels(lab: Lab) -> Iterator[str]:
 
 
 def _origins(measurements: Iterable[Measurement]) -> list[str]:
-    """GPU and date of each, once."""
+    """List GPU and date of each, once."""
     return list(dict.fromkeys(m.origin for m in measurements))
 
 
@@ -169,7 +169,7 @@ def _profile(recorded: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _counters(lab: Lab) -> str:
-    """How many counters of the lab's launches are equal, as the page of its counters says."""
+    """Say how many counters of the lab's launches are equal, as the page of its counters says."""
     path = lab.folder / "counters.md"
     if not path.exists():
         return NOT_COUNTED
@@ -233,7 +233,7 @@ def _problems(lab: Lab) -> Iterator[list[str]]:
 
 
 def _with_headings(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, str]]:
-    """Each cell with the heading that it stands under."""
+    """Yield each cell with the heading that it stands under."""
     heading = ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and cell.source.startswith("## "):
@@ -276,7 +276,7 @@ def measure(lab: Lab) -> None:
 
 
 def _processor_seconds() -> float:
-    """Processor time of this process's ended children; other work on the machine does not add to it."""
+    """Return the processor time of this process's ended children; other work on the machine does not add to it."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -133,7 +133,7 @@ def measured(topic: str) -> dict[str, Any]:
 
 
 def run_topic_on_gpu(topic: str) -> None:
-    """Under ncu: every launch of a topic."""
+    """Run every launch of a topic, for ncu."""
     for launch in launches(topic):
         run_on_gpu(launch)
 
@@ -149,7 +149,7 @@ def counters(launch: nsight_compute.ProfiledLaunch) -> dict[str, float]:
 
 
 def as_json(recorded: dict[str, Any]) -> str:
-    """Return text of `ncu.json`: a line per launch."""
+    """Return the text of `ncu.json`: a line per launch."""
     head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in recorded.items() if key != "launches"]
     rows = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in recorded["launches"].items()]
     return "{\n " + ",\n ".join(head) + ',\n "launches": {\n' + ",\n".join(rows) + "\n }\n}\n"

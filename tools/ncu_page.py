@@ -93,13 +93,13 @@ def _differences(topic: str, comparisons: list[ncu.Comparison]) -> Iterable[str]
 
 
 def _shown(c: ncu.Comparison) -> bool:
-    """Whether the page lists a comparison: the two numbers differ as they are written."""
+    """Tell whether the page lists a comparison: the two numbers differ as they are written."""
     ours, theirs = _numbers(c)
     return ours != theirs
 
 
 def _numbers(c: ncu.Comparison) -> tuple[str, str]:
-    """Both numbers as text, the warp efficiency in per cent."""
+    """Return both numbers as text, the warp efficiency in per cent."""
     if c.counter == ncu.EFFICIENCY:
         return f"{100 * c.ncu:.1f} %", f"{100 * c.simulator:.1f} %"
     return str(c.ncu), str(c.simulator)

@@ -135,7 +135,7 @@ def _ground(random: np.random.Generator, options: SceneOptions) -> np.ndarray:
 
 
 def _draw_clutter(random: np.random.Generator, canvas: np.ndarray, options: SceneOptions) -> None:
-    """Straight strokes as bright as digits, in place: what a detector must not take for one."""
+    """Draw straight strokes as bright as digits, in place: what a detector must not take for one."""
     y, x = np.mgrid[: options.height, : options.width]
     for _ in range(int(random.integers(0, options.clutter + 1))):
         row, column = random.uniform(0, options.height), random.uniform(0, options.width)

@@ -96,7 +96,7 @@ def _all_digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _digits(part: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 8, 8) and labels (n,) of the digits that scenes of `part` are made of."""
+    """Return images (n, 8, 8) and labels (n,) of the digits that scenes of `part` are made of."""
     images, labels = _all_digits()
     random = np.random.default_rng([seed, len(PARTS)])
     chosen = []

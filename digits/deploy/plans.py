@@ -141,7 +141,7 @@ class PlanJob(Job):
 
 
 def _checked_state(folder: Path) -> dict[str, Any]:
-    """state.json, believed only as far as its types go: a plan may have been copied from a stranger."""
+    """Return state.json, believed only as far as its types go: a plan may come from a stranger."""
     state = _EMPTY | read_json(folder / STATE)
     right = (
         state["status"] in (*ALIVE, *ENDED)

@@ -159,14 +159,14 @@ def _on_gpu() -> bool:
 
 
 def _leave_the_gpu_to_the_plan() -> None:
-    """TensorFlow would take nearly all of a GPU's memory for itself, and the plan's kernels run in this process."""
+    """Hide the GPU from TensorFlow, which would take nearly all its memory; the plan's kernels run in this process."""
     import tensorflow as tf
 
     tf.config.set_visible_devices([], "GPU")
 
 
 def _sample(dataset: Dataset, part: str, most: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Images of a part as a network takes them, and their labels: all, or `most` that the dataset's seed draws."""
+    """Return a part's images as a network takes them, and labels: all, or `most` that the dataset's seed draws."""
     count = dataset.counts[part]
     if not count:
         raise DigitsError(f"The dataset {dataset.name} has no {part} images. Build it again with a share for them.")
@@ -263,7 +263,7 @@ def _described(folder: Path, plan: Any, tuned: Any) -> dict[str, Any]:
 
 
 def _latency(engine: Any, plan: Any) -> tuple[float, str]:
-    """Seconds for a batch, and what they are."""
+    """Return the seconds for a batch, and what they are."""
     from kernels.fusion.graph import cost
     from kernels.fusion.measured import clocks
     from warplab.hardware.cards import card

@@ -103,7 +103,7 @@ def _coloured(values: np.ndarray, limits: Limits) -> NDArray[np.uint8]:
 
 
 def _columns(shape: tuple[int, ...]) -> int:
-    """So many tiles in a row that the picture is about twice as wide as it is high."""
+    """Return how many tiles in a row make the picture about twice as wide as it is high."""
     count, height, width = shape
     return max(1, min(count, round((2 * count * (height + 1) / (width + 1)) ** 0.5)))
 

@@ -80,7 +80,7 @@ class Questions:
         )
 
     def _prepared(self, model: Any, images: np.ndarray) -> np.ndarray:
-        """uint8 images as the network takes them, as in training."""
+        """Return uint8 images as the network takes them, as in training."""
         wanted = tuple(model.inputs[0].shape[1:])
         if images.ndim != 4 or images.dtype != np.uint8 or tuple(images.shape[1:]) != wanted:
             raise LookError(

@@ -49,7 +49,7 @@ def statistics(values: np.ndarray, bins: int = BINS) -> Statistics:
 
 
 def _edges(finite: np.ndarray, bins: int) -> np.ndarray:
-    """`bins` bins of equal width from the least value to the most, or a single one where they do not differ enough."""
+    """Return `bins` bins of equal width from least to most, or a single one where these do not differ enough."""
     least, most = float(finite.min()), float(finite.max())
     edges = np.linspace(least, most, bins + 1)
     if np.all(np.diff(edges) > 0):

@@ -223,7 +223,7 @@ def _share(value: Any, where: str) -> int | float:
 
 
 def _list_of(rule: Callable[[Any, str], Any], most: int = 4) -> Callable[[Any, str], Any]:
-    """Of single values, or of lists of them, as for the padding of each side; or one value alone."""
+    """Return a rule of single values, or of lists of them, as for the padding of each side; or one value alone."""
 
     def check_list(value: Any, where: str, depth: int = 0) -> Any:
         if not isinstance(value, list):
@@ -314,7 +314,7 @@ def build(configuration: dict[str, Any], name: str = "custom") -> Any:
 
 
 def _parameters(layer: dict[str, Any], read: tuple[int, ...]) -> int:
-    """Of a layer that reads images or vectors of this shape, without biases."""
+    """Count the parameters of a layer that reads images or vectors of this shape, without biases."""
     settings, channels = layer["settings"], read[-1]
     window = math.prod(settings["kernel_size"]) if "kernel_size" in settings else 1
     between = channels * settings.get("depth_multiplier", 1)
@@ -441,7 +441,7 @@ def lost(model: Any, rebuilt: Any) -> list[str]:
 
 
 def _seedless(value: Any) -> Any:
-    """Seeds are the run's, not the network's."""
+    """Return a configuration without seeds, which are the run's and not the network's."""
     if isinstance(value, dict):
         return {key: _seedless(one) for key, one in value.items() if key not in ("seed", "registered_name")}
     if isinstance(value, list | tuple):

@@ -28,7 +28,7 @@ def build(image: tuple[int, int, int], classes: int, options: Mapping[str, Any])
 
 
 def _of_lab_09() -> Any:
-    """Lab 09's own network, or None if lab 09 was deleted, or if it would put out 16 bits; _build makes the same."""
+    """Build lab 09's own network, as _build does; None if lab 09 was deleted, or if it would put out 16 bits."""
     import keras
 
     if keras.config.dtype_policy().compute_dtype != "float32":

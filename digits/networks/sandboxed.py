@@ -82,7 +82,7 @@ def run(
 
 
 def _read(pipe: int, zygote: ZygoteClient, deadline: float, cancelled: Callable[[], bool]) -> bytes:
-    """All that is written to `pipe`, until its end, the program's end, or one byte too many."""
+    """Return all that is written to `pipe`, until its end, the program's end, or one byte too many."""
     found = bytearray()
     while len(found) <= MOST_BYTES and time.monotonic() < deadline:
         if cancelled():

@@ -91,7 +91,7 @@ def _row(layer: Any) -> dict[str, Any]:
 
 
 def _shape(tensor: Any) -> tuple[int, ...]:
-    """Of one image; an extent that is open counts as 1."""
+    """Return the shape of one image; an extent that is open counts as 1."""
     return tuple(extent or 1 for extent in tensor.shape[1:])
 
 

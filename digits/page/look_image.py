@@ -204,7 +204,7 @@ class ImagePart(Panel):
 
 
 def _read(files: list[tuple[str, bytes]], dataset: Any) -> tuple[list[tuple[str, np.ndarray]], list[tuple[str, str]]]:
-    """Images of the dataset's size, and what could not be read, each with its name."""
+    """Return images of the dataset's size, and what could not be read, each with its name."""
     good, bad = [], []
     for name, data in files:
         try:

@@ -104,7 +104,7 @@ class NetworkPanel(Panel):
     # What it is for
 
     def _task(self) -> tuple[str, tuple[int, int, int], int]:
-        """Kind, image and number of classes of the selected dataset."""
+        """Return the kind, image and number of classes of the selected dataset."""
         if not self.page.selected.dataset:
             return _UNKNOWN
         try:

@@ -62,7 +62,7 @@ class NumberField(widgets.VBox):
     def __init__(
         self, label: str, value: float, least: float, most: float, whole: bool, shape: Mapping[str, Any]
     ) -> None:
-        """shape: the layout, style and tooltip of a control."""
+        """Build the field. shape: the layout, style and tooltip of a control."""
         self.whole, self.wrong, self._writing = whole, "", False
         self._line = widgets.Text(
             description=label, continuous_update=False, **{**shape, "layout": {**shape["layout"], "max_width": "none"}}

@@ -57,7 +57,7 @@ class Deletion:
     hidden until the button is pressed."""
 
     def __init__(self, page: Any, asks: Callable[[], str], delete: Callable[[], Any]) -> None:
-        """asks: says what would be gone for good. delete: called on yes, when the question is hidden again."""
+        """Take `asks`, saying what would be gone for good, and `delete`, called on yes after hiding the question."""
         self._asks, self._delete, self._says = asks, delete, note("")
         self.button = button("Delete …", page.guarded(self._ask))
         yes = button("Yes, delete it", page.guarded(self._agreed), kind="danger")

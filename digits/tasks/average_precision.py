@@ -114,7 +114,7 @@ def coco_area(points: PrecisionRecall) -> float:
 def _overlaps(
     truth: Sequence[np.ndarray], found: Sequence[np.ndarray], which: int, most: int | None
 ) -> tuple[list[np.ndarray], np.ndarray, int]:
-    """For class `which`: per image the IoU of detections, best first, and true boxes; all scores; how many boxes."""
+    """Return for class `which`: per image the IoU of detections, best first, and true boxes; scores; how many boxes."""
     if len(truth) != len(found):
         raise ValueError(f"boxes of {len(truth)} images and detections of {len(found)}; give as many of each")
     overlaps, scores, boxes = [], [np.zeros(0)], 0
@@ -144,7 +144,7 @@ def _points(
 
 
 def _falling(precision: np.ndarray) -> np.ndarray:
-    """At each point, the best precision there or later."""
+    """Return, at each point, the best precision there or later."""
     return np.maximum.accumulate(precision[::-1])[::-1]
 
 

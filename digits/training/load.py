@@ -67,7 +67,7 @@ def sample(process: psutil.Process, gpus: list[Any]) -> dict[str, Any]:
 
 
 def _gpus() -> list[Any]:
-    """NVML's handles; none on a machine without an NVIDIA driver."""
+    """Return NVML's handles; none on a machine without an NVIDIA driver."""
     try:
         import pynvml
 

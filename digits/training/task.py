@@ -95,7 +95,7 @@ class Task:
         return {}
 
     def validated(self, targets: Targets, outputs: list[NDArray[Any]]) -> dict[str, float]:
-        """With `keep_outputs`: return further figures from all targets and outputs of the validation set."""
+        """Return, with `keep_outputs`, further figures from all targets and outputs of the validation set."""
         return {}
 
 

@@ -91,7 +91,7 @@ class Training:
                 mark("end", rank, stream)
 
     def train(self, seconds: float = SECONDS) -> list[list[np.ndarray]]:
-        """Do all steps of the task; the parameters of each rank in the end. Raise GpuTimeout after `seconds`."""
+        """Do all steps of the task; return each rank's parameters in the end. Raise GpuTimeout after `seconds`."""
         for number in range(self.task.steps):
             self.step(number)
         self.wait(seconds)

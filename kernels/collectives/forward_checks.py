@@ -248,7 +248,7 @@ def _check_bands(run: KernelRun, what: str, banded: _Banded) -> None:
 
 
 def _limits(ring: Ring, run: KernelRun) -> Limits:
-    """Each element loaded and stored once, by neighbouring threads together, each thread its share; and the flags."""
+    """Allow each element one load and one store, by neighbouring threads, each thread its share; and the flags."""
     lengths = [(s + 1) * ring.n // ring.slices - s * ring.n // ring.slices for s in range(ring.slices)]
     share = sum(-(-length // run.threads) for length in lengths)
     warps = -(-run.threads_per_block // WARP_SIZE) * run.blocks

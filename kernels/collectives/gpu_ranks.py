@@ -140,13 +140,13 @@ class Ranks:
         return found
 
     def fork(self, event: Any) -> None:
-        """Rank 0 records `event`, and the streams of the other ranks go on after it."""
+        """Record `event` on rank 0, after which the streams of the other ranks go on."""
         event.record(self.streams[0])
         for stream in self.streams[1:]:
             stream.wait_event(event)
 
     def join(self, events: Sequence[Any]) -> None:
-        """Rank 0 goes on after what all others have been given. `events`: one of each rank's GPU."""
+        """Let rank 0 go on after what all others have been given. `events`: one of each rank's GPU."""
         for stream, event in zip(self.streams[1:], events[1:], strict=True):
             event.record(stream)
             self.streams[0].wait_event(event)

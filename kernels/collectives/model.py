@@ -91,7 +91,7 @@ def binary_tree_broadcast(n: float, k: int, s: float, link: Link) -> float:
 
 
 def scatter_all_gather_broadcast(n: float, k: int, s: float, link: Link) -> float:
-    """Scatter: a message of half of the parts, of a quarter, and so on; then (k − 1)S/k slices."""
+    """Return the seconds of a scatter (half of the parts, then a quarter, and so on), then (k − 1)S/k slices."""
     away = [1 << i for i in range(tree.depth(k))]
     parts = [min(a, k - a) for a in away]  # the longest message of a step is the root's
     return sum(link.seconds(p * n / k) for p in parts) + (k - 1) * s / k * link.seconds(n / s)

@@ -55,7 +55,7 @@ class Perceptron:
         self.gradients = [arrays.zeros_like(layer) for layer in self.parameters]
 
     def _parts(self, flat: Any, layer: int) -> tuple[Any, Any]:
-        """Weights (inputs, outputs) and biases (outputs,) in a layer's array."""
+        """Return weights (inputs, outputs) and biases (outputs,) in a layer's array."""
         inputs, outputs = self.sizes[layer : layer + 2]
         weights = flat[: inputs * outputs].reshape(inputs, outputs)
         return weights, flat[inputs * outputs : (inputs + 1) * outputs]

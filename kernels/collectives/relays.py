@@ -68,7 +68,7 @@ class _Relay:
 
 
 def _blocks(ranks: Ranks, blocks: int | None) -> int:
-    """Blocks per rank: as many as a GPU has multiprocessors for each of its ranks, if not given. Raise ValueError."""
+    """Return the blocks per rank; if not given, as many as a GPU has SMs for each of its ranks. Raise ValueError."""
     room = hopper.multiprocessors() // max(ranks.devices.count(device) for device in ranks.devices)
     if blocks is not None and not 0 < blocks <= room:
         raise ValueError(f"{blocks} blocks per rank: only {room} fit on a GPU at once, one per multiprocessor")

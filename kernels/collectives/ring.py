@@ -79,7 +79,7 @@ def later(sends: Sequence[Send], steps: int) -> list[Send]:
 
 
 def _rounds(ring: Sequence[int], slices: int, behind: int, reduce: bool) -> list[Send]:
-    """k − 1 rounds: in round j the rank at place p sends part p − j − behind, slice after slice."""
+    """Return k − 1 rounds: in round j the rank at place p sends part p − j − behind, slice after slice."""
     k, part = len(ring), slices // len(ring)
     return [
         Send(j * part + i, ring[p], ring[(p + 1) % k], ring[(p - j - behind) % k] * part + i, reduce)

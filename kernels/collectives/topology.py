@@ -251,7 +251,7 @@ def _both_ways(pairs: Iterable[Edge], bandwidth: float) -> dict[Edge, float]:
 
 
 def _cycles(links: Counter[frozenset[int]]) -> list[tuple[int, ...]]:
-    """All Hamiltonian cycles, each once: from 0, in the direction in which the second place is less than the last."""
+    """List all Hamiltonian cycles once: from 0, in the direction in which the second place is less than the last."""
     found: list[tuple[int, ...]] = []
 
     def walk(path: list[int]) -> None:

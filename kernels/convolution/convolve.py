@@ -133,7 +133,7 @@ def _check_inputs(layout: str, **arrays: Any) -> None:
 
 
 def _output(out: Any, shape: tuple[int, ...], dtype: Any, inputs: dict[str, Any]) -> Any:
-    """`out` if it can take the result, a new array if it is None."""
+    """Return `out` if it can take the result, a new array if it is None."""
     if math.prod(shape) > MOST_ELEMENTS:
         raise ValueError(f"the result, of shape {shape}, has more than {MOST_ELEMENTS:,} elements; take fewer images")
     if out is None:

@@ -31,7 +31,7 @@ def every_step(rng, z):
 
 
 def _of_steps(rng, steps):
-    """Weights that a scale for each filter rounds to these steps; filters of zeros have scale 1."""
+    """Draw weights that a scale for each filter rounds to these steps; filters of zeros have scale 1."""
     filters, zeros = len(steps), ~steps.any(1)
     scale = np.ldexp(rng.integers(100, 200, filters) / 128, rng.integers(-40, 30, filters))
     between = np.where((abs(steps) == 127) | zeros[:, None], 0, rng.uniform(-0.49, 0.49, steps.shape))

@@ -41,7 +41,7 @@ def _tensor(name: str, shape: tuple[int, ...], dtype: str = "float32", layout: s
 
 
 def _cbr(dtype: str, layout: str) -> Layer:
-    """3 × 3 with a residual: 32 channels of 8 × 8, 24 filters."""
+    """Make a layer of 3 × 3 with a residual: 32 channels of 8 × 8, 24 filters."""
     rng = np.random.default_rng(9)
     filters = rng.standard_normal((24, 32, 3, 3)).astype(np.float32)
     weights = {"filters": filters, "bias": rng.standard_normal(24)}
@@ -54,7 +54,7 @@ def _cbr(dtype: str, layout: str) -> Layer:
 
 
 def _layers() -> dict[str, tuple[Layer, tuple[str, ...]]]:
-    """By name a layer, and the tactics to compare for it."""
+    """Return, by name, a layer and the tactics to compare for it."""
     found = {
         "cbr float32 NCHW": (_cbr("float32", "NCHW"), ("f32_16x16_in_8", "f32_64x64", "pixels_32x4_in_16")),
         "cbr float32 NHWC": (_cbr("float32", "NHWC"), ("f32_16x16_in_8", "f32_32x32_in_2")),

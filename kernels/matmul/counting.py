@@ -16,7 +16,7 @@ FLOPS = 2 * WARP  # of a multiply-add of a whole warp
 
 
 def counted(name: str, side: int = SIDE, depth: int = DEPTH, sizes: Tiles | None = None) -> LaunchProfile:
-    """Step `name` in the simulator, also where there is a GPU: side × depth times depth × side, random numbers.
+    """Count step `name` in the simulator, also where a GPU is: side × depth times depth × side, random numbers.
 
     All warps of the first block are traced. `sizes`: of step 9; None takes those for 4096 × 4096 × 4096.
     Raise ValueError for an unknown step, RuntimeError when the product is wrong.

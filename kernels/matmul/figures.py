@@ -108,7 +108,7 @@ def draw_pass_roofline(ladder: Measurement, passes: Mapping[str, float], cores: 
 
 
 def _roofline(ladder: Measurement, points: Mapping[str, float], slope: float, slope_text: str, xlabel: str) -> Figure:
-    """`points`: step -> intensity; `slope`: TFLOP/s at intensity 1."""
+    """Draw `points`, step -> intensity, below the roof; `slope`: TFLOP/s at intensity 1."""
     peak = ladder.value["peak_tflops"]
     rows = [row for row in ladder.value["rows"] if row["name"] in points]
     with chart(figsize=(7.5, 4)) as (figure, ax):

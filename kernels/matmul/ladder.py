@@ -84,7 +84,7 @@ def tuned_grid(sizes: tiles.Tiles, m: int, n: int) -> tuple[int]:
 
 @functools.cache
 def tuned_function(sizes: tiles.Tiles, aligned: bool) -> Any:
-    """Step 9 compiled for given sizes."""
+    """Return step 9 compiled for given sizes."""
     function = SOURCES.function("9_tuned.cu", sizes.entry(aligned))
     function.max_dynamic_shared_size_bytes = sizes.shared_bytes
     return function

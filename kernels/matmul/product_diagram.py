@@ -81,7 +81,7 @@ def _mark(levels: np.ndarray, touched: list[Access], op: str) -> None:
 
 
 def _lanes(touched: list[Access], op: str) -> Iterator[tuple[int, Access, np.ndarray]]:
-    """Level, access, and which of its lanes it is about."""
+    """Yield level, access, and which of its lanes it is about."""
     first = next((a for a in touched if ((a.block == 0) & (a.thread < WARP_SIZE)).any()), None)
     for access in touched:
         own = access.block == 0

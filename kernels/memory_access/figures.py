@@ -56,7 +56,7 @@ def draw_kernels(m: Measurement, what: str) -> Figure:
 
 
 def _short_name(row: Mapping[str, Any]) -> str:
-    """ "CUB (cuda.compute)" as "CUB"."""
+    """Return "CUB (cuda.compute)" as "CUB"."""
     return "the copy" if row["kernel"] == "copy" else row["kernel"].split(" ")[0]
 
 

@@ -164,7 +164,7 @@ def layout_table(n: int = 2**26) -> dict[str, Any]:
 def _table(
     timings: dict[str, Timing], nbytes: int, languages: dict[str, str], correct: dict[str, bool]
 ) -> dict[str, Any]:
-    """Rows of all that was timed, with ratios to the copy and to the fastest library in it."""
+    """Return rows of all that was timed, with ratios to the copy and to the fastest library in it."""
     libraries = {name: t.seconds for name, t in timings.items() if name not in languages and name != "copy"}
     rows = []
     for name, timing in timings.items():

@@ -11,7 +11,7 @@ ONE = np.float32(1)
 
 @cuda.jit(device=True)
 def sigmoid(x):
-    """1 / (1 + exp(-x)) in float32."""
+    """Return 1 / (1 + exp(-x)) in float32."""
     return ONE / (ONE + math.exp(-x))
 
 
@@ -23,7 +23,7 @@ def slope(x, s):
 
 @cuda.jit
 def silu(x, y):
-    """y = x * sigmoid(x)."""
+    """Compute y = x * sigmoid(x)."""
     i = cuda.grid(1)
     if i < x.size:
         y[i] = x[i] * sigmoid(x[i])
@@ -31,7 +31,7 @@ def silu(x, y):
 
 @cuda.jit
 def silu_backward(dy, x, dx):
-    """dx = dy * silu'(x), with sigmoid(x) computed again."""
+    """Compute dx = dy * silu'(x), with sigmoid(x) computed again."""
     i = cuda.grid(1)
     if i < x.size:
         dx[i] = dy[i] * slope(x[i], sigmoid(x[i]))
@@ -39,7 +39,7 @@ def silu_backward(dy, x, dx):
 
 @cuda.jit
 def silu_storing(x, y, s):
-    """s = sigmoid(x), kept for the backward pass; y = x * s."""
+    """Compute s = sigmoid(x), kept for the backward pass; y = x * s."""
     i = cuda.grid(1)
     if i < x.size:
         v = x[i]  # once: after a store to s the compiler would have to load it again
@@ -50,7 +50,7 @@ def silu_storing(x, y, s):
 
 @cuda.jit
 def silu_storing_backward(dy, x, s, dx):
-    """dx = dy * silu'(x), with sigmoid(x) read from s."""
+    """Compute dx = dy * silu'(x), with sigmoid(x) read from s."""
     i = cuda.grid(1)
     if i < x.size:
         dx[i] = dy[i] * slope(x[i], s[i])

@@ -101,7 +101,7 @@ def _check(recompute: Callable[..., Any], layers: int, length: int) -> None:
 
 
 def _kept(recompute: Callable[..., Any], given: segments.Chain, plan: plans.Plan) -> int:
-    """Bytes alive after the forward pass, without the chain's input, which an answer may hold by `tf.stop_gradient`."""
+    """Count bytes alive after the forward pass, less the chain's input, which answers may hold (`tf.stop_gradient`)."""
     with Tracker(before=[given.x]) as tracker, tf.GradientTape() as tape:
         out = segments.forward(given, plan, recompute)
     alive = tracker.live

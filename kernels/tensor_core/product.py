@@ -80,7 +80,7 @@ def _launch_padded(chosen: Step, a: Any, b: Any, out: Any) -> None:
 
 
 def _padded(chosen: Step, x: Any, shape: tuple[int, int]) -> Any:
-    """`x` itself where it has that shape and starts where it must, else a copy with zeros to the right and below."""
+    """Return `x` where it has that shape and starts where it must, else a copy padded right and below with zeros."""
     if tuple(x.shape) == shape and _aligned(chosen, x):
         return x
     wide = cp.zeros(shape, x.dtype)

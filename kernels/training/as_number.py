@@ -46,7 +46,7 @@ def slope_through(function: Callable[[Any], tuple], loss: Callable[[Any], Any]) 
 
 
 def _as_written(function: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
-    """`call` with the name of `function`; checks also ask whether that was written at all."""
+    """Return `call` with the name of `function`; checks also ask whether that was written at all."""
     named: Any = functools.wraps(function)(call)
     named._warplab_blank = is_empty(function)
     return named

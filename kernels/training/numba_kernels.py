@@ -14,7 +14,7 @@ ONE, HALF, THREE = np.float32(1), np.float32(0.5), np.float32(3)
 
 @cuda.jit
 def bias_gelu(x, bias, y, rows_per_block):
-    """y = gelu(x + bias), x and y of shape (rows, columns), bias of (columns,).
+    """Compute y = gelu(x + bias), x and y of shape (rows, columns), bias of (columns,).
 
     Reached: 2298 GB/s, 0.79 of the copy, NVIDIA H100 80GB HBM3, 2026-11-22.
     """
@@ -32,7 +32,7 @@ def bias_gelu(x, bias, y, rows_per_block):
 
 @cuda.jit
 def bias_gelu_backward(x, bias, dy, dx, dbias, rows_per_block):
-    """dx = dy * gelu'(x + bias), and its sums over the rows added to dbias, which must be 0 before.
+    """Compute dx = dy * gelu'(x + bias), and add its sums over the rows to dbias, which must be 0 before.
 
     Reached: 2145 GB/s, 0.74 of the copy, on the same card and day.
     """

@@ -52,7 +52,7 @@ def buffers(n: int) -> tuple[Any, Any, Any]:
 
 
 def _argument_sets(kernel: ProductKernel, a: Any, b: Any, out: Any, n: int, runs: int) -> list[tuple]:
-    """Arguments of `kernel` on views of n elements that lie apart: as many sets as needed, if they fit."""
+    """Return arguments of `kernel` on views of n elements that lie apart: as many sets as needed, if they fit."""
     stride = -(-n // 128) * 128  # 512 bytes: the alignment that an allocation has
     count = min(sets_beyond_l2(BYTES_PER_ELEMENT * n, runs), out.size // stride)
     views = [[x[k * stride : k * stride + n] for x in (a, b, out)] for k in range(count)]

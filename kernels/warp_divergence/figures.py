@@ -99,7 +99,7 @@ def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
 
 
 def _points(ax: Axes, points: list[tuple[float, float, str]], colour: str) -> None:
-    """Points (efficiency, seconds, text), in units in which the most efficient one lies on time = 1 / efficiency."""
+    """Draw points (efficiency, seconds, text), in units in which the most efficient lies on time = 1 / efficiency."""
     best = max(points, key=lambda point: point[0])
     unit = best[0] * best[1]
     times = np.linspace(1, max(2.0, *(seconds / unit for _, seconds, _ in points)))

@@ -95,7 +95,7 @@ class Autotuner:
 
 
 def _text(value: Any, depth: int = 0) -> str:
-    """JSON with a line for each key of the table, and for each row of a list or of a dict of dicts, for git."""
+    """Return JSON with a line for each key of the table, and for each row of a list or of a dict of dicts, for git."""
     text = functools.partial(json.dumps, ensure_ascii=False)
     table = isinstance(value, dict) and (not depth or all(isinstance(row, dict) for row in value.values()))
     if depth > 1 or not (table or isinstance(value, list)):

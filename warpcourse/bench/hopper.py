@@ -193,7 +193,7 @@ def _boxes_call(boxes: Boxes) -> tuple[str, tuple]:
 
 
 def _pixels_call(pixels: Pixels) -> tuple[str, tuple]:
-    """Likewise. The driver takes width before height, as the innermost axis comes first."""
+    """Return the same for pixels. The driver takes width before height, as the innermost axis comes first."""
     down, right = pixels.steps
     return "cuTensorMapEncodeIm2col", (
         len(pixels.shape),

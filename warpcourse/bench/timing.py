@@ -165,7 +165,7 @@ def time_host(function: Callable[[], Any], *, runs: int = 20, warmup: int = 2) -
 
 
 def _samples(candidate: Candidate, runs: int, warmup: int, start: int) -> list[float]:
-    """Seconds of each of `runs` calls; argument sets are taken from number `start` on."""
+    """Time each of `runs` calls in seconds; argument sets are taken from number `start` on."""
     import cupy
 
     stream = cupy.cuda.get_current_stream()

@@ -68,7 +68,7 @@ def is_desk(cell: NotebookNode) -> bool:
 
 
 def _way(notebook: Shipped, order: Sequence[Shipped]) -> str:
-    """Links to the notebook before, the progress page and the notebook after."""
+    """Link to the notebook before, the progress page and the notebook after."""
     place = list(order).index(notebook)
     before, after = order[max(place - 1, 0) : place], order[place + 1 : place + 2]
     links = [f"[← {one.title}]({link(notebook.own, one.own)})" for one in before]

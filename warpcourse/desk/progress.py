@@ -104,7 +104,7 @@ def _step(one: Shipped, course: Path, kept: record.Record) -> NotebookProgress:
 
 @functools.cache
 def _offered(path: Path, _changed: int) -> tuple[tuple[str, ...], tuple[str, ...], float]:
-    """Keys of a notebook's predictions and tasks, and its points."""
+    """Return the keys of a notebook's predictions and tasks, and its points."""
     cells = nbformat.read(path, as_version=4).cells
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
     said = (output.get("data", {}).get("text/plain", "") for cell in cells for output in cell.get("outputs", ()))

@@ -100,7 +100,7 @@ def _title(step: NotebookProgress) -> str:
 
 
 def _counts(step: NotebookProgress) -> tuple[str, str, str]:
-    """Predictions, tasks and points, "" where there are none."""
+    """Return predictions, tasks and points, "" where there are none."""
     predicted, done = step.predictions - len(step.open_predictions), step.tasks - len(step.open_tasks)
     return (
         f"{predicted} of {step.predictions}" if step.predictions else "",

@@ -218,7 +218,7 @@ def _over_limit(profile: LaunchProfile, counter: str, got: float, most: float) -
 
 
 def _under_limit(profile: LaunchProfile, counter: str) -> str:
-    """For the warp efficiency, the source line at which most lanes idle; for tensor cores, what may work instead.
+    """Name the source line at which most lanes idle, for warp efficiency; for tensor cores, what may work instead.
 
     Empty for other counters, and where lines are not known.
     """
@@ -265,10 +265,10 @@ def _meaning(counter: str) -> str:
 
 
 def _products(counts: Mapping[str, float]) -> str:
-    """Matrix products by name, such as "8 of m16n16k16.f32.f16"."""
+    """List matrix products by name, such as "8 of m16n16k16.f32.f16"."""
     return ", ".join(f"{_number(count)} of {name}" for name, count in counts.items()) or "none"
 
 
 def _number(value: float) -> str:
-    """Digits with separators for a whole number, else 3 significant ones."""
+    """Format a number: digits with separators for a whole one, else 3 significant ones."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.3g}" if value < 1000 else f"{value:,.1f}"

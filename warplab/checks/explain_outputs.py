@@ -27,7 +27,7 @@ def unwritten(written: np.ndarray, blocks: int, threads_per_block: int) -> tuple
 
 
 def _unwritten_places(written: np.ndarray) -> tuple[str, str]:
-    """For arrays of two and more dimensions."""
+    """Say where an array of two and more dimensions is unwritten, and what to look at."""
     missing = np.argwhere(~written)
     first = place(np.flatnonzero(~written)[0], written.shape)
     size = " × ".join(map(str, written.shape))

@@ -191,7 +191,7 @@ def _is_exception(expected: Any) -> bool:
 
 
 def _numbers(expected: list[Any], got: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Both lists without the answers that are exceptions."""
+    """Return both lists without the answers that are exceptions."""
     pairs = [(e, g) for e, g in zip(expected, got, strict=True) if not _is_exception(e)]
     return [e for e, _ in pairs], [g for _, g in pairs]
 

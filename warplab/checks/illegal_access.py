@@ -124,7 +124,7 @@ def _with_room(
 
 
 def _linear(index: Index3 | None, size: Dimensions) -> int | None:
-    """Return number of a block in its grid, or of a thread in its block."""
+    """Return the number of a block in its grid, or of a thread in its block."""
     if index is None:
         return None
     across, down = (*((size,) if isinstance(size, int) else size), 1, 1)[:2]
@@ -134,7 +134,7 @@ def _linear(index: Index3 | None, size: Dimensions) -> int | None:
 def _next_store(
     profile: LaunchProfile, block: int | None, thread: int | None, guarded: dict[str, GuardedArray]
 ) -> tuple[str, int] | None:
-    """Array and index of the store that the illegal access belongs to: itself, or the next one by the same thread."""
+    """Return array and index of the store that the illegal access is of: itself, or the thread's next one."""
     if block is None or thread is None:
         return None
     met = False

@@ -125,7 +125,7 @@ def _name(kernel: Any, language: Language | None) -> str:
 
 
 def _refuse_unset_sums(kernel: Any, name: str) -> None:
-    """Such sums may start at anything; the simulator runs the compiler's code, which does not show it."""
+    """Refuse sums that may start at anything; the simulator runs the compiler's code, which does not show it."""
     function = getattr(kernel, "py_func", None)
     if function is not None and (found := never_set(function)):
         line, meant = found.split("\n", 1)

@@ -103,7 +103,7 @@ def _taken(value: Any, given: tuple[str, ...]) -> str:
 
 
 def _named(code: types.CodeType) -> Iterator[str]:
-    """Modules of the course that a function imports when it runs."""
+    """Yield the modules of the course that a function imports when it runs."""
     yield from (name for name in code.co_names if _is_course(name) and "." in name)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

@@ -152,7 +152,7 @@ def at_their_calls(rows: Sequence[MachineInstruction]) -> list[MachineInstructio
 
 
 def _without_padding(found: list[MachineInstruction]) -> list[MachineInstruction]:
-    """Behind the last exit stand a jump to itself and NOPs, which never run."""
+    """Drop what stands behind the last exit and never runs: a jump to itself and NOPs."""
     last = len(found)
     while last and found[last - 1].opcode == "NOP":
         last -= 1

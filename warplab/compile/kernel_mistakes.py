@@ -111,7 +111,7 @@ def _functions_of_arrays(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _whole_arrays(kernel: ast.FunctionDef, error: str) -> Found:
-    """`z = x + y` of parameters that are arrays."""
+    """Find `z = x + y` of parameters that are arrays."""
     if not any(text in error for text in _NO_ARRAYS):
         return
     parameters = _parameters(kernel)
@@ -127,7 +127,7 @@ def _whole_arrays(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _positions(kernel: ast.FunctionDef, error: str) -> Found:
-    """`cuda.grid()`, `cuda.grid` and `cuda.threadIdx` where a number is meant; `cuda.grid(2)` for one number."""
+    """Find `cuda.grid()`, `cuda.grid`, `cuda.threadIdx` where a number is meant; `cuda.grid(2)` for one number."""
     called = {id(node.func) for node in ast.walk(kernel) if isinstance(node, ast.Call)}
     inside = {id(node.value) for node in ast.walk(kernel) if isinstance(node, ast.Attribute)}
     for node in ast.walk(kernel):
@@ -199,7 +199,7 @@ def _indices(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _sizes(kernel: ast.FunctionDef, error: str) -> Found:
-    """`i < out.shape` and `out.size()`."""
+    """Find `i < out.shape` and `out.size()`."""
     for node in ast.walk(kernel):
         if isinstance(node, ast.Compare):
             for side in (node.left, *node.comparators):
@@ -219,7 +219,7 @@ def _sizes(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _whole_right_sides(kernel: ast.FunctionDef, error: str) -> Found:
-    """`out[i] = x[i] + y` and `out += x`: a whole array for one element."""
+    """Find `out[i] = x[i] + y` and `out += x`: a whole array for one element."""
     arrays = _parameters(kernel)
     for node in ast.walk(kernel):
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in arrays:
@@ -263,7 +263,7 @@ def _undefined(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _rows(kernel: ast.FunctionDef, error: str) -> Found:
-    """`out[i] = pixels[k]` where `pixels` has two dimensions."""
+    """Find `out[i] = pixels[k]` where `pixels` has two dimensions."""
     if not re.search(r"setitem\(array\([^()]*\), [^(]*, array\(", error):
         return
     arrays = _parameters(kernel)
@@ -291,7 +291,7 @@ def _matrix_products(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _numpy_habits(kernel: ast.FunctionDef, error: str) -> Found:
-    """`(x[i] - y[j]).sum()` and `x[:, None]`: arithmetic on rows, as on the host."""
+    """Find `(x[i] - y[j]).sum()` and `x[:, None]`: arithmetic on rows, as on the host."""
     if not any(text in error for text in (*_NO_ARRAYS, "built-in function", "as a callable", "attribute")):
         return
     arrays = _parameters(kernel)

@@ -83,7 +83,7 @@ def of_kernel(modules: list[str], files: list) -> list[LinkedCode]:
 
 
 def _extra_folders() -> list[str]:
-    """Folders of headers that the user has named to Numba."""
+    """List the folders of headers that the user has named to Numba."""
     from warplab.compile.numba_internals import config
 
     return [folder for folder in config.CUDA_NVRTC_EXTRA_SEARCH_PATHS.split(":") if folder]

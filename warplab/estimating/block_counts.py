@@ -169,7 +169,7 @@ class BlockCounts:
     # -- what is known --------------------------------------------------------------------------------------------
 
     def _busiest(self) -> list[float]:
-        """For each block, how often the PTX of its most frequent instruction ran."""
+        """Return, for each block, how often the PTX of its most frequent instruction ran."""
         result = [0.0] * len(self.blocks)
         for at, where in self.rows_of.items():
             for number in where:
@@ -210,7 +210,7 @@ class BlockCounts:
         return any(self.rows[number].predicate for number in self.rows_of[at])
 
     def _standing(self, at: int) -> dict[int, float]:
-        """For each block, how often a PTX instruction stands in it.
+        """Return, for each block, how often a PTX instruction stands in it.
 
         Of one that becomes several machine instructions, such as a square root with a branch inside, the rarest of
         these stands for all.
@@ -224,7 +224,7 @@ class BlockCounts:
         return {block: number / least for block, number in per_block.items()}
 
     def _sides(self, origins: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """For each edge at a branch that stands for one of the PTX: the threads and warps that took that side there.
+        """Return, for each edge at a branch that stands for one of the PTX, the threads and warps that took that side.
 
         A jump of the machine code may be taken where that of the PTX is not. Which side is which, the PTX blocks tell
         that the code on either side comes from.
@@ -266,7 +266,7 @@ class BlockCounts:
         return before if before.end == BRANCH and before.target == block.index + 1 else None
 
     def _ways(self, own: Block, jumps: set[int]) -> list[tuple[float, float]]:
-        """Threads and warps that took a branch of the PTX, and those that did not.
+        """Return the threads and warps that took a branch of the PTX, and those that did not.
 
         With them go those of the branches before it that the assembler has made one condition of with it, as of
         `a && b`: they lead to the same two blocks, and have none of the machine code's `jumps`.
@@ -322,7 +322,7 @@ class BlockCounts:
         )
 
     def _near(self, terms, value: float, weight: float, scale: float = 0.0) -> None:
-        """Being off counts as a share of `value`, or of `scale` if that is more: of a loop that runs a thousand times,
+        """Count being off as a share of `value`, or of `scale` if that is more: of a loop that runs a thousand times,
         one more trip is little."""
         value, scale = value / self.entering, max(value, scale) / self.entering
         self.program.near(terms, value, weight / (scale + _NEARLY_NOTHING))
@@ -356,7 +356,7 @@ class BlockCounts:
         self._near(terms, self._passing(at), WEIGHTS[kind], scale)
 
     def _passing(self, at: int) -> float:
-        """Threads that ran an instruction; at a branch also those that the assembler has led there besides."""
+        """Return the threads that ran an instruction; at a branch also those that the assembler has led there."""
         jumps = [number for number in self.rows_of[at] if opcode(self.rows[number]) == "BRA"]
         ways = self.out[int(self.of_row[jumps[0]])] if len(jumps) == 1 else []
         if self.kinds[at] == "branch" and ways and all(number in self.sides for number in ways):
@@ -400,8 +400,8 @@ class BlockCounts:
                 self._unrolled(own, self.ptx.around(own)[-1])
 
     def _unrolled(self, own: int, ptx_head: int) -> None:
-        """Blocks hold different numbers of trips of a loop: as many as fit go through the one that holds most, what is
-        left through the next, and so on."""
+        """Share a loop's trips out to blocks that hold different numbers of them: as many as fit go through the one
+        that holds most, what is left through the next, and so on."""
         trips = {float(number): threads for number, threads in self.ptx.flow.trips[ptx_head].items()}
         held = {block: self.copies.get((own, block), 1.0) for block, inside in self.homes.items() if own in inside}
         for bypass in self._bypasses(held):

@@ -121,7 +121,7 @@ class _Model:
         return sum(self.work.counts.get(name, 0.0) for name in names)
 
     def _hits(self) -> tuple[float, float]:
-        """Share of the sectors read that the L1 serves, and of the rest that the L2 serves."""
+        """Return the share of the sectors read that the L1 serves, and of the rest that the L2 serves."""
         read = self._count("global_load_sectors")
         if not read:
             return 0.0, 0.0
@@ -143,8 +143,8 @@ class _Model:
         return _at(self.work.hits, cache)
 
     def _lost(self) -> float:
-        """Bytes that blocks read again after the L2 has lost them, where each block reads data of its own, or where
-        lanes read anywhere in more data than the L2 holds."""
+        """Return the bytes that blocks read again after the L2 has lost them, where each block reads data of its own,
+        or where lanes read anywhere in more data than the L2 holds."""
         read = self._count("global_load_sectors") * SECTOR_BYTES
         first = read * (1 - self.work.again)
         l2 = L2_USED * self.rates.card.l2_bytes
@@ -157,7 +157,7 @@ class _Model:
         return min(1.0, self.work.loaded / first) * read * max(0.0, self.work.again - held)
 
     def _group(self, row: Row) -> int:
-        """Of loads that miss alike: those of a loop, or of a block of code outside loops."""
+        """Give a number to loads that miss alike: those of a loop, or of a block of code outside loops."""
         loop = self.work.code[row.block].loop
         return loop if loop >= 0 else -1 - row.block
 
@@ -179,7 +179,7 @@ class _Model:
         return found
 
     def _latency(self, row: Row) -> Access:
-        """When a result can be used, and for how long other accesses of the warps beside wait."""
+        """Return when a result can be used, and how long other accesses of the warps beside wait."""
         rates = self.rates
         if row.name in LOADS:
             of_l1, of_l2 = self._misses[self._group(row)]
@@ -199,20 +199,20 @@ class _Model:
         return Access(SLOW.get(row.name, SLOW_OTHERS))
 
     def _wavefronts(self, kind: str) -> float:
-        """Cycles that shared memory needs for one access of each scheduler's warp."""
+        """Return the cycles that shared memory needs for one access of each scheduler's warp."""
         requests, wavefronts = (self._count(f"shared_{kind}_{what}") for what in ("requests", "wavefronts"))
         return self._abreast() * wavefronts / requests if requests else 0.0
 
     def _abreast(self) -> int:
-        """Warps that issue at the same time: one of each scheduler."""
+        """Return how many warps issue at the same time: one of each scheduler."""
         return min(self.rates.card.warp_schedulers, self.at_once * self.work.warps_per_block)
 
     def _busiest(self, group: str) -> float:
-        """Seconds of the busiest resource of a group, for all blocks."""
+        """Return the seconds of the busiest resource of a group, for all blocks."""
         return max((r.seconds for r in self.resources if r.group == group and r.name not in self.without), default=0.0)
 
     def _of_block(self) -> float:
-        """Seconds for which a block has an SM's resources: about its time at the busiest, and more where others are
+        """Return how long a block has an SM's resources: about its time at the busiest, and more where others are
         nearly as busy, since warps that wait for the one leave the other idle."""
         busiest = self._busiest("SM")
         if not busiest:
@@ -225,7 +225,7 @@ class _Model:
         return together * min(self.sms, self.work.blocks) / self.work.blocks
 
     def _siblings(self) -> float:
-        """Cycles for which a warp waits at barriers until the SM has served its block, beyond its own instructions."""
+        """Return the cycles that warps wait at barriers until the SM has served their block, beyond their own code."""
         if not self.together:
             return 0.0
         of_block = self._of_block() * self.rates.clock_hz
@@ -233,7 +233,7 @@ class _Model:
         return max(0.0, of_block - own)
 
     def _turn(self, kind: str) -> float:
-        """Cycles that the memory needs for one access of each scheduler's warp, where all SMs do the same."""
+        """Return the cycles that the memory needs for one access of each scheduler's warp, all SMs doing the same."""
         requests, sectors = (self._count(f"global_{kind}_{what}") for what in ("requests", "sectors"))
         if not requests:
             return 0.0
@@ -250,7 +250,7 @@ class _Model:
         return [*self._of_sm(), *self._of_memory()]
 
     def _of_sm(self) -> list[Resource]:
-        """Seconds if the work were spread over all SMs that have any."""
+        """List the resources' seconds if the work were spread over all SMs that have any."""
         work, rates, found = self.work, self.rates, []
         sms = min(self.sms, work.blocks)
         per_second = sms * rates.clock_hz
@@ -288,8 +288,8 @@ class _Model:
         return found
 
     def _loads_passes(self) -> float:
-        """Clocks for which loads have the L1: one for each pass through its banks or four lines, and one for each word
-        of a lane. Copies to shared memory are counted where they write it."""
+        """Return the clocks that loads have the L1: one for each pass through its banks or four lines, and one for each
+        word of a lane. Copies to shared memory are counted where they write it."""
         requests, sectors = self._count("global_load_requests"), self._count("global_load_sectors")
         if not requests:
             return 0.0
@@ -301,7 +301,7 @@ class _Model:
         return each * max(0.0, requests - self._count("shared_copy_requests"))
 
     def _words_of_loads(self) -> float:
-        """Words of 4 bytes in a lane's load, on average."""
+        """Return the words of 4 bytes in a lane's load, on average."""
         loads = [(row.warps, _words(row)) for row in self.work.rows if row.name in ("LDG", "LD")]
         every = sum(warps for warps, _ in loads)
         return sum(warps * words for warps, words in loads) / every if every else 1.0
@@ -311,7 +311,7 @@ class _Model:
         return max(requests, sectors / WAVEFRONT_SECTORS)
 
     def _local_passes(self) -> float:
-        """Of local memory, whose words lie side by side for the lanes of a warp."""
+        """Return the passes of local memory, whose words lie side by side for a warp's lanes."""
         return LOCAL * sum(row.warps * _words(row) for row in self.work.rows if row.name in ("LDL", "STL"))
 
     def _from_l2(self) -> float:
@@ -348,19 +348,19 @@ class _Model:
         return found
 
     def _of_pieces(self) -> float:
-        """Bandwidth of the memory where lanes read sectors of lines of their own, which lie anywhere."""
+        """Return the memory's bandwidth where lanes read sectors of lines of their own, which lie anywhere."""
         return self.rates.scattered_bandwidth if self._anywhere() else math.inf
 
     def _anywhere(self) -> bool:
         return reads_anywhere(self.work)
 
     def _block_clocks(self) -> float:
-        """From the start of a block to the next; blocks of 1024 threads start later (sweeps.json: starts)."""
+        """Return clocks from block start to block start; blocks of 1024 threads start later (sweeps.json: starts)."""
         return self.rates.block_clocks * (1.17 if self.work.threads > 992 else 1.0)
 
     def _partial_rate(self) -> float:
-        """Sectors per second that stores fill in part. Those that no other store fills cost the memory more, the more
-        the lanes of a request lie apart, unless the L2 holds them."""
+        """Return sectors per second that stores fill in part. Those that no other store fills cost the memory more, the
+        more a request's lanes lie apart, unless the L2 holds them."""
         rates, requests = self.rates, self._count("global_store_requests")
         if not self.work.stored or not requests:
             return rates.partial_stores
@@ -408,7 +408,7 @@ class _Model:
         )
 
     def _wave(self, on_one: int, sms: float, blocks: float | None = None) -> float:
-        """Seconds of a wave with `on_one` blocks on the fullest of `sms` SMs, `blocks` in all."""
+        """Return the seconds of a wave, `on_one` blocks on the fullest of `sms` SMs, `blocks` in all."""
         blocks = on_one * sms if blocks is None else blocks
         of_sm = self._of_block() * on_one
         of_memory = self._busiest("memory") * blocks / self.work.blocks
@@ -441,7 +441,7 @@ def _taking_turns(customers: int, service: float, apart: float) -> float:
 
 
 def _words(row: Row) -> int:
-    """Words of 4 bytes that each lane's access has."""
+    """Return the words of 4 bytes that each lane's access has."""
     return {"64": 2, "128": 4}.get(next((part for part in row.opcode.split(".") if part in ("64", "128")), ""), 1)
 
 
@@ -461,7 +461,7 @@ class _Turns:
 
 
 def _bend(one: float, other: float, p: float) -> float:
-    """Both together: about the larger one, and more where they are alike."""
+    """Combine both: about the larger one, and more where they are alike."""
     larger, smaller = max(one, other), min(one, other)
     return larger * (1 + (smaller / larger) ** p) ** (1 / p) if larger else 0.0
 

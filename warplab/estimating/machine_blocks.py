@@ -123,7 +123,7 @@ def loops(blocks: Sequence[BasicBlock], edges: Sequence[Edge]) -> dict[int, froz
 
 
 def _dominators(count: int, before: dict[int, list[int]]) -> list[set[int]]:
-    """For each block, the blocks that every way to it goes through, itself among them."""
+    """Return, for each block, the blocks that every way to it goes through, itself among them."""
     every = set(range(count))
     result = [{0} if number == 0 else every for number in range(count)]
     changed = True

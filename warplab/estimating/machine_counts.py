@@ -143,7 +143,7 @@ class MachineCounts:
 
 
 def _summed(rows: Iterable[MachineRow], key: Callable[[MachineRow], Key]) -> dict[Key, float]:
-    """Warp instructions by a key of the rows."""
+    """Sum warp instructions by a key of the rows."""
     found: dict[Key, float] = {}
     for row in rows:
         found[key(row)] = found.get(key(row), 0.0) + row.warps
@@ -215,7 +215,7 @@ def _counted(launch: LaunchRecord, arch: int, note: str) -> MachineCounts:
 
 
 def _with_calls(rows: Sequence[MachineInstruction], origins: Sequence[int]) -> list[int]:
-    """`origins` in which called code that has none, such as a slow path of a division, has that of its first call."""
+    """Return `origins` in which called code that has none, as slow paths of divisions, has that of its first call."""
     first: dict[str, int] = {}
     for row, at in zip(rows, origins, strict=True):
         if row.called:
@@ -271,8 +271,8 @@ class _Warps:
         self._apart(solved)
 
     def _apart(self, solved: BlockCounts) -> None:
-        """Lanes that have come apart meet where an instruction says so, a BSYNC mostly: elsewhere warps come to a block
-        as often as by all its edges. Behind a BSYNC are the warps of the BSSY before it."""
+        """Let lanes that have come apart meet where an instruction says so, a BSYNC mostly: elsewhere warps come to a
+        block as often as by all its edges. Behind a BSYNC are the warps of the BSSY before it."""
         opened = self._opened()
         forward: list[list[int]] = [
             [n for n in into if self.edges[n].source not in solved.loops.get(k, ())] for k, into in enumerate(self.into)
@@ -303,7 +303,7 @@ class _Warps:
                 self.of[k] = come if sure else max(self.of[k], come)
 
     def _opened(self) -> dict[int, int]:
-        """For each block that begins with a BSYNC the one that ends where its BSSY stands; that names what follows."""
+        """Map blocks that begin with a BSYNC to the one that ends where its BSSY stands; that names what follows."""
         blocks = {self.rows[block.first].label: block.index for block in self.blocks}
         found: dict[int, int] = {}
         for block in self.blocks:
@@ -314,7 +314,7 @@ class _Warps:
         return found
 
     def _shares(self) -> list[float]:
-        """Warps per thread of each block: voted, else that of where most threads come from or go to.
+        """Return the warps per thread of each block: voted, else that of where most threads come from or go.
 
         Where threads meet (BSYNC), that of where they go on together.
         """

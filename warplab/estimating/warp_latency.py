@@ -77,7 +77,7 @@ class _Warp:
         return self.time - start
 
     def _done_at(self, access: Access) -> float:
-        """When the result of an access can be used that is issued now."""
+        """Return when the result of an access that is issued now can be used."""
         if not access.occupied:
             return self.time + access.until
         self.ways[access.way] = max(self.time, self.ways[access.way]) + access.occupied

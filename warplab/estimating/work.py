@@ -157,7 +157,7 @@ class Work:
         )
 
     def _longer(self, counter: str, each: float) -> float:
-        """By how much a counter grows if loops run `each` times as long: by the share of its instructions in loops."""
+        """Return how much a counter grows if loops run `each` times as long: by its instructions' share in loops."""
         opcodes = next((found for start, found in _COUNTED.items() if counter.startswith(start)), None)
         rows = [row for row in self.rows if opcodes is None or row.name in opcodes]
         every = sum(row.warps for row in rows)

@@ -123,7 +123,7 @@ def sass(kernel, *args, card: str | Card = "H100") -> MachineCode:
 
 
 def _texts(kernel) -> dict[str, str]:
-    """Texts of sources that are on no disk, by file name."""
+    """Return the texts of sources that are on no disk, by file name."""
     if isinstance(kernel, RecordedLaunches | LaunchRecord):
         launch = kernel if isinstance(kernel, LaunchRecord) else kernel[0]
         return dict(launch.sources)

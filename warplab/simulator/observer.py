@@ -45,7 +45,7 @@ class Observer:
         cls.events = frozenset(event for event in EVENTS if getattr(cls, event) is not getattr(Observer, event))
 
     def watch(self, chunk) -> Observer:
-        """`chunk` is about to run. Returns the observer for its events, this one unless overridden."""
+        """Note that `chunk` is about to run. Returns the observer for its events, this one by default."""
         self.chunk = chunk
         return self
 
@@ -55,16 +55,16 @@ class Observer:
     # -- control flow ----------------------------------------------------------------------------------------------
 
     def end_chunk(self) -> None:
-        """All lanes of the chunk have ended."""
+        """Note that all lanes of the chunk have ended."""
 
     def block(self, number: int, group: Group, time: int) -> None:
-        """`group` is about to run basic block `number`. `time`: instructions on the chunk's way before it."""
+        """Note that `group` is about to run basic block `number`. `time`: the chunk's instructions before it."""
 
     def diverge(self, block: Block, group: Group, taken: Group, other: Group) -> None:
-        """At the branch or guard that ends `block`, `group` has split in two."""
+        """Note that, at the branch or guard that ends `block`, `group` has split in two."""
 
     def jump(self, block: Block, group: Group) -> None:
-        """At the branch or guard that ends `block`, all of `group` go to its target."""
+        """Note that, at the branch or guard that ends `block`, all of `group` go to its target."""
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class Observer:
         """Note that the thread blocks of these lanes have passed a barrier of the whole block."""
 
     def grid_barrier(self) -> None:
-        """All blocks of the grid have waited for one another."""
+        """Note that all blocks of the grid have waited for one another."""
 
     def sync_warp(self, lanes: Lanes) -> None:
         """Note that the lanes have passed a `__syncwarp`."""
@@ -146,7 +146,7 @@ class Observer:
         what they have fenced comes before what the others do then."""
 
     def phase_over(self, places: np.ndarray) -> None:
-        """All have arrived at these places."""
+        """Note that all have arrived at these places."""
 
     def wait_over(self, places: np.ndarray, lanes: np.ndarray) -> None:
         """Note that the lanes have waited at these places."""
@@ -154,11 +154,11 @@ class Observer:
     # -- tensor cores ----------------------------------------------------------------------------------------------
 
     def matrix_product(self, product: Product | WarpgroupProduct) -> None:
-        """Each `product.warps` warps of the group multiply matrices together."""
+        """Note that each `product.warps` warps of the group multiply matrices together."""
 
     def operand(self, site: Site, name: str, addresses: Addresses, lanes: np.ndarray, swizzle: int) -> None:
-        """wgmma takes its operand `name` ("A" or "B") from shared memory: `addresses` of pieces of 16 bytes that are
-        exchanged as a swizzle of so many bytes says, 0 for none."""
+        """Note that wgmma takes its operand `name` ("A" or "B") from shared memory: `addresses` of pieces of 16 bytes
+        that are exchanged as a swizzle of so many bytes says, 0 for none."""
 
 
 EVENTS = frozenset(

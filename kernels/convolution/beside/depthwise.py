@@ -98,7 +98,7 @@ def _block(dtype: Any, chosen: Tile) -> tuple[int, int]:
 
 
 def _tiles(conv: Convolution, kind: str, chosen: Tile) -> int:
-    """Tiles of all images, of one channel."""
+    """Count the tiles of all images, of one channel."""
     down, across = conv.p, conv.q
     if kind == "backward_data":
         down, across = (

@@ -85,7 +85,7 @@ class FftStep(Step):
 
 
 def _convolve(library: Any, x: Any, w: Any, conv: Convolution) -> Any:
-    """y before bias and ReLU, by `library.fft`."""
+    """Return y before bias and ReLU, by `library.fft`."""
     groups, (top, left), (height, width) = conv.groups, conv.padding, lengths(conv)
     images = library.zeros((conv.n, groups, conv.c // groups, height, width), np.float32)
     images[..., top : top + conv.h, left : left + conv.w] = x.reshape(*images.shape[:3], conv.h, conv.w)

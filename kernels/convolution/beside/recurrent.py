@@ -96,7 +96,7 @@ def cell(of_x: Any, of_h: Any, bias: Any, c: Any, h: Any) -> Queued:
 
 
 def _separate(of_x: Any, of_h: Any, bias: Any, c: Any) -> tuple[Any, Any]:
-    """h and c by CuPy's operations, each a kernel that reads and writes memory."""
+    """Return h and c by CuPy's operations, each a kernel that reads and writes memory."""
     gates = of_x.astype(np.float32) + of_h.astype(np.float32) + bias
     i, f, g, o = (gates[:, k * c.shape[1] : (k + 1) * c.shape[1]] for k in range(4))
     i, f, o = (1 / (1 + cp.exp(-gate)) for gate in (i, f, o))

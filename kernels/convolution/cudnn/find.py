@@ -138,7 +138,7 @@ class ForwardPass(Descriptors):
         return tuple(size.value for size in sizes)
 
     def _room(self, size: int) -> Any:
-        """Workspace of `size` bytes or more; None for none."""
+        """Return a workspace of `size` bytes or more; None for none."""
         import cupy
 
         if size and (self._workspace is None or self._workspace.nbytes < size):

@@ -173,7 +173,7 @@ class ConvolutionGraph:
         return graph, tensors
 
     def _planned_others(self, proposed: Collection[int]) -> tuple[Any, tuple[Any, ...]]:
-        """Likewise with a plan of each engine that is not in `proposed` and supports the graph."""
+        """Do the same with a plan of each engine that is not in `proposed` and supports the graph."""
         graph, tensors = self._lowered()
         for engine in range(graph.get_engine_count()):
             if engine not in proposed:

@@ -186,7 +186,7 @@ def _sums(batch: int) -> Counter[tuple[int, ...]]:
 
 
 def _stages() -> list[tuple[int, int, int, int]]:
-    """Channels of a stage's inner layers, height of the images before and after it, and its blocks."""
+    """List per stage the channels of inner layers, height of the images before and after it, and its blocks."""
     found, size = [], 56
     for stage, (blocks, inner) in enumerate(STAGES):
         after = size // 2 if stage else size

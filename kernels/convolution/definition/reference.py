@@ -54,7 +54,7 @@ def _zeros(like: np.ndarray, *shape: int) -> np.ndarray:
 
 
 def _window(conv: Convolution, r: int, s: int) -> tuple:
-    """Index of the padded image's elements that meet the filter's element (r, s), as P × Q."""
+    """Return the index of the padded image's elements that meet the filter's element (r, s), as P × Q."""
     rows, columns = (
         slice(start * dilation, start * dilation + stride * (count - 1) + 1, stride)
         for start, dilation, stride, count in zip((r, s), conv.dilation, conv.stride, (conv.p, conv.q), strict=True)
@@ -63,7 +63,7 @@ def _window(conv: Convolution, r: int, s: int) -> tuple:
 
 
 def _padded(x: np.ndarray, conv: Convolution) -> np.ndarray:
-    """x as N × groups × channels × height × width, with its zeros around."""
+    """Return x as N × groups × channels × height × width, with its zeros around."""
     (top, left), grouped = conv.padding, x.reshape(conv.n, conv.groups, conv.c // conv.groups, conv.h, conv.w)
     return np.pad(grouped.astype(np.float64), ((0, 0), (0, 0), (0, 0), (top, top), (left, left)))
 

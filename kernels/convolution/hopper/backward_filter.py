@@ -111,7 +111,7 @@ def tiling(conv: Convolution) -> Tiling:
 
 
 def _tilings(conv: Convolution) -> Iterator[Tiling]:
-    """Each tile, with enough splits for one block per multiprocessor, with half of them, and with one."""
+    """Yield each tile, with enough splits for one block per multiprocessor, with half of them, and with one."""
     steps = math.ceil(conv.gemm[0] / DEPTH)
     for tile in TILES:
         most = max(1, min(steps, MULTIPROCESSORS // tile.count(conv)))
@@ -185,24 +185,24 @@ def _rounded(filters: int) -> int:
 
 
 def _stride(conv: Convolution) -> int:
-    """Elements from a split's sums to the next split's."""
+    """Return the number of elements from a split's sums to the next split's."""
     return _rounded(conv.k) * conv.r * conv.s * conv.c
 
 
 def _map_of_filters(array: Any, conv: Convolution, filters: int) -> np.ndarray:
-    """For boxes to be written: 64 filters of one tap, 128 bytes of channels."""
+    """Return a map for boxes to be written: 64 filters of one tap, 128 bytes of channels."""
     columns = hopper.LINE_BYTES // array.dtype.itemsize
     boxes = Boxes(hopper.address_of(array), array.dtype.name, filters, conv.c, BOX, columns, conv.r * conv.s)
     return hopper.encoded(boxes)
 
 
 def _map_of_pixels(array: Any, channels: int) -> np.ndarray:
-    """For boxes of 64 pixels of an NHWC tensor, one after the other, and 64 channels."""
+    """Return a map for boxes of 64 pixels of an NHWC tensor, one after the other, and 64 channels."""
     pixels = array.size // channels
     return hopper.encoded(Boxes(hopper.address_of(array), "float16", pixels, channels, DEPTH, BOX))
 
 
 def _map_of_windows(x: Any, conv: Convolution) -> np.ndarray:
-    """For boxes of 64 channels of the pixels that a tap meets in 64 windows, one after the other."""
+    """Return a map for boxes of 64 channels of the pixels that a tap meets in 64 windows, one after the other."""
     phase = wgmma_im2col.forward_phase(conv)
     return hopper.encoded(wgmma_im2col.pixels_of(hopper.address_of(x), conv.x_shape("NHWC"), phase, DEPTH))

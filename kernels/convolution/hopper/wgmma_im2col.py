@@ -207,7 +207,7 @@ def launch(parts: np.ndarray, tiles: Im2colTiles, bias: Any, *, relu: bool, flat
 
 @functools.cache
 def _resident(function: hopper.CubinKernel, tiles: Im2colTiles) -> int:
-    """Clusters that the GPU can hold at a time."""
+    """Return how many clusters the GPU can hold at a time."""
     if tiles.cluster == 1:
         return hopper.multiprocessors() * tiles.blocks
     return function.resident_clusters(tiles.cluster, tiles.threads, tiles.shared_bytes)
@@ -261,12 +261,12 @@ def _part(phase: Phase, conv: Convolution, x: Boxes | Pixels, w: Boxes, y: Boxes
 
 
 def _parts_type(size: int) -> np.dtype:
-    """`Parts` of 5_wgmma_im2col.cu."""
+    """Return `Parts` of 5_wgmma_im2col.cu."""
     return np.dtype([("part", PART, (size,)), ("channels", np.int32), ("filters", np.int32), ("rest", f"V{_MAP - 8}")])
 
 
 def _parts(found: list[np.ndarray], size: int, channels: int, filters: int) -> np.ndarray:
-    """`Parts` of the kernel, an array of one element; parts beyond the ones found have no pixels."""
+    """Return `Parts` of the kernel, an array of one element; parts beyond the ones found have no pixels."""
     parts = np.zeros(1, _parts_type(size))
     each = parts[0]["part"]
     for i, part in enumerate(found):

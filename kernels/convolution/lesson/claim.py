@@ -52,7 +52,7 @@ def least_seconds(card: Card, layers: Iterable[LayerGroup], *, mixed: bool) -> f
 
 
 def _training_work(layer: LayerGroup) -> tuple[list[float], list[float]]:
-    """Operations on matrices, and elements moved, of each pass of a layer; arithmetic beside products is free."""
+    """Count matrix operations, and elements moved, of each pass of a layer; arithmetic beside products is free."""
     size = math.prod(layer.nchw)
     if layer.convolution is not None:
         passes = 2 if layer.convolution.c == 3 else 3  # nobody wants the gradient of the images
@@ -119,7 +119,7 @@ def measured_factors(values: Mapping[str, Any]) -> list[Factor]:
 
 
 def _lstm_factors(cases: Iterable[Mapping[str, Any]]) -> list[Factor]:
-    """Forward and backward of a layer: tensor cores with the algorithm as it was, then the best algorithm."""
+    """Return a layer's factors, forward and backward: tensor cores, the algorithm as it was; then the best one."""
     found = []
     for case in cases:
         size = "{steps} steps, batch {batch}, {inputs} → {hidden}".format(**case)

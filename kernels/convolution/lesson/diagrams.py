@@ -320,7 +320,7 @@ def _inside(conv: Convolution, i: int, j: int) -> bool:
 
 
 def _position(conv: Convolution, row: int, column: int) -> tuple[int, int]:
-    """Row and column, in the padded image, of the element at (row, column) of the im2col matrix."""
+    """Return row and column, in the padded image, of the element at (row, column) of the im2col matrix."""
     (r, s), (p, q) = divmod(row % (conv.r * conv.s), conv.s), divmod(column, conv.q)
     return p * conv.stride[0] + r * conv.dilation[0], q * conv.stride[1] + s * conv.dilation[1]
 
@@ -331,7 +331,7 @@ def _frame(ax: Axes, rows: int, columns: int) -> None:
 
 
 def _first_load(profile: object, array: str) -> tuple[list[int], set[int], set[int], int]:
-    """Of warp 0's first load of the array: lines, addresses asked for, sectors, and bytes of an element.
+    """Return, of warp 0's first load of the array: lines, addresses asked for, sectors, bytes of an element.
 
     Addresses count from the array's beginning.
     """

@@ -250,7 +250,7 @@ def _ring(ax: Axes, row: Row, marker: str, label: str) -> None:
 
 
 def _time_axis(ax: Axes) -> None:
-    """Ticks at 1, 2 and 5 times the powers of ten, in the unit that suits each."""
+    """Set ticks at 1, 2 and 5 times the powers of ten, in the unit that suits each."""
     low, high = ax.get_ylim()
     ticks = [k * 10.0**e for e in range(-7, 2) for k in (1, 2, 5) if low <= k * 10.0**e <= high]
     ax.set_yticks(ticks)

@@ -37,7 +37,7 @@ def algorithms() -> dict[str, Any]:
 
 
 def _ours(conv: Convolution, layout: str, dtype: str, sets: list[operands.Arrays]) -> list[dict[str, Any]]:
-    """Every step of the lab that can compute this convolution here."""
+    """Time every step of the lab that can compute this convolution here."""
     error, rows = operands.error_of(conv, "forward", layout, sets[0]), []
     for step in ladder.FORWARD.values():
         if step.refuses(conv, layout, dtype) or step.missing():

@@ -71,7 +71,7 @@ def convolution_with_bias_seconds(conv: Convolution, layout: str, dtype: str, re
 
 
 def _fastest(graph: ConvolutionGraph, sets: Sequence[operands.Arrays], bias: Any = None) -> dict[str, float]:
-    """Every plan once; then the fastest of all, and of those without TF32, in turns."""
+    """Time every plan once; then the fastest of all, and of those without TF32, in turns."""
     notes = REDUCED if graph.dtype == "float32" else ()
     timed = time_plans(graph, sets, bias, runs=1, finalists=0, checked=False, notes=notes)
     choices = {"any": timed.rows} | ({"full": full_precision(timed.rows)} if notes else {})

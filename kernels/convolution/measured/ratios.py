@@ -83,7 +83,7 @@ def _compared(
     error: Callable[[Any], float],
     dtype: str,
 ) -> dict[str, Any]:
-    """Our candidates and the fastest plans of each graph in turns."""
+    """Time our candidates and the fastest plans of each graph in turns."""
     plans = {
         f"{number}:{row['plan']}": (row, Candidate(timed.launchers[row["id"]], arguments))
         for number, (timed, arguments) in enumerate(found)
@@ -115,7 +115,7 @@ def _compared(
 
 
 def _error(candidate: Candidate, error: Callable[[Any], float]) -> float:
-    """Of a candidate's first result, in poisoned memory."""
+    """Return the error of a candidate's first result, in poisoned memory."""
     arguments = candidate.arguments[0]
     arguments[2].fill(math.nan)
     candidate.function(*arguments)

@@ -7,7 +7,7 @@ from warplab import cuda
 
 @cuda.jit
 def conv_direct(x, w, bias, y, padding, stride, dilation, relu):
-    """1_direct.cu in Python: a thread for each element of y. NCHW; the number of groups follows from the shapes.
+    """Do as 1_direct.cu: a thread for each element of y. NCHW; the number of groups follows from the shapes.
 
     `bias` has a float32 for each filter, or none at all; `padding`, `stride`, `dilation` are pairs, `relu` 0 or 1.
     """

@@ -141,7 +141,7 @@ def _channels_last(layer: Any) -> None:
 
 
 def _padding(layer: Any, sizes: Iterable[int], window: Shape, dilation: Shape = (1, 1)) -> Shape:
-    """Rows above, columns left, rows below, columns right, as TensorFlow pads: the odd row comes last."""
+    """Return rows above, columns left, rows below, columns right; as in TensorFlow, the odd row comes last."""
     if layer.padding == "valid":
         return 0, 0, 0, 0
     if layer.padding != "same":

@@ -100,5 +100,5 @@ def _cost(graph: Graph, node: Node, batch: int) -> Cost:
 
 
 def _weights(node: Node, precision: str) -> int:
-    """Bytes of weights: filters in the node's precision, all others in float32."""
+    """Return the bytes of weights: filters in the node's precision, all others in float32."""
     return sum(values.size * (ITEMSIZE[precision] if name == "filters" else 4) for name, values in node.weights.items())

@@ -137,7 +137,7 @@ _FUNCTIONS: dict[str, Callable[[list, Any, dict], np.ndarray]] = {
 
 
 def _windows(x: np.ndarray, window: tuple[int, int], attributes: Any, outside: float) -> tuple[list, np.ndarray]:
-    """For each place (r, s) of a window what all windows hold there, N × C × P × Q; and how many pixels are inside.
+    """Return, for each place (r, s) of a window, what all hold there, N × C × P × Q; and how many pixels are inside.
 
     `outside`: what the padding holds.
     """

@@ -134,7 +134,7 @@ def _image(shape: Shape) -> Shape:
 
 
 def _windows(shape: Shape, window: Shape, attributes: Attributes) -> tuple[int, int]:
-    """Rows and columns of windows that fit the padded image."""
+    """Count the rows and columns of windows that fit the padded image."""
     top, left, bottom, right = attributes["padding"]
     dilation = attributes.get("dilation", (1, 1))
     found = []

@@ -77,7 +77,7 @@ def _check_result(graph: Graph, node: Node) -> None:
 
 
 def _check_memory(graph: Graph, node: Node) -> None:
-    """One layout for all that a node touches, and types that its kernels take; `convert` is there to change both."""
+    """Demand one layout for all that a node touches, and types that its kernels take; `convert` changes both."""
     if node.op == "convert":
         return
     read = [graph.tensors[name] for name in node.inputs]

@@ -177,7 +177,7 @@ def _row_heights(rows: list[list[Place]]) -> list[float]:
 
 
 def _half(place: Place, row: float) -> float:
-    """Half of a place's height; a line on its way crosses a row that is so high, upright."""
+    """Return half of a place's height; a line on its way crosses a row that is so high, upright."""
     return (place.content.height if place.content else row - GAP) / 2
 
 

@@ -192,6 +192,6 @@ def draw_own_factors(m: Measurement) -> Figure:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times the powers of ten from `low` to `high`."""
+    """Return 1, 2 and 5 times the powers of ten from `low` to `high`."""
     found = [k * 10.0**e for e in range(-9, 10) for k in (1, 2, 5)]
     return [tick for tick in found if low <= tick <= high]

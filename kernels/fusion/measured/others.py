@@ -114,7 +114,7 @@ def factors() -> dict[str, Any]:
 
 
 def _framework(ours: float) -> dict[str, float]:
-    """PyTorch's eager images per second at batch 1 beside ours for the same unfused kernels; {} without PyTorch."""
+    """Return PyTorch's eager images per second at batch 1 beside ours, unfused kernels alike; {} without PyTorch."""
     try:
         queue, _ = on_pytorch.prepared(variant(UNFUSED), digits.split()[2].images[:1], "eager", "float32")
     except RuntimeError:
@@ -132,7 +132,7 @@ Prepared = tuple[Callable[[], Any], Callable[[], np.ndarray]]
 
 
 def _others(batch: int, images: np.ndarray) -> Iterator[tuple[str, str, Callable[[], Prepared]]]:
-    """Name, precision, and what prepares it."""
+    """Yield name, precision, and what prepares it."""
     for precision in on_pytorch.PRECISIONS:
         # TF32 lies between the other two, and compiling takes long.
         for way in on_pytorch.WAYS if precision != "tf32" else on_pytorch.WAYS[:-1]:
@@ -155,7 +155,7 @@ def _pytorch(way: str, precision: str, images: np.ndarray) -> tuple[str, str, Ca
 
 
 def _cudnn(batch: int, images: np.ndarray, precision: str) -> Prepared:
-    """Our engine with cuDNN's kernels wherever they can run; a convolution that writes several slices cannot.
+    """Prepare our engine with cuDNN's kernels wherever they run: not for convolutions that write several slices.
 
     float32 lies in NHWC, for which alone cuDNN fuses. RuntimeError where cuDNN has no plan for any layer.
     """

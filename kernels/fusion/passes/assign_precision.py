@@ -52,7 +52,7 @@ def _in_precision(node: Node, precision: str) -> Node:
 
 
 def _typed(graph: Graph, nodes: list[Node], scales: Mapping[str, float]) -> dict[str, Tensor]:
-    """All tensors, each in the type in which it will lie."""
+    """Return all tensors, each in the type in which it will lie."""
     # A tensor may be written by several nodes, so all of them are asked before any reader is.
     tensors, done = dict(graph.tensors), set()
     for node in nodes:

@@ -65,7 +65,7 @@ def _layouts(graph: Graph, wanted: Mapping[str, str]) -> dict[str, str]:
 
 
 def _written_together(graph: Graph) -> list[tuple[list[str], list[Node]]]:
-    """Tensors that share writers, and these: groups within which one layout holds."""
+    """List tensors that share writers, and these: groups within which one layout holds."""
     groups: list[tuple[list[str], list[Node]]] = []
     for node in graph.nodes:
         names = [part.tensor for part in node.outputs]

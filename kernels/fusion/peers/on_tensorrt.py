@@ -77,7 +77,7 @@ def _tensorrt() -> Any:
 
 
 def _engine(model: onnx.ModelProto, batch: int, precision: str) -> Any:
-    """TensorRT's engine for one batch size. `model`: with one input and one output."""
+    """Build TensorRT's engine for one batch size. `model`: with one input and one output."""
     trt = _tensorrt()
     logger = trt.Logger(trt.Logger.WARNING)
     builder = trt.Builder(logger)

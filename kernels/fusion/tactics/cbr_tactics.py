@@ -326,7 +326,7 @@ def _tensor_cores(name: str, dtype: str, file: str, tiles: FragmentTiles) -> Tac
 
 
 def _name(family: str, tiles: AnyTiles) -> str:
-    """Such as "f32_64x64" or "i8_mma_16x8_in_8": pixels × filters of a block, and slices of the depth."""
+    """Name tactics, as in "f32_64x64" or "i8_mma_16x8_in_8": pixels × filters of a block, slices of the depth."""
     return f"{family}_{tiles.bm}x{tiles.bn}" + (f"_in_{tiles.slices}" if tiles.slices > 1 else "")
 
 

@@ -197,7 +197,7 @@ class AsyncBatcher:
         self._threads.shutdown()
 
     async def _work(self) -> None:
-        """One engine's days: take a batch when one is due, until the batcher is closed and empty."""
+        """Serve as one engine: take a batch when one is due, until the batcher is closed and empty."""
         loop = asyncio.get_running_loop()
         while True:
             batch = self._core.take(loop.time())
@@ -209,7 +209,7 @@ class AsyncBatcher:
                 await self._wait(self._core.due())
 
     async def _wait(self, due: float | None) -> None:
-        """Until there is news, or until `due`."""
+        """Wait until there is news, or until `due`."""
         self._news.clear()
         try:
             async with asyncio.timeout_at(due):

@@ -52,7 +52,7 @@ class Replica:
         engines.warm_up(self._engine)
 
     def about(self) -> tuple[str, tuple[int, ...]]:
-        """Return name and shape of the engine."""
+        """Return the name and shape of the engine."""
         return self._engine.name, self._engine.shape
 
     def __call__(self, batch: np.ndarray) -> np.ndarray:
@@ -135,7 +135,7 @@ class Replicas:
             raise EngineError(f"replicas of {of!r} cannot start: {reason or error}") from error
 
     def _lost(self) -> tuple[type[Exception], ...]:
-        """Errors that say that the replica is gone, and nothing of the batch."""
+        """Return the errors that say that the replica is gone, and nothing of the batch."""
         e = self._ray.exceptions
         return e.RayActorError, e.WorkerCrashedError, e.NodeDiedError, e.ObjectLostError
 
@@ -198,7 +198,7 @@ def _start(ray: Any, address: str | None) -> str | None:
 
 
 def _reachable(address: str) -> None:
-    """EngineError unless something listens at host:port; Ray itself would try for minutes."""
+    """Raise EngineError unless something listens at host:port; Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=5).close()

@@ -61,7 +61,7 @@ class TorchEngine:
         return out.numpy()[:count].copy()
 
     def _captured(self, module: Any, size: int) -> tuple[Any, ...]:
-        """Pinned images, images on the GPU, the network as a graph, its scores, pinned scores."""
+        """Return pinned images, images on the GPU, the network as a graph, its scores, pinned scores."""
         torch = self._torch
         pinned = torch.zeros((size, *self.shape), dtype=torch.uint8).pin_memory()
         out = torch.zeros((size, CLASSES), dtype=torch.float32).pin_memory()
@@ -96,7 +96,7 @@ def built(torch: Any, device: str) -> Any:
 
 
 def _folded(torch: Any, module: Any) -> Any:
-    """Every convolution that a batch norm follows, with that norm folded in."""
+    """Fold each batch norm into the convolution that it follows."""
     nn, fuse = torch.nn, importlib.import_module("torch.nn.utils.fusion").fuse_conv_bn_eval
     for name, child in module.named_children():
         setattr(module, name, _folded(torch, child))

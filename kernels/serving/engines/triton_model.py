@@ -48,7 +48,7 @@ class TritonPythonModel:
         return [responses[i] for i in range(len(requests))]
 
     def finalize(self) -> None:
-        """Triton unloads the model."""
+        """Close the engine, as Triton unloads the model."""
         engines.close(self._engine)
 
 

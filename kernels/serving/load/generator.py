@@ -89,7 +89,7 @@ class LoadResult:
         return int((self.status == OK).sum()) / self.seconds if self.seconds else 0.0
 
     def percentile(self, percent: float) -> float:
-        """Of the latency of requests that were answered with OK, in seconds; NaN if none was."""
+        """Return this percentile of the latency of requests answered with OK, in seconds; NaN if none was."""
         return _percentile(self.latency[self.status == OK], percent)
 
     def from_sending(self, percent: float) -> float:
@@ -149,7 +149,7 @@ SAMPLE = re.compile(rb'"ts":([\d.]+),"args":\{"sample_seq":(\d+),.*"issue_start_
 
 
 def read_trace(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each request in LoadGen's trace, in the order of their plan: planned moment since the first one, how late it
+    """Read each request of LoadGen's trace, in the order of their plan: planned moment since the first one, how late it
     was sent, and when it was answered, both since the planned moment. Seconds, float64, shape (requests,) each.
     """
     with path.open("rb") as lines:

@@ -125,8 +125,8 @@ def in_process(
 
 
 def verdict(curves: Sequence[dict[str, Any]], latency_limit: float) -> dict[str, Any]:
-    """`best`: by batch limit, the most requests per second of a run in which 99 % kept to the limit and none was turned
-    away, None if there was no such run. `ratio`: the best of dynamic batching over that of batch limit 1.
+    """Return `best`, by batch limit the most requests per second of a run in which 99 % kept to the limit and none was
+    turned away, else None, and `ratio`, the best of dynamic batching over that of batch limit 1.
     """
     best: dict[str, float | None] = {}
     for found in curves:

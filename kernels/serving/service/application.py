@@ -90,7 +90,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def running(self, _: object = None) -> AsyncIterator[None]:
-        """While this is open, requests are answered; on leaving, all that were accepted."""
+        """Answer requests while this is open; on leaving, all that were accepted."""
         engines_ = engines.at_once(self.engine)
         try:
             async with AsyncBatcher(
@@ -160,7 +160,7 @@ class Service:
         return response
 
     def _accept(self, samples: np.ndarray) -> list[asyncio.Future]:
-        """All of them queued, or none: nothing else runs in between."""
+        """Queue all of them, or none: nothing else runs in between."""
         if self.batcher is None or self.draining:
             closed = "the service is shutting down and accepts no more requests; ask another replica"
             raise self._rejected(samples, Closed(closed))
@@ -199,7 +199,7 @@ class Service:
         return Response(self.metrics.text(), media_type=CONTENT_TYPE)
 
     async def _refuse(self, request: Request, error: Exception) -> Response:
-        """Paths and methods that there are not."""
+        """Answer paths and methods that there are not."""
         status = error.status_code if isinstance(error, HTTPException) else 500
         headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
         return self._json(

@@ -108,7 +108,7 @@ class _Server(uvicorn.Server):
             self._leave()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """uvicorn calls this for SIGTERM and SIGINT, in the main thread, in between any two instructions."""
+        """Shut down on SIGTERM or SIGINT: uvicorn calls this in the main thread, between any two instructions."""
         if self._loop is None:  # not serving yet
             raise SystemExit(1)
         if self._loop.is_closed():  # all is done

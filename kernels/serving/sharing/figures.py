@@ -166,12 +166,12 @@ def _pair(row: Mapping[str, Any]) -> str:
 
 
 def _curve(m: Measurement, way: str, batch: int) -> list[tuple[int, dict[str, Any]]]:
-    """(images in flight, row) by the number of clients."""
+    """List (images in flight, row) by the number of clients."""
     rows = [row for row in m.value["rows"] if (row["way"], row["batch"]) == (way, batch)]
     return [(row["clients"] * batch, row) for row in sorted(rows, key=lambda row: row["clients"])]
 
 
 def _one_two_five(axis: Axis) -> None:
-    """Ticks at 1, 2 and 5 times the powers of ten."""
+    """Set ticks at 1, 2 and 5 times the powers of ten."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_minor_locator(NullLocator())

@@ -128,7 +128,7 @@ def together(gpu: Gpu, clients: Sequence[Client], until: float = UNTIL, *, one_h
 
 
 def _speeds(gpu: Gpu, clients: Sequence[Client], running: Mapping[int, float]) -> dict[int, float]:
-    """By running client the speed of its request: 1 where its images have the width that they can use."""
+    """Return by running client its request's speed: 1 where its images have the width that they can use."""
     caps = {number: min(1.0, clients[number].share * gpu.width / clients[number].batch) for number in running}
     used = sum(caps[number] * clients[number].batch for number in running)  # of the width
     fraction = min(1.0, gpu.width / used) if used else 1.0

@@ -74,7 +74,7 @@ def _rows(spans: Sequence[Span], rows: str) -> list[Any]:
 
 
 def _lanes(spans: Sequence[Span], rows: str) -> list[tuple[tuple[int, int], Span]]:
-    """Each span with (its lane, lanes of its row): bars of one row that overlap in time lie above each other."""
+    """Return spans, each with (its lane, lanes of its row): overlapping bars of one row lie above each other."""
     placed: dict[Any, list[float]] = {}
     found = []
     for span in sorted(spans, key=lambda s: (s.start, s.operation.index)):

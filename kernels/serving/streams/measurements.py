@@ -108,7 +108,7 @@ def _shares(timeline: Timeline) -> dict[str, float]:
 
 
 def _spans(spans: Iterable[Span], since: float = 0.0) -> list[list[Any]]:
-    """[operation's name, stream, engine, start, end] of each operation, in milliseconds."""
+    """List [operation's name, stream, engine, start, end] of each operation, in milliseconds."""
     return [[s.operation.name, s.operation.stream, s.engine, s.start - since, s.end - since] for s in spans]
 
 
@@ -194,7 +194,7 @@ def nvdec(folder: str | Path | None = None) -> dict[str, Any]:
 
 
 def _decode_together(path: Path, sessions: int) -> list[list[float]]:
-    """When each session had each of its frames, in seconds."""
+    """Return when each session had each of its frames, in seconds."""
     stamps: list[list[float]] = [[] for _ in range(sessions)]
     together = threading.Barrier(sessions)
 

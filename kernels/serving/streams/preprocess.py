@@ -103,7 +103,7 @@ def _bilinear(plane: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _constants(mean: Sequence[float], std: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """(value / 255 - mean) / std as value * scale + shift."""
+    """Return (value / 255 - mean) / std as value * scale + shift."""
     means, stds = np.asarray(mean, float), np.asarray(std, float)
     return (1 / (255 * stds)).astype(np.float32), (-means / stds).astype(np.float32)
 

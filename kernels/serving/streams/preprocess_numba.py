@@ -28,7 +28,7 @@ def clamped(value):
 
 @cuda.jit
 def preprocess(nv12, out, scale, shift):
-    """nv12: uint8 (height * 3 / 2, width), out: float32 (3, rows, columns); one thread per pixel of `out`."""
+    """Write `out`, float32 (3, rows, columns), from `nv12`, uint8 (height * 3 / 2, width); one thread per pixel."""
     column, row = cuda.grid(2)
     rows, columns = out.shape[1], out.shape[2]
     if row >= rows or column >= columns:

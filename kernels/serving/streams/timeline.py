@@ -103,7 +103,7 @@ class Timeline:
         return Timeline(tuple(spans), self.source)
 
     def _intervals(self, engine: str) -> list[tuple[float, float]]:
-        """Disjoint intervals of work of an engine."""
+        """List the disjoint intervals of work of an engine."""
         return union(s for s in self.spans if s.engine == engine and s.operation.kind != "sync" and s.end > s.start)
 
     def __str__(self) -> str:

@@ -72,7 +72,7 @@ def moving_digits(width: int, height: int, frames: int, *, digits: int = 6, seed
 
 
 def _bounce(place: np.ndarray, room: np.ndarray) -> np.ndarray:
-    """Places folded back into the picture."""
+    """Return places folded back into the picture."""
     return np.abs((place + room) % (2 * room) - room).astype(int)
 
 

@@ -43,7 +43,7 @@ def copy_arguments(kernel: Kernel, x: Any, out: Any) -> tuple:
 
 
 def spin(c: Any, rounds: int, out: Any, kernel: str = "cuda_spin", *, block: int = BLOCK) -> Any:
-    """out[i] = z after `rounds` times z = z · z + c[i] from 0, in float32, rounded once per step; return `out` at once.
+    """Store z in out[i] after `rounds` steps z = z · z + c[i] from 0, float32, rounded once each; return `out` at once.
 
     One thread per element: of one element this is the one-thread kernel. `c`, `out`: device arrays, float32, shape
     (n,). TypeError for arrays in host memory, ValueError for every other argument that does not fit.
@@ -59,7 +59,7 @@ def spin(c: Any, rounds: int, out: Any, kernel: str = "cuda_spin", *, block: int
 
 
 def copy(x: Any, out: Any, kernel: str = "cuda_copy", *, grid: int | None = None) -> Any:
-    """out[i] = x[i]; return `out` at once.
+    """Store x[i] in out[i]; return `out` at once.
 
     `x`, `out`: device arrays, float32, shape (n,), apart from each other; for "cuda_copy" n is a multiple of 4 and both
     start at a multiple of 16 bytes. `grid`: blocks, else one per 1024 elements. TypeError for arrays in host memory,
@@ -77,7 +77,7 @@ def copy(x: Any, out: Any, kernel: str = "cuda_copy", *, grid: int | None = None
 
 
 def scatter(x: Any, out: Any, columns: int) -> Any:
-    """out[i mod rows, i // rows] = x[i] for `out` of so many `columns`, row after row; return `out` at once.
+    """Store x[i] in out[i mod rows, i // rows], `out` of so many `columns`, row after row; return `out` at once.
 
     `x`, `out`: device arrays, float32, shape (n,), n below 2**32 and a multiple of `columns`, apart from each other.
     TypeError for arrays in host memory, ValueError for what else does not fit.
@@ -94,7 +94,7 @@ def scatter(x: Any, out: Any, columns: int) -> Any:
 
 
 def chase(places: Any, steps: int, out: Any) -> Any:
-    """out[i] = where thread i stands after `steps` steps from i along place -> places[place]; return `out` at once.
+    """Store in out[i] where thread i stands after `steps` steps place -> places[place] from i; return `out` at once.
 
     `places`: device array, uint32, shape (m,), each element below m, as `chain` makes them. `out`: uint32, shape (n,),
     n <= m: one thread per element. TypeError for arrays in host memory, ValueError for what else does not fit.
@@ -126,7 +126,7 @@ def chain(n: int, rng: np.random.Generator, stride: int = 1) -> np.ndarray:
 
 
 def constants(n: int, rng: np.random.Generator) -> np.ndarray:
-    """n values of c with which `spin` never comes to rest: -2 < c < -1.5. float32, shape (n,)."""
+    """Draw n values of c with which `spin` never comes to rest: -2 < c < -1.5. float32, shape (n,)."""
     return rng.uniform(-2, -1.5, n).astype(np.float32)
 
 

@@ -34,7 +34,7 @@ NANOSECONDS, ACTIVE, ELAPSED = "gpu__time_duration.sum", "sm__cycles_active.avg"
 
 
 def part_time(duty: float) -> str:
-    """Return name of the load whose one-thread kernel runs for that share of the time."""
+    """Return the name of the load whose one-thread kernel runs for that share of the time."""
     return f"{ONE_THREAD}, {100 * duty:g} % of the time"
 
 
@@ -294,13 +294,13 @@ def scattered() -> dict[str, Any]:
 
 
 def _per_step(times: Mapping[int, float]) -> float:
-    """Seconds per step, from the seconds of few steps and of many: what a launch itself takes drops out."""
+    """Return seconds per step, from those of few steps and of many: what a launch itself takes drops out."""
     few, many = sorted(times)
     return (times[many] - times[few]) / (many - few)
 
 
 def launch_counted() -> None:
-    """Under ncu: each load with a kernel once, in the order of `loads`."""
+    """Launch each load with a kernel once, in the order of `loads`, for ncu."""
     import cupy
 
     launches = [load.launch for load in loads() if load.launch]

@@ -223,7 +223,7 @@ def draw_recording(path: Path | str | None = None) -> Any:
 
 
 def _short(line: dict[str, Any]) -> dict[str, Any]:
-    """`line` in JSON types, with four decimals."""
+    """Return `line` in JSON types, with four decimals."""
     return json.loads(json.dumps(line), parse_float=lambda text: round(float(text), 4))
 
 

@@ -7,7 +7,7 @@ from warplab import cuda
 
 @cuda.jit
 def spin(c, rounds, out):
-    """z = z * z + c, `rounds` times; NVVM makes one fused multiply-add of it."""
+    """Compute z = z * z + c, `rounds` times; NVVM makes one fused multiply-add of it."""
     i = cuda.grid(1)
     if i < out.size:
         step = c[i]
@@ -19,7 +19,7 @@ def spin(c, rounds, out):
 
 @cuda.jit
 def copy(x, out):
-    """out[i] = x[i], in a loop over the grid."""
+    """Copy x[i] to out[i], in a loop over the grid."""
     stride = cuda.gridsize(1)
     for i in range(cuda.grid(1), out.size, stride):
         out[i] = x[i]

@@ -51,12 +51,12 @@ class Report:
 
     @property
     def memory(self) -> float:
-        """Return share of the peak of the busiest part of the memory system."""
+        """Return the share of the peak of the busiest part of the memory system."""
         return self.value(SPEED, "Memory Throughput") / 100
 
     @property
     def compute(self) -> float:
-        """Return share of the peak of the busiest part of the SMs."""
+        """Return the share of the peak of the busiest part of the SMs."""
         return self.value(SPEED, "Compute (SM) Throughput") / 100
 
     @property

@@ -41,13 +41,13 @@ def shares(launch: ProfiledLaunch) -> dict[str, float]:
 
 
 def _found() -> list[tuple[str, Launch]]:
-    """Names and launches of the cases whose labs are there."""
+    """List names and launches of the cases whose labs are there."""
     made = [(case.name, case.launch()) for case in CASES]
     return [(name, launch) for name, launch in made if launch is not None]
 
 
 def launch_counted() -> None:
-    """Under ncu: each case once, after a launch that compiled and loaded it."""
+    """Launch each case once, after a launch that compiled and loaded it, for ncu."""
     import cupy
 
     for _, launch in _found():

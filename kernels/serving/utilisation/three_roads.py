@@ -76,12 +76,12 @@ class Decision:
 
     @property
     def memory(self) -> float:
-        """Return share of the time that memory accounts for."""
+        """Return the share of the time that memory accounts for."""
         return max(self.terms[MEMORY].values(), default=0.0) / self.seconds
 
     @property
     def instructions(self) -> float:
-        """Return share of the time that instructions account for."""
+        """Return the share of the time that instructions account for."""
         return max(self.terms[INSTRUCTIONS].values(), default=0.0) / self.seconds
 
     @property
@@ -163,7 +163,7 @@ def _present(terms: dict[str, float]) -> dict[str, float]:
 
 
 def _used(launch: LaunchRecord, card: Card) -> int:
-    """SMs that get a block."""
+    """Count the SMs that get a block."""
     return min(card.sms, prod(launch.grid))
 
 
@@ -183,7 +183,7 @@ def _l1_seconds(launch: LaunchRecord, card: Card) -> float:
 
 
 def _lines_per_sector(launch: LaunchRecord, ops: tuple[str, ...] = ("load", "store", "atomic")) -> float:
-    """128-byte lines to the sectors that a warp's requests touch, in the traced warps; a quarter where none is traced.
+    """Return 128-byte lines to the sectors that traced warps' requests touch; a quarter where none is traced.
 
     Side by side, four sectors lie in a line; 32 far apart lie in 32 lines, and the L1 takes a clock for each.
     """
@@ -198,7 +198,7 @@ def _lines_per_sector(launch: LaunchRecord, ops: tuple[str, ...] = ("load", "sto
 
 
 def _distinct(warp: np.ndarray, first: np.ndarray, last: np.ndarray, size: int) -> int:
-    """Pieces of `size` bytes that each warp touches, from the first and the last byte of each lane's access."""
+    """Count the pieces of `size` bytes that each warp touches, by the first and last byte of each lane's access."""
     places = np.concatenate([first, last]) // np.uint64(size)
     return len(np.unique(np.stack([np.concatenate([warp, warp]), places]), axis=1).T)
 
@@ -215,7 +215,7 @@ def _tensor_seconds(launch: LaunchRecord, card: Card) -> float:
 
 
 def _warp_seconds(launch: LaunchRecord, card: Card) -> float:
-    """How long one warp takes if each of its instructions waits for the one before it."""
+    """Return how long one warp takes if each of its instructions waits for the one before it."""
     c, warps = launch.counts, prod(launch.grid) * -(-prod(launch.block) // WARP_SIZE)
     clock = card.clock_mhz * 1e6
     loaded = SECTOR_BYTES * c.global_load_sectors

@@ -217,7 +217,7 @@ def list_devices() -> DeviceList:
 
 
 def close() -> None:
-    """Nothing to close; arrays are freed with their last reference."""
+    """Do nothing: arrays are freed with their last reference."""
 
 
 @contextlib.contextmanager

@@ -65,7 +65,7 @@ class Utilities:
         return program, (program.entries[name], ptx), 0, 0, MAX_THREADS
 
     def unload_module(self, module) -> None:
-        """Nothing to unload."""
+        """Do nothing: there is nothing to unload."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         return {

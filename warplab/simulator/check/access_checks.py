@@ -110,7 +110,7 @@ class Checks(Observer):
             self._outside_own(site, "shared", distance, size, lanes)
 
     def _shared_offset(self, address: np.ndarray, chosen: np.ndarray, lanes) -> int:
-        """Of the first of the chosen lanes, the byte of its block's shared memory that it accesses."""
+        """Return the byte of its block's shared memory that the first of the chosen lanes accesses."""
         start, _ = self.chunk.own_memory("shared", lanes)
         if self.chunk.cluster_blocks > 1:
             start = address // np.uint64(self.chunk.shared_stride) * np.uint64(self.chunk.shared_stride)

@@ -66,7 +66,7 @@ class ClusterLifetimes:
         self.sites[site.index] = site
 
     def end(self) -> None:
-        """All blocks have ended. What their threads have heard of, they had heard of before."""
+        """Check all blocks, as they have ended. What their threads have heard of, they had heard of before."""
         chunk = self.chunk
         for block in np.flatnonzero(self.time.any(axis=1)):
             others = np.flatnonzero(self.time[block])

@@ -416,7 +416,7 @@ def _acquired(seen: _Seen | None, system: bool) -> list[ClockRow]:
 
 
 def _by_warp(lanes: np.ndarray) -> list[tuple[int, list[int]]]:
-    """Lanes in ascending order, by warp."""
+    """Return lanes in ascending order, by warp."""
     warp = lanes // WARP_SIZE
     starts = np.flatnonzero(np.concatenate(([True], warp[1:] != warp[:-1])))
     return [(int(warp[start]), part.tolist()) for start, part in zip(starts, np.split(lanes, starts[1:]), strict=True)]

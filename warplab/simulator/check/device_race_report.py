@@ -120,6 +120,6 @@ def _cause(shared, now: Access, before: Access, time: int, here, there) -> str:
 
 
 def _waits(chunk, site) -> bool:
-    """Is this a load in the condition of a loop, as the text of its line tells?"""
+    """Tell whether this is a load in the condition of a loop, by the text of its line."""
     line = chunk.entry.program.source_line(site.where) or ""
     return site.op == "load" and re.search(r"\bwhile\b", line) is not None

@@ -292,7 +292,7 @@ class DeviceRaces(Observer):
             self._follow(site, kind, allocation, address, own, thread)
 
     def _parts(self, site, addresses: Addresses) -> Iterator[tuple[Allocation, np.ndarray | None, np.ndarray]]:
-        """For each allocation that the access touches: which lanes do (None for all), and their addresses."""
+        """Yield, for each allocation that the access touches, its lanes (None for all) and their addresses."""
         address = addresses.at(site.offset)
         allocation = self.chunk.access.allocation(site, addresses)
         if allocation is not None:

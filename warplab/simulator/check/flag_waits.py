@@ -231,7 +231,7 @@ def _waits_otherwise(block: Block) -> bool:
 
 
 def _sets(block: Block) -> bool:
-    """May the block set a flag in global memory?"""
+    """Tell whether the block may set a flag in global memory."""
     return any(
         (i.opcode in ("atom", "red") or (i.opcode == "st" and not _STRONG.isdisjoint(i.modifiers)))
         and not any(m.startswith("shared") for m in i.modifiers)

@@ -13,7 +13,7 @@ from warplab.simulator.check.races import Races
 
 
 def followed(races: Races, site, space: str) -> bool | None:
-    """Are the accesses of a site recorded? None if they have to be examined one by one."""
+    """Tell whether the accesses of a site are recorded; None if they have to be examined one by one."""
     if space not in races.word:
         return False
     if races.clocks is not None or races.fences is not None or site.strong or site.flag or ".volatile" in site.text:

@@ -49,7 +49,7 @@ class ProxyFences(Observer):
         self.store(site, space, addresses, lanes, None)
 
     def copy_done(self, site, space: str, addresses: Addresses, lanes, values) -> None:
-        """cp.async is an ordinary store; the bulk copies are not."""
+        """Note cp.async as an ordinary store; the bulk copies are none."""
         if space == "shared" and ".bulk" in site.text:
             piece, _ = self._pieces(site, addresses, lanes)
             self.writer[piece] = -1

@@ -102,12 +102,12 @@ def race_error(
 
 
 def _moves_pieces(site: Site) -> bool:
-    """Is it an instruction that reads or writes pieces of 16 bytes, whatever the elements are, on its own?"""
+    """Tell whether an instruction reads or writes pieces of 16 bytes, whatever the elements are, on its own."""
     return ".bulk" in site.text or site.text.startswith("wgmma")
 
 
 def _waits(chunk, site: Site, name: str | None) -> bool:
-    """Is an ordinary load of array `name` part of a loop's condition? Compilers move it, so the text tells."""
+    """Tell whether an ordinary load of array `name` is in a loop's condition, by the text: compilers move it."""
     text = chunk.entry.program.sources.get(site.where.file, "")
     waits = name is not None and re.search(rf"\bwhile\b[^;{{\n]*\b{re.escape(name)}\b", text) is not None
     return waits and site.op == "load" and not site.strong

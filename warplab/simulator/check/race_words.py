@@ -102,7 +102,7 @@ class WordRaces(Observer):
 
     @staticmethod
     def _mine(threads: np.ndarray, access: RecordedAccess) -> bool:
-        """Has only each lane's own thread touched its word? Then lanes share no word either."""
+        """Tell whether only each lane's own thread touched its word. Then lanes share no word either."""
         return bool((threads == access.by.thread).all())
 
     def _add_readers(self, record: Record, access: RecordedAccess, word: np.ndarray) -> None:
@@ -134,7 +134,7 @@ class WordRaces(Observer):
     def _add_reading_warps(
         self, record: Record, access: RecordedAccess, word: np.ndarray, fresh: np.ndarray | None
     ) -> None:
-        """`fresh`: lanes whose read is ordered after all others of their word since it was written; None for all."""
+        """Add readers. `fresh`: lanes that read after all others of their word since it was written; None for all."""
         if self.clocks is None:
             return
         first = word if fresh is None else word[fresh]

@@ -258,11 +258,11 @@ class Races(WordRaces):
             made.written_at[word] = access.now
 
     def _synchronises(self, site, space: str) -> bool:
-        """Is an access meant to synchronise, and so no race by itself?"""
+        """Tell whether an access is meant to synchronise, and so no race by itself."""
         return site.strong and (self.volatile_flags or space != "shared" or ".volatile" not in site.text)
 
     def _in_step(self, site, space: str, addresses: Addresses, lanes, values=None) -> None:
-        """For a volatile load, or store of `values`: report lanes that rely on lockstep."""
+        """Report lanes that rely on lockstep, for a volatile load, or store of `values`."""
         if self.lockstep is None or space != "shared" or ".volatile" not in site.text:
             return
         followed = self._followed(site, space, addresses, lanes)

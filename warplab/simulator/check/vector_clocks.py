@@ -106,8 +106,8 @@ class Clocks:
         self.fenced[lanes], self.fenced_whole[lanes] = self.now, self.synced[self.chunk.warp_of[lanes]]
 
     def exchange(self, lanes: np.ndarray) -> None:
-        """In a shuffle, vote or the like, the lanes of a warp learn what the others know, and that their earlier reads
-        are over, but not their writes. (Cooperative groups of more than a warp rely on this.)"""
+        """Let the lanes of a warp learn in a shuffle, vote or the like what the others know, and that their earlier
+        reads are over, but not their writes. (Cooperative groups of more than a warp rely on this.)"""
         self.now += 1
         self.met[self.chunk.warp_of[lanes]] = self.now
         starts = _starts(self.chunk.warp_of[lanes])
@@ -116,7 +116,7 @@ class Clocks:
         self.known.join(lanes, {name: np.repeat(array, lengths, axis=0) for name, array in together.items()})
 
     def sync_warps(self, lanes: np.ndarray) -> None:
-        """In a __syncwarp, they also learn what the others wrote."""
+        """Let lanes in a __syncwarp also learn what the others wrote."""
         self.exchange(lanes)
         self._join_warps(lanes)
         # What all of them have fenced, each can now publish for all.
@@ -126,7 +126,7 @@ class Clocks:
         self.fenced_whole[lanes] = np.maximum(self.fenced_whole[lanes], least)
 
     def sync_some(self, lanes: np.ndarray) -> None:
-        """In a __syncwarp for some lanes of a warp, these learn what the others among them did and know."""
+        """Let some lanes of a warp, in their __syncwarp, learn what the others among them did and know."""
         self.now += 1
         starts = _starts(self.chunk.warp_of[lanes])
         lengths = np.diff(np.append(starts, lanes.shape[0]))
@@ -189,12 +189,12 @@ class Clocks:
 
 
 def _starts(values: np.ndarray) -> np.ndarray:
-    """Positions at which runs of equal values begin."""
+    """Return the positions at which runs of equal values begin."""
     return np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
 
 
 def _names_all(mask) -> bool:
-    """Is the mask of a __syncwarp the whole warp, whatever the kernel computes?"""
+    """Tell whether the mask of a __syncwarp is the whole warp, whatever the kernel computes."""
     return isinstance(mask, Immediate) and integer(mask) & 0xFFFFFFFF == 0xFFFFFFFF
 
 

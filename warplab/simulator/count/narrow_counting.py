@@ -11,7 +11,7 @@ from warplab.simulator.count.reuse import ReuseWatch
 
 
 def add_blocks(counting: Counting, nodes: Sequence[int], blocks: np.ndarray) -> None:
-    """`blocks`: for each node threads and warps that ran it, threads and warps that took its branch, and how many warps
+    """Add `blocks`: per node threads and warps that ran it, threads and warps that took its branch, and how many warps
     parted there."""
     lists = (
         counting.block_threads,
@@ -26,7 +26,7 @@ def add_blocks(counting: Counting, nodes: Sequence[int], blocks: np.ndarray) -> 
 
 
 def add_accesses(counting: Counting, rows: Mapping[tuple[int, str], np.ndarray]) -> None:
-    """`rows`: by site and space, what `Counting.accesses` holds."""
+    """Add `rows`: by site and space, what `Counting.accesses` holds."""
     for key, row in rows.items():
         own = counting.accesses.setdefault(key, [0, 0, 0, 0, 0])
         for k, amount in enumerate(row.tolist()):

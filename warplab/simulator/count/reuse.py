@@ -131,7 +131,7 @@ class ReuseWatch(Observer):
         self._room -= places.size
 
     def _of_first_block(self, addresses: Addresses, lanes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
-        """Lane numbers of the watched block in the group, and their base addresses; None for none."""
+        """Return the lane numbers of the watched block in the group, and their bases; None for none."""
         if lanes is None:
             numbers = np.arange(self.threads)
         else:
@@ -196,7 +196,7 @@ class Watched:
 
 
 def _summed(warps: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of warps whose lanes all have one place only the first lane."""
+    """Keep, of warps whose lanes all have one place, only the first lane."""
     starts = np.flatnonzero(np.concatenate([[True], warps[1:] != warps[:-1]]))
     same = np.minimum.reduceat(places, starts) == np.maximum.reduceat(places, starts)
     kept = ~np.repeat(same, np.diff(np.append(starts, warps.size)))
@@ -252,7 +252,7 @@ def hit_shares(stream: np.ndarray) -> dict[int, float]:
 
 
 def _times(stream: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each number in a stream its first place, its last place from the end, and the times between its places."""
+    """Return each number's first place in a stream, its last from the end, and the times between its places."""
     order = np.argsort(stream, kind="stable")
     same = stream[order][1:] == stream[order][:-1]
     first = order[np.concatenate([[True], ~same])] + 1

@@ -93,7 +93,7 @@ class Tally(Observer):
         fill_footprint(profile, self._all_sectors(ran))
 
     def _all_sectors(self, ran: int) -> dict[Touched, int]:
-        """Sectors that the whole launch would touch if its blocks touched new ones at the rate of the second half.
+        """Return the sectors that the launch would touch if all blocks touched new ones at the second half's rate.
 
         That is exact if each block has its own memory, and if all share the same.
         """

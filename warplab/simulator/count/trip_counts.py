@@ -63,7 +63,7 @@ class TripCounts:
         return own
 
     def end_chunk(self) -> None:
-        """All lanes have ended."""
+        """Note that all lanes have ended."""
         for head in self.ends:
             self._end(head, None)
         self._begin(0)

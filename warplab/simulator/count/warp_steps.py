@@ -149,7 +149,7 @@ class StepTrace(Observer):
         return result
 
     def _lanes_of(self, event: _Event, number: int, latest: dict[int, int]) -> tuple[int, int, int, int]:
-        """Lanes of traced warp `number` that were active, issued to, waiting and ended. Updates `latest`."""
+        """Return traced warp `number`'s lanes that were active, issued to, waiting and ended. Updates `latest`."""
         every = (1 << int(self._sizes[number])) - 1
         active = every if event.lanes is None else self._mask(event.lanes, number)
         issued = 0

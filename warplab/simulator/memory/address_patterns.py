@@ -88,7 +88,7 @@ class Pattern:
 
 @functools.lru_cache(maxsize=4096)
 def _pieces(lane: bytes, phase: int, size: int) -> np.ndarray:
-    """Numbers of the distinct pieces of `size` bytes that a warp touches if it begins `phase` bytes into one."""
+    """Return the numbers of distinct pieces of `size` bytes that a warp touches if it begins `phase` bytes into one."""
     return np.unique((np.frombuffer(lane, np.int64) + phase) // size)
 
 

@@ -122,7 +122,7 @@ class Addresses:
         return indices
 
     def _in_order(self, group) -> np.ndarray:
-        """Distances from the start of a sector, sorted within each warp."""
+        """Return distances from the start of a sector, sorted within each warp."""
         if self._ordered is None:
             self._ordered = group.ordered(self.base.view(np.int64) - (self.low & ~31))
         return self._ordered

@@ -138,7 +138,7 @@ class Group:
     def _past_l1(
         self, target: np.ndarray, source: np.ndarray, part: np.ndarray, read: np.ndarray, needed: int
     ) -> tuple[int, int, int]:
-        """`copy_passes` for copies past the L1 cache, in pieces of 16 bytes: `target`, `source` are their numbers.
+        """Do as `copy_passes` for copies past the L1 cache, in pieces of 16 bytes, numbered `target`, `source`.
 
         What is copied from one line of 128 bytes to another goes together if all of it keeps its half of a sector or
         all of it changes halves, and if one wavefront fills each sector of the target from a single sector of the
@@ -162,7 +162,7 @@ class Group:
         return int(np.maximum.reduce(most).sum()), needed, int(more[more > 0].sum())
 
     def _parts(self, words: np.ndarray, width: int, op: str) -> np.ndarray:
-        """For each lane, the number of the part of its warp that is served together, in ascending order."""
+        """Return for each lane the number of the part of its warp that is served together, in ascending order."""
         warp = self.warp_numbers
         lane = self.chunk.lane_of if self.lanes is None else self.chunk.lane_of.take(self.lanes)
         size = np.full(self.warps, WARP_SIZE // width)
@@ -171,7 +171,7 @@ class Group:
         return warp * width + lane // size[warp]
 
     def _alike(self, words: np.ndarray, warp: np.ndarray, lane: np.ndarray) -> np.ndarray:
-        """For each warp: do all its lanes read the same words in pairs, as `bank_passes` says?"""
+        """Tell, for each warp, whether all its lanes read the same words in pairs, as `bank_passes` says."""
         table = np.full((self.warps, WARP_SIZE), -1)
         table[warp, lane] = words
         alike = np.zeros(self.warps, bool)
@@ -220,7 +220,7 @@ class BankPassCache:
 
 
 def _busiest(part: np.ndarray, words: np.ndarray, width: int, parts: int, *, share: bool) -> np.ndarray:
-    """For each part of the lanes, the number of words in its busiest bank. `share`: lanes can share a word.
+    """Count, for each part of the lanes, the words in its busiest bank. `share`: lanes can share a word.
 
     `part`: for each lane, the number of its part, below `parts`. `words`: numbers of the first of its `width` words.
     """
@@ -234,7 +234,7 @@ def _busiest(part: np.ndarray, words: np.ndarray, width: int, parts: int, *, sha
 
 
 def _most(group: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """For each group (numbered from 0), how often its most frequent key (below 8) occurs."""
+    """Count, for each group (numbered from 0), how often its most frequent key (below 8) occurs."""
     return np.bincount(group << 3 | key, minlength=8 * (int(group.max()) + 1)).reshape(-1, 8).max(axis=1)
 
 

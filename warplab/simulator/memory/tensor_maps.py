@@ -165,7 +165,7 @@ class TensorMap:
         return bits & -bits
 
     def _rows(self, at: np.ndarray) -> list[np.ndarray]:
-        """Of each line of the boxes the coordinates along all axes but the innermost: arrays (places, lines)."""
+        """Return of each line of boxes the coordinates along all axes but the innermost: arrays (places, lines)."""
         counts = [-(-n // step) for n, step in zip(self.box[1:], self.steps[1:], strict=True)]
         number = np.arange(self.lines)
         found = []

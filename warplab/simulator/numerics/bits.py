@@ -49,8 +49,8 @@ def brev(a):
 
 
 def find_leading(a, shift_amount: bool):
-    """bfind: position of the highest bit that differs from the sign, or the shift that moves it to the top; all ones if
-    no bit does."""
+    """Compute bfind: position of the highest bit that differs from the sign, or the shift that moves it to the top; all
+    ones if none does."""
     bits = 8 * a.dtype.itemsize
     if a.dtype.kind == "i":
         a = (a ^ (a >> (bits - 1))).view(f"u{bits // 8}")
@@ -59,8 +59,8 @@ def find_leading(a, shift_amount: bool):
 
 
 def find_nth(mask, base, offset):
-    """fns: position of the |offset|-th one of `mask`, counted from bit `base` inclusive, up or (offset < 0) down;
-    for offset 0 `base` itself. All ones where there is no such bit. `mask`, `base`: uint32; `offset`: int32.
+    """Compute fns: position of the |offset|-th one of `mask`, from bit `base` inclusive, up or (offset < 0) down; for
+    offset 0 `base` itself. All ones where there is no such bit. `mask`, `base`: uint32; `offset`: int32.
 
     The lowest offset, whose absolute value does not fit its type, gives 0 (seen on an H100)."""
     mask, base, offset = np.broadcast_arrays(mask, base, offset)
@@ -77,12 +77,12 @@ def find_nth(mask, base, offset):
 
 
 def _field(position, length, bits: int):
-    """32-bit instructions use 8 bits of position and length, 64-bit ones all of them (recorded)."""
+    """Cut to 8 bits of position and length, as 32-bit instructions do; 64-bit ones use all (recorded)."""
     return (position & 0xFF, length & 0xFF) if bits == 32 else (position, length)
 
 
 def extract_field(a, position, length):
-    """bfe: `length` bits of a from `position` on, extended by the field's top bit if a is signed."""
+    """Compute bfe: `length` bits of a from `position` on, extended by the field's top bit if a is signed."""
     bits = 8 * a.dtype.itemsize
     position, length = _field(position, length, bits)
     room = (bits - np.minimum(np.maximum(length, 1), bits)).astype(a.dtype)
@@ -91,7 +91,7 @@ def extract_field(a, position, length):
 
 
 def insert_field(a, b, position, length):
-    """bfi: b with `length` bits from `position` on replaced by the low bits of a."""
+    """Compute bfi: b with `length` bits from `position` on replaced by the low bits of a."""
     position, length = _field(position, length, 8 * a.dtype.itemsize)
     ones = np.full(1, np.iinfo(a.dtype).max, a.dtype)
     mask = shift_left(~shift_left(ones, length), position)
@@ -99,28 +99,28 @@ def insert_field(a, b, position, length):
 
 
 def extend(a, length, wrap: bool):
-    """szext: the low `length` bits of a (int32 or uint32), extended by the sign or by zeros."""
+    """Compute szext: the low `length` bits of a (int32 or uint32), extended by the sign or by zeros."""
     length = length & 31 if wrap else np.minimum(length, 32)
     room = (32 - np.maximum(length, 1)).astype(a.dtype)
     return np.where(length == 0, a.dtype.type(0), a << room >> room)
 
 
 def bit_mask(position, length, wrap: bool):
-    """bmsk: `length` ones from `position` on, uint32."""
+    """Compute bmsk: `length` ones from `position` on, uint32."""
     if wrap:
         position, length = position & 31, length & 31
     return shift_left(~shift_left(np.full(1, _NONE), length), position)
 
 
 def funnel_shift(low, high, amount, left: bool, wrap: bool):
-    """shf: high:low shifted; its upper 32 bits after a left shift, its lower ones after a right shift."""
+    """Compute shf: high:low shifted; its upper 32 bits after a left shift, its lower ones after a right shift."""
     both = (high.astype(np.uint64) << np.uint64(32)) | low
     amount = (amount & 31 if wrap else np.minimum(amount, 32)).astype(np.uint64)
     return (both << amount >> np.uint64(32) if left else both >> amount).astype(np.uint32)
 
 
 def permute(a, b, selector, mode: str = ""):
-    """prmt: four of the eight bytes of b:a. PTX ISA, "prmt"; bit 3 of a selector repeats the byte's top bit."""
+    """Compute prmt: four of the eight bytes of b:a. PTX ISA, "prmt"; bit 3 of a selector repeats a byte's top bit."""
     both = pack(np.uint64, a, b).view(np.uint8).reshape(-1, 8)
     place = np.arange(4, dtype=np.uint32)
     if mode:

@@ -19,7 +19,7 @@ _INTEGRAL = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}
 
 
 def round_to_integral(a, rounding: str):
-    """cvt.rni.f32.f32 and the like: a float with an integral value."""
+    """Compute cvt.rni.f32.f32 and the like: a float with an integral value."""
     result = _INTEGRAL[rounding](a)
     return canonical(result) if a.dtype == np.float32 else result
 
@@ -62,7 +62,7 @@ def to_exact_f64(a):
 
 
 def int_to_float(a, dtype, rounding: str):
-    """cvt.rX.f32 and .f64 from integers."""
+    """Compute cvt.rX.f32 and .f64 from integers."""
     dtype = np.dtype(dtype)
     nearest = a.astype(dtype)
     if rounding == "rn":
@@ -100,7 +100,7 @@ def tf32(a, rounding: str, relu: bool):
 
 
 def pack_saturated(a, b, c, low, high, bits: int):
-    """cvt.pack: a and b clamped to low…high in the lowest parts of `bits` bits, a above b; c shifted above them."""
+    """Compute cvt.pack: a, b clamped to low…high in the lowest parts of `bits` bits, a above b; c shifted above."""
     mask = (1 << bits) - 1
     a, b = (np.clip(x, low, high).astype(np.int64) & mask for x in (a, b))
     return ((c.astype(np.int64) << (2 * bits)) | (a << bits) | b).astype(np.uint32)

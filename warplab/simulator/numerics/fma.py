@@ -54,7 +54,7 @@ _scratch = _Scratch()
 
 
 def _in_pieces(function, dtype, a, b, c):
-    """Return result of `function(a, b, c, out)`, which takes arrays of length n or 1."""
+    """Return the result of `function(a, b, c, out)`, which takes arrays of length n or 1."""
     if not a.ndim == b.ndim == c.ndim == 1:
         a, b, c = np.broadcast_arrays(a, b, c)
         return _in_pieces(function, dtype, *(x.reshape(-1) for x in (a, b, c))).reshape(a.shape)
@@ -178,7 +178,7 @@ def _fma_f64(a, b, c, out) -> None:
 
 
 def _odd_fma(a, b, c):
-    """Boldo and Melquiond's fma. Wrong where a part over- or underflows."""
+    """Compute Boldo and Melquiond's fma. Wrong where a part over- or underflows."""
     product = a * b
     low = two_product_error(a, b, product)
     total = product + c

@@ -13,7 +13,7 @@ _FORMATS = {"e4m3": (3, 7, 448.0), "e5m2": (2, 15, 57344.0)}
 
 
 def _values(kind: str) -> np.ndarray:
-    """All 256 numbers, float32."""
+    """Return all 256 numbers, float32."""
     fraction_bits, bias, largest = _FORMATS[kind]
     codes = np.arange(256)
     exponent = codes >> fraction_bits & (0x7F >> fraction_bits)
@@ -28,7 +28,7 @@ _VALUES = {kind: _values(kind) for kind in _FORMATS}
 
 
 def fp8_to_halves(bits, kind: str, relu: bool):
-    """cvt.rn.f16x2.e4m3x2 and .e5m2x2: two bytes to two float16; uint32."""
+    """Compute cvt.rn.f16x2.e4m3x2 and .e5m2x2: two bytes to two float16; uint32."""
     values = _VALUES[kind].take(np.ascontiguousarray(bits).view(np.uint8))
     if relu:
         values = np.where(values <= 0, np.float32(0), values)
@@ -36,13 +36,13 @@ def fp8_to_halves(bits, kind: str, relu: bool):
 
 
 def fp8_pack(a, b, kind: str, relu: bool):
-    """cvt.rn.satfinite: float32 a and b to two bytes, a in the upper one; uint16. Saturates to the largest number."""
+    """Compute cvt.rn.satfinite: float32 a and b to two bytes, a the upper; uint16. Saturates to the largest number."""
     a, b = np.broadcast_arrays(a, b)
     return (_code(a, kind, relu).astype(np.uint16) << 8) | _code(b, kind, relu)
 
 
 def _code(a, kind: str, relu: bool):
-    """Nearest number, ties to even: divide by the unit of its binade and round to an integer."""
+    """Encode the nearest number, ties to even: divide by the unit of its binade and round to an integer."""
     fraction_bits, bias, largest = _FORMATS[kind]
     a = a.astype(np.float64)
     if relu:

@@ -69,7 +69,7 @@ def half_from_f64(a, kind: str, rounding: str = "rn"):
 
 
 def half_of_f64(a, kind: str, rounding: str):
-    """cvt from f64: NaN keeps its sign and the top of its payload (recorded)."""
+    """Compute cvt from f64: NaN keeps its sign and the top of its payload (recorded)."""
     bits = half_from_f64(a, kind, rounding)
     nan = a != a
     if not nan.any():
@@ -81,7 +81,7 @@ def half_of_f64(a, kind: str, rounding: str):
 
 
 def _odd_f32(a):
-    """float64 to float32, rounded to odd."""
+    """Convert float64 to float32, rounded to odd."""
     near = a.astype(np.float32)
     back = near.astype(np.float64)
     inexact = (back != a) & (a == a)
@@ -93,7 +93,7 @@ def _odd_f32(a):
 
 
 def _flushed(a, exact: bool = False):
-    """float16 values in a wider type with float16's subnormals as zero (.ftz).
+    """Return float16 values in a wider type with float16's subnormals as zero (.ftz).
 
     `exact`: not rounded yet. What 11 bits with any exponent would round up to 2**-14 is not flushed (recorded).
     """
@@ -102,7 +102,7 @@ def _flushed(a, exact: bool = False):
 
 
 def half_clamped(bits, kind: str, clamp: str, ftz: bool = False):
-    """.ftz, .sat (to 0…1, NaN to 0) or .relu (negative to 0) of a result."""
+    """Apply .ftz, .sat (to 0…1, NaN to 0) or .relu (negative to 0) to a result."""
     if not (clamp or ftz):
         return bits
     a = half_to_f32(bits, kind, ftz)
@@ -114,7 +114,7 @@ def half_clamped(bits, kind: str, clamp: str, ftz: bool = False):
 
 
 def half_arithmetic(operation: str, kind: str, ftz: bool, clamp: str, *operands):
-    """add, sub, mul, neg and abs, rounded to nearest."""
+    """Compute add, sub, mul, neg and abs, rounded to nearest."""
     wide = [half_to_f32(o, kind, ftz) for o in operands]
     if operation == "mul":
         exact = np.multiply(*wide, dtype=np.float64)
@@ -131,7 +131,7 @@ def half_fma(kind: str, ftz: bool, clamp: str, a, b, c):
 
 
 def half_least(operation: str, kind: str, ftz: bool, nan: bool, xorsign: bool, a, b):
-    """min and max. `nan`: NaN if either is NaN. `xorsign`: of the magnitudes, with the product of the signs."""
+    """Compute min, max. `nan`: NaN if either is NaN. `xorsign`: of the magnitudes, with the product of the signs."""
     a, b = (half_to_f32(x, kind, ftz) for x in (a, b))
     function = {
         ("min", False): minimum,
@@ -144,7 +144,7 @@ def half_least(operation: str, kind: str, ftz: bool, nan: bool, xorsign: bool, a
 
 
 def half_special(operation: str, kind: str, ftz: bool, a):
-    """ex2.approx and tanh.approx: the float32 result, cut off to a half, as on an H100 for all but a few inputs."""
+    """Compute ex2.approx, tanh.approx: the float32 result, cut to a half, as on an H100 for all but a few inputs."""
     x = half_to_f32(a, kind, ftz)
     if operation == "tanh":
         result = np.tanh(x.astype(np.float64)).astype(np.float32)

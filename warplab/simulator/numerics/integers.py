@@ -90,7 +90,7 @@ def add_saturated(a, b, sign: int = 1):
 
 
 def saturate_integer(a, dtype):
-    """cvt.sat between integers: clamp to the range of `dtype`."""
+    """Compute cvt.sat between integers: clamp to the range of `dtype`."""
     to, have = np.iinfo(dtype), np.iinfo(a.dtype)
     return np.clip(a, a.dtype.type(max(to.min, have.min)), a.dtype.type(min(to.max, have.max))).astype(dtype)
 
@@ -133,20 +133,20 @@ def absolute_difference(a, b):
 
 
 def shift_left(a, amount):
-    """shl: amounts beyond the width give 0. `amount`: uint32."""
+    """Compute shl: amounts beyond the width give 0. `amount`: uint32."""
     bits = 8 * a.dtype.itemsize
     return np.where(amount < bits, a << np.minimum(amount, bits - 1).astype(a.dtype), a.dtype.type(0))
 
 
 def shift_right(a, amount):
-    """shr: amounts beyond the width give 0, or the sign. `amount`: uint32."""
+    """Compute shr: amounts beyond the width give 0, or the sign. `amount`: uint32."""
     bits = 8 * a.dtype.itemsize
     shifted = a >> np.minimum(amount, bits - 1).astype(a.dtype)
     return shifted if a.dtype.kind == "i" else np.where(amount < bits, shifted, a.dtype.type(0))
 
 
 def dot_product(a, b, c, a_dtype, b_dtype, start: int = 0):
-    """dp4a and dp2a: c plus the products of a's parts with b's bytes from `start` on; uint32."""
+    """Compute dp4a and dp2a: c plus the products of a's parts with b's bytes from `start` on; uint32."""
     parts = 4 // np.dtype(a_dtype).itemsize
     a = np.ascontiguousarray(a).view(a_dtype).reshape(-1, parts).astype(np.int64)
     b = np.ascontiguousarray(b).view(b_dtype).reshape(-1, 4)[:, start : start + parts].astype(np.int64)
@@ -154,7 +154,7 @@ def dot_product(a, b, c, a_dtype, b_dtype, start: int = 0):
 
 
 def packed_absolute_difference(a, b, c, dtype, add: bool):
-    """vabsdiff2 and vabsdiff4: |a - b| of each part of `dtype`, or with `add` their sum and c; uint32."""
+    """Compute vabsdiff2 and vabsdiff4: |a - b| of each part of `dtype`, or with `add` their sum and c; uint32."""
     parts = 4 // np.dtype(dtype).itemsize
     a, b = (np.ascontiguousarray(x).view(dtype).reshape(-1, parts).astype(np.int64) for x in (a, b))
     difference = np.abs(a - b)

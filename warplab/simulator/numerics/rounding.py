@@ -103,12 +103,12 @@ def negative_f64(a):
 
 
 def copy_sign(a, b):
-    """copysign: b with the sign of a."""
+    """Return b with the sign of a (copysign)."""
     return np.copysign(b, a)
 
 
 def has_property(a, what: str):
-    """testp."""
+    """Compute testp."""
     size = np.abs(a)
     smallest = a.dtype.type(2.0**-126 if a.dtype.itemsize == 4 else 2.0**-1022)
     return {
@@ -150,7 +150,7 @@ def _both(function, combine, a, b):
 
 
 def minimum_nan(a, b):
-    """min.NaN: NaN if either is NaN."""
+    """Compute min.NaN: NaN if either is NaN."""
     return _nan_if_any(a, b, minimum(a, b))
 
 
@@ -163,7 +163,7 @@ def _nan_if_any(a, b, result):
 
 
 def xor_sign(a, b, result):
-    """.xorsign: the result, a magnitude or NaN, with the product of the signs of a and b."""
+    """Apply .xorsign: the result, a magnitude or NaN, gets the product of the signs of a and b."""
     signed = np.where(np.signbit(a) ^ np.signbit(b), -result, result)
     return np.where(result != result, NAN_F32, signed)
 
@@ -293,7 +293,7 @@ def exact_error(sign, lanes, result, *operands):
 
 
 def _corrected(result, error, doubtful, sign, operands, rounding):
-    """`step`, with the errors of the doubtful lanes computed exactly."""
+    """Do `step` with the errors of the doubtful lanes computed exactly."""
     lanes = np.flatnonzero(np.broadcast_to(doubtful, result.shape))
     if lanes.shape[0]:
         error = np.array(np.broadcast_to(error, result.shape))

@@ -86,7 +86,7 @@ def div_full(a, b):
 
 
 def _high_word(a):
-    """float64 as the function units leave it: 24 significant bits cut to the high 32 bits, with subnormals as zeros.
+    """Return float64 as function units leave it: 24 significant bits cut to the high 32, with subnormals as zeros.
 
     An H100 returns 98 % of all 2**20 reciprocals in a binade so, the others one unit of the high word away (recorded).
     """
@@ -103,15 +103,15 @@ def _top(a):
 
 
 def rcp_approx_f64(a):
-    """rcp.approx.ftz.f64: the reciprocal of the high 32 bits, in 32 bits."""
+    """Compute rcp.approx.ftz.f64: the reciprocal of the high 32 bits, in 32 bits."""
     return _high_word(1 / _top(a))
 
 
 def rsqrt_f64(a):
-    """rsqrt.approx.f64, which the assembler expands into many instructions, rounded to nearest."""
+    """Compute rsqrt.approx.f64, which the assembler expands into many instructions, rounded to nearest."""
     return (1 / np.sqrt(a.astype(np.longdouble))).astype(np.float64)
 
 
 def rsqrt_approx_f64(a):
-    """rsqrt.approx.ftz.f64: the reciprocal root of the high 32 bits, in 32 bits."""
+    """Compute rsqrt.approx.ftz.f64: the reciprocal root of the high 32 bits, in 32 bits."""
     return _high_word(1 / np.sqrt(_top(a)))

@@ -97,8 +97,8 @@ def cut_to_f32(values: np.ndarray) -> np.ndarray:
 
 
 def _powers(values: np.ndarray, least: float) -> np.ndarray:
-    """2**exponent of each value in a format whose subnormal numbers have 2**exponent `least`; 0 for zero, infinity and
-    NaN."""
+    """Return 2**exponent of each value in a format whose subnormal numbers have 2**exponent `least`; 0 for zero,
+    infinity and NaN."""
     power = (values.view(np.uint64) & np.uint64(0x7FF0000000000000)).view(np.float64)
     return np.where((values == 0) | ~np.isfinite(values), 0.0, np.maximum(power, least))
 
@@ -114,7 +114,7 @@ def aligned_sum(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, s
 
 
 def _aligned(a: np.ndarray, b: np.ndarray, c: np.ndarray, least: tuple[float, float, float], bits: int) -> np.ndarray:
-    """`aligned_sum` with `bits` kept, of products a[i] · b[i], whose shape is that of `c`. `least`: of `_powers`."""
+    """Return `aligned_sum`, `bits` kept, of products a[i] · b[i], in the shape of `c`. `least`: of `_powers`."""
     power_a, power_b = _powers(a, least[0]), _powers(b, least[1])
     largest = np.maximum(_powers(c, least[2]), 2.0**-126)
     product = np.empty_like(largest)
@@ -132,14 +132,14 @@ def _aligned(a: np.ndarray, b: np.ndarray, c: np.ndarray, least: tuple[float, fl
 
 
 def _rounded(total: np.ndarray, kind: str) -> np.ndarray:
-    """float64 with the values that `kind` holds: f32 cut off, f16 rounded to nearest, never -0."""
+    """Return float64 with the values that `kind` holds: f32 cut off, f16 rounded to nearest, never -0."""
     if kind == "f32":
         return cut_to_f32(total) + 0.0
     return total.astype(np.float16).astype(np.float64) + 0.0
 
 
 def half_precision(steps: tuple[slice, ...]) -> Callable:
-    """f16, bf16 and tf32: C goes into the first step."""
+    """Return a function for f16, bf16 and tf32: C goes into the first step."""
 
     def multiply(a, b, c, kinds):
         total = c
@@ -153,7 +153,7 @@ def half_precision(steps: tuple[slice, ...]) -> Callable:
 
 
 def eight_bit(a, b, c, kinds):
-    """e4m3 and e5m2."""
+    """Multiply e4m3 and e5m2."""
     pairs = np.arange(a.shape[0]) % 4 < 2
     total = np.zeros_like(c)
     for step in (pairs, ~pairs):
@@ -163,7 +163,7 @@ def eight_bit(a, b, c, kinds):
 
 
 def double_precision(a, b, c, kinds):
-    """f64."""
+    """Multiply f64."""
     total = c
     for x, y in zip(a, b, strict=True):
         total = fma_f64(x, y, total)
@@ -171,7 +171,7 @@ def double_precision(a, b, c, kinds):
 
 
 def integers(saturate: bool) -> Callable:
-    """s8, u8, s4 and u4: sums of at most 2**21 and a 32-bit C are exact in float64."""
+    """Return a function for s8, u8, s4, u4: sums of at most 2**21 and a 32-bit C are exact in float64."""
 
     def multiply(a, b, c, kinds):
         total = c.copy()
@@ -183,7 +183,7 @@ def integers(saturate: bool) -> Callable:
 
 
 def different_bits(a, b, c, kinds):
-    """b1 with .xor.popc. With .and.popc, ones and zeros are multiplied as `integers` are."""
+    """Multiply b1 with .xor.popc. With .and.popc, ones and zeros are multiplied as `integers` are."""
     total = c.copy()
     for x, y in zip(a, b, strict=True):
         total += x != y
@@ -191,7 +191,7 @@ def different_bits(a, b, c, kinds):
 
 
 def quad_pair(a, b, c, kinds):
-    """f16 m8n8k4."""
+    """Multiply f16 in m8n8k4."""
     x, y, c = (x.astype(np.float32) for x in (a, b, c))
     if kinds[3] == "f32":
         total = x[0] * y[0] + np.float32(0)
@@ -206,13 +206,13 @@ def quad_pair(a, b, c, kinds):
 
 
 def warpgroup_floats(a, b, c, kinds):
-    """wgmma of f16, bf16 and tf32."""
+    """Multiply wgmma's f16, bf16 and tf32."""
     least = _LEAST[kinds[0]], _LEAST[kinds[1]], _LEAST[kinds[2]]
     return _rounded(_aligned(*_by_depth(a, b), c, least, FRACTION_BITS), kinds[2])
 
 
 def warpgroup_small_floats(a, b, c, kinds):
-    """wgmma of e4m3 and e5m2."""
+    """Multiply wgmma's e4m3 and e5m2."""
     own = {"e4m3": 2.0**-6}
     least = own.get(kinds[0], _LEAST[kinds[0]]), own.get(kinds[1], _LEAST[kinds[1]]), _LEAST[kinds[2]]
     total = _aligned(*_by_depth(a, b), c, least, _SMALL_FRACTION_BITS)
@@ -229,7 +229,7 @@ def _by_depth(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def warpgroup_integers(saturate: bool) -> Callable:
-    """wgmma of s8 and u8: exact, as in `integers`."""
+    """Return a function for wgmma of s8 and u8: exact, as in `integers`."""
 
     def multiply(a, b, c, kinds):
         total = a @ b.swapaxes(1, 2) + c

@@ -59,7 +59,7 @@ def _accesses(instruction: Instruction) -> list[_Access] | None:
 
 
 def _cells(accesses: list[_Access]) -> dict[int, int] | None:
-    """Offset → bytes of the parts that can each live in a register; None if accesses overlap otherwise."""
+    """Map offsets to bytes of the parts that can each live in a register; None if accesses overlap otherwise."""
     sizes: dict[int, int] = {}
     for access in accesses:
         sizes[access.offset] = max(access.size, sizes.get(access.offset, 0))

@@ -185,7 +185,7 @@ def ldmatrix_fragment(transposed: bool = False) -> Fragment:
 
 
 def _quad_pairs(operand: str, kind: str, layout: str) -> Fragment:
-    """mma.m8n8k4 with f16: four products at a time, stacked here along the rows (A, C, D) or the columns (B).
+    """Return mma.m8n8k4 with f16: four products at a time, stacked here along rows (A, C, D) or columns (B).
 
     PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type": lanes q·4 … q·4+3 and q·4+16 … q·4+19
     work on product q.

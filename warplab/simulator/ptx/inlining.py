@@ -482,7 +482,7 @@ def readable(name: str) -> str:
 
 
 def _addresses_taken(program) -> set[str]:
-    """Names of the functions whose address is taken."""
+    """Return the names of the functions whose address is taken."""
     taken = {symbol for variable in program.variables.values() for _, symbol in variable.pointers}
     for function in (*program.entries.values(), *program.functions.values()):
         for instruction in function.instructions:

@@ -109,7 +109,7 @@ class AsynchronousCopies:
     # -- cp.async --------------------------------------------------------------------------------------------------
 
     def copy(self, source, destination, origin: Addresses, target: Addresses, size, lanes) -> None:
-        """cp.async. `source`, `destination`: sites; `size`: bytes to read, None for all. The rest becomes zero."""
+        """Execute cp.async. `source`, `destination`: sites; `size`: bytes to read, None for all; the rest is zeroed."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
         values = self._read(source, origin, size, lanes)
@@ -121,18 +121,18 @@ class AsynchronousCopies:
         self.issued += 1
 
     def commit(self, lanes) -> None:
-        """cp.async.commit_group"""
+        """Execute cp.async.commit_group."""
         self.committed[slice(None) if lanes is None else lanes] += 1
 
     def wait(self, most: int | None, lanes) -> None:
-        """cp.async.wait_group: at most the latest `most` groups of each lane stay in flight. None: wait_all."""
+        """Execute cp.async.wait_group: at most the latest `most` groups of a lane stay in flight. None: wait_all."""
         if not self.copies:
             return
         limit = self._limit(np.iinfo(np.int64).max if most is None else self.committed - most, lanes)
         self.complete(lambda copy: (copy.group >= 0) & (copy.group < limit[copy.lanes]))
 
     def _limit(self, groups: np.ndarray | int, lanes) -> np.ndarray:
-        """For each lane of the chunk, the number of the first group that it does not wait for."""
+        """Return, for each lane of the chunk, the number of the first group that it does not wait for."""
         limit = np.full(self.chunk.lanes, np.iinfo(np.int64).min)
         waiting = slice(None) if lanes is None else lanes
         limit[waiting] = np.broadcast_to(groups, limit.shape)[waiting]
@@ -173,7 +173,7 @@ class AsynchronousCopies:
     def bulk(
         self, source, destination, origin: Addresses, target: Addresses, size, mbarrier, mask, operation, lanes
     ) -> None:
-        """cp.async.bulk of `size` bytes per lane. `mbarrier`: site and addresses of the one that counts the bytes.
+        """Execute cp.async.bulk, `size` bytes per lane. `mbarrier`: site, addresses of the one that counts the bytes.
         `mask`: the blocks of the cluster that receive them, None for the one at `target`. `operation`: of cp.reduce."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
@@ -269,7 +269,7 @@ class AsynchronousCopies:
             )
 
     def store(self, site, target: Addresses, values, mbarrier, operation: tuple[str, str] | None, lanes) -> None:
-        """st.async and, with an operation, red.async: registers to shared memory of the cluster."""
+        """Execute st.async and, with an operation, red.async: registers to shared memory of the cluster."""
         every = self.chunk.all_lanes if lanes is None else lanes
         values = [np.broadcast_to(value, every.shape) for value in values]
         size = np.full(every.shape, site.width)
@@ -277,11 +277,11 @@ class AsynchronousCopies:
         self.send(site, every, address, values, mbarrier, size, every, operation=operation)
 
     def commit_bulk(self, lanes) -> None:
-        """cp.async.bulk.commit_group"""
+        """Execute cp.async.bulk.commit_group."""
         self.committed_bulk[slice(None) if lanes is None else lanes] += 1
 
     def wait_bulk(self, most: int, only_read: bool, lanes) -> None:
-        """cp.async.bulk.wait_group: all but the latest `most` groups of each lane are done (`only_read`: have been
+        """Execute cp.async.bulk.wait_group: all but the latest `most` groups of a lane are done (`only_read`: have been
         read)."""
         if not self.outgoing:
             return

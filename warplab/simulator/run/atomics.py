@@ -47,7 +47,7 @@ def _bf16_value(bits):
 
 
 def _bf16_bits(value):
-    """bfloat16 bits of a float32, rounded to nearest even; NaN in its canonical form."""
+    """Return bfloat16 bits of a float32, rounded to nearest even; NaN in its canonical form."""
     bits = value.astype(np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     return np.where(np.isnan(value), np.uint32(0x7FFF), rounded).astype(np.uint16)
@@ -162,7 +162,7 @@ def apply(view: np.ndarray, index: np.ndarray, operation: str, operands, count: 
 
 
 def _in_vain(operation: str, operands, found: np.ndarray) -> bool:
-    """Did no lane of a CAS find what it compares with, or did all lanes write what they found?"""
+    """Tell whether no lane of a CAS found what it compares with, or all lanes wrote what they found."""
     if operation == "cas":
         return not (found == operands[0]).any()
     return operation == "exch" and bool((found == operands).all())
@@ -179,7 +179,7 @@ def _may_be_subnormal(view, index, values) -> bool:
 
 
 def _apart(view: np.ndarray, index: np.ndarray, operation: str, operands) -> np.ndarray:
-    """Each lane has its own address."""
+    """Do an operation on lanes that each have an address of their own."""
     old = view.take(index)
     if operation == "cas":
         compare, b = operands
@@ -262,7 +262,7 @@ def _scan(segments: _Segments, ufunc: np.ufunc, b: np.ndarray) -> np.ndarray:
 
 
 def _count_around(segments: _Segments, operation: str, bound: int) -> tuple[np.ndarray, np.ndarray]:
-    """inc and dec by lanes with the same bound: after the first lane a value counts around 0…bound."""
+    """Count by inc or dec, lanes with one bound: after the first lane a value counts around 0…bound."""
     step, dtype = OPERATIONS[operation].step, segments.old.dtype
     cycle = np.uint64(bound + 1)
     first = step(segments.old, dtype.type(bound)).astype(np.uint64)
@@ -273,7 +273,7 @@ def _count_around(segments: _Segments, operation: str, bound: int) -> tuple[np.n
 
 
 def _one_by_one(segments: _Segments, operation: AtomicOperation, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """In rounds for many short segments; what is longer, or few, a segment at a time."""
+    """Compute in rounds for many short segments; what is longer, or few, a segment at a time."""
     left = np.empty_like(b)
     current = segments.old
     done = 0
@@ -299,7 +299,7 @@ def _one_by_one(segments: _Segments, operation: AtomicOperation, b: np.ndarray) 
 
 
 def _compare_and_swap(segments: _Segments, compare: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """In each round the first lane of a segment that finds what it compares with swaps; those before it did not."""
+    """Go in rounds: a segment's first lane that finds what it compares with swaps; those before it did not."""
     number, current = segments.number, segments.old.copy()
     found = np.empty_like(b)
     rest = np.arange(segments.count)

@@ -196,7 +196,7 @@ class Chunk:
         return self._place("local", offset, self.all_lanes, self.local_stride)
 
     def _place(self, space: str, offset: int, owner: np.ndarray, stride: int) -> np.ndarray:
-        """Address of each lane's own copy of a variable in the chunk's array."""
+        """Return the address of each lane's own copy of a variable in the chunk's array."""
         key = (space, offset)
         if key not in self._places:
             one = self.blocks == 1 if space == "shared" else self.lanes == 1
@@ -227,7 +227,7 @@ class Chunk:
         return self.geometry.block_index(self.first_block + block), (thread % x, thread // x % y, thread // (x * y))
 
     def where(self, site, lane: int) -> dict:
-        """Place of a memory access, for errors."""
+        """Return the place of a memory access, for errors."""
         return self.where_line(site.where, lane)
 
     def where_instruction(self, instruction, lane: int) -> dict:

@@ -274,7 +274,7 @@ class _Run:
         raise error
 
     def _probe(self) -> None:
-        """All wait. Go on until one gets on; raise DeviceDeadlock if that can never be."""
+        """Let all, which wait, go on until one gets on; raise DeviceDeadlock if that can never be."""
         before, ran = self.changes.count, 0
         members = sorted(self.members, key=lambda member: member.number)
         for member in members:

@@ -68,7 +68,7 @@ def _places(number: np.ndarray, grid: Index3, cluster: Index3) -> list[np.ndarra
 
 @functools.lru_cache(maxsize=16)
 def _cluster_registers(grid: Index3, cluster: Index3, first: int, blocks: int) -> dict[str, np.ndarray]:
-    """For each block of a chunk: its rank and place in its cluster, and its cluster's place in the grid."""
+    """Return each block's rank and place in its cluster, and its cluster's place in the grid, for a chunk."""
     number = np.arange(first, first + blocks)
     found = {"%cluster_ctarank": (number % math.prod(cluster)).astype(np.uint32)}
     for name, index, size in zip("xyz", _places(number, grid, cluster), cluster, strict=True):

@@ -88,7 +88,7 @@ def _later_blocks(chunk) -> str:
 
 
 def _held_up(scheduler, group) -> bool:
-    """Do lanes wait for others of their own warp, which are in `group`?"""
+    """Tell whether lanes wait for others of their own warp, which are in `group`."""
     warps = np.unique(scheduler.chunk.warp_of[group.all_lanes])
     parts = [lanes for parts in scheduler.pending.values() for lanes in parts]
     return any(np.isin(scheduler.chunk.warp_of[lanes], warps).any() for lanes in parts)

@@ -102,7 +102,7 @@ class MatrixOperations:
         return elements.reshape(warps, -1).T[gather].reshape(fragment.rows, fragment.columns, warps)
 
     def _places(self, instruction: Product, of: Metadata, metadata, lanes, warps: int) -> np.ndarray:
-        """For each element of a sparse A, (rows, k / 2, warps): the column in which it stands."""
+        """Return the columns in which the elements of a sparse A stand, (rows, k / 2, warps)."""
         registers = np.broadcast_to(metadata, WARP_SIZE * warps).reshape(warps, WARP_SIZE)
         index = registers[:, of.lane] >> of.shift & np.uint32((1 << of.bits) - 1)
         index = index.astype(np.int64).transpose(1, 2, 0)
@@ -138,8 +138,8 @@ class MatrixOperations:
     # -- wmma.load and wmma.store ----------------------------------------------------------------------------------
 
     def load(self, transfer: Transfer, base: np.ndarray, stride: np.ndarray, lanes) -> list[np.ndarray]:
-        """wmma.load: return the registers of a fragment. `base`: the matrix's address; `stride`: elements from one row
-        (column) to the next."""
+        """Execute wmma.load: return a fragment's registers. `base`: the matrix's address; `stride`: elements from one
+        row (column) to the next."""
         warps = self._warps(transfer.site, lanes)
         base, stride = self._origin(transfer, base, stride, lanes, warps)
         fragment = transfer.fragment
@@ -218,7 +218,7 @@ class MatrixOperations:
     # -- ldmatrix and stmatrix -------------------------------------------------------------------------------------
 
     def load_rows(self, site, base: np.ndarray, count: int, transposed: bool, lanes) -> list[np.ndarray]:
-        """ldmatrix: `count` registers. Lane 8i + j points to row j of matrix i, eight 16-bit elements."""
+        """Execute ldmatrix: `count` registers. Lane 8i + j points to row j of matrix i, eight 16-bit elements."""
         warps = self._warps(site, lanes)
         who, addresses = self._row_addresses(base, count, warps)
         data = np.stack(self._access(site, addresses, who, lanes, True), axis=-1).view(np.uint16)
@@ -227,7 +227,7 @@ class MatrixOperations:
         return [np.ascontiguousarray(packed[:, k]).reshape(-1) for k in range(count)]
 
     def store_rows(self, site, base: np.ndarray, registers, transposed: bool, lanes) -> None:
-        """stmatrix."""
+        """Execute stmatrix."""
         warps = self._warps(site, lanes)
         who, addresses = self._row_addresses(base, len(registers), warps)
         rows = np.empty((warps, len(registers), 64), np.uint16)
@@ -244,6 +244,6 @@ class MatrixOperations:
 
 
 def _row_places(transposed: bool) -> np.ndarray:
-    """Positions, row by row, of the elements of the lanes' registers in a matrix."""
+    """Return the positions, row by row, of the elements of the lanes' registers in a matrix."""
     fragment = ldmatrix_fragment(transposed)
     return (fragment.row * 8 + fragment.column).reshape(-1)

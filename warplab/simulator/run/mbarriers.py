@@ -82,7 +82,7 @@ class MBarriers:
         return self.chunk.all_lanes if lanes is None else lanes
 
     def _index(self, site, addresses: Addresses, lanes, initialised: bool = True) -> np.ndarray:
-        """Return number of each lane's mbarrier among the 64-bit words of shared memory, after the checks."""
+        """Return the number of each lane's mbarrier among the 64-bit words of shared memory, after the checks."""
         every = self._every(lanes)
         space, addresses = self.chunk.access.resolve(site, addresses)
         if space != "shared":
@@ -112,7 +112,7 @@ class MBarriers:
             )
 
     def _require_own(self, site, index: np.ndarray, lanes) -> None:
-        """Threads wait at mbarriers of their own block only."""
+        """Demand that threads wait at mbarriers of their own block only."""
         chunk, every = self.chunk, self._every(lanes)
         if chunk.cluster_blocks == 1 or not chunk.checked:
             return
@@ -151,13 +151,13 @@ class MBarriers:
         return self._arrive(site, index, count, drop, self._every(lanes))
 
     def expect(self, site, addresses: Addresses, nbytes: np.ndarray, sign: int, lanes) -> None:
-        """mbarrier.expect_tx (sign 1) and complete_tx (sign -1)."""
+        """Execute mbarrier.expect_tx (sign 1) or complete_tx (sign -1)."""
         index = self._index(site, addresses, lanes)
         self._add_bytes(site, index, sign * np.broadcast_to(nbytes, index.shape).astype(np.int64), self._every(lanes))
         self._advance(np.unique(index))
 
     def arrive_after_copies(self, site, addresses: Addresses, counted: bool, lanes) -> None:
-        """cp.async.mbarrier.arrive. `counted` (.noinc): the expected arrivals include this one."""
+        """Execute cp.async.mbarrier.arrive. `counted` (.noinc): the expected arrivals include this one."""
         index = self._index(site, addresses, lanes)
         if not counted:
             places, lane_count = np.unique(index, return_counts=True)
@@ -173,7 +173,7 @@ class MBarriers:
         self.later.append(_Later(site, index, self._every(lanes), 0, size, number))
 
     def test(self, site, addresses: Addresses, state, parity: bool, lanes) -> np.ndarray:
-        """test_wait and try_wait: is the phase of `state` over? `parity`: `state` is a phase's parity."""
+        """Execute test_wait, try_wait: is the phase of `state` over? `parity`: `state` is a phase's parity."""
         index = self._again(site, addresses, lanes)
         if index is None:
             index = self._index(site, addresses, lanes)
@@ -217,7 +217,7 @@ class MBarriers:
 
     @staticmethod
     def pending_count(state: np.ndarray) -> np.ndarray:
-        """mbarrier.pending_count of a state, uint32."""
+        """Execute mbarrier.pending_count of a state, uint32."""
         return _unpack(state).pending.astype(np.uint32)
 
     # -- phases ----------------------------------------------------------------------------------------------------

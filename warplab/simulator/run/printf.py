@@ -98,7 +98,7 @@ class Call(NamedTuple):
 
 
 def _format(spec: Spec, values: tuple) -> bytes:
-    """ISO C 7.21.6.1: sign and prefix, digits, then the padding."""
+    """Format by ISO C 7.21.6.1: sign and prefix, digits, then the padding."""
     *stars, value = values
     flags, kind = spec.flags, spec.kind
     width = stars.pop(0) if isinstance(spec.width, str) else spec.width or 0
@@ -135,7 +135,7 @@ def _sign(negative: bool, flags: str) -> bytes:
 
 
 def _digits(value: int, kind: str, precision: int | None, alternative: bool) -> tuple[bytes, bytes]:
-    """Digits and prefix of an integer."""
+    """Return digits and prefix of an integer."""
     text = b"%d" % value if kind in "diu" else (b"%" + kind.encode()) % value
     text = b"" if value == 0 and precision == 0 else text.rjust(precision or 0, b"0")
     if not alternative or kind in "diu":
@@ -146,7 +146,7 @@ def _digits(value: int, kind: str, precision: int | None, alternative: bool) -> 
 
 
 def _float(value: float, kind: str, precision: int | None, alternative: bool) -> tuple[bytes, bytes]:
-    """Digits and prefix of a float that is not negative."""
+    """Return digits and prefix of a float that is not negative."""
     if kind not in "aA" or value - value != 0:
         kind = {"a": "f", "A": "F"}.get(kind, kind)
         text = ("%" + "#" * alternative + f".{6 if precision is None else precision}" + kind) % value

@@ -303,7 +303,7 @@ class Scheduler:
             np.bitwise_or.at(self.ended_elsewhere, warp[others], bits[others])
 
     def _idle(self) -> bool:
-        """Nothing can run: let lanes go that waited for lanes that have ended. Raises if some would wait forever."""
+        """Let lanes go that waited for ended lanes, as nothing else can run. Raises if some would wait forever."""
         if self.convergence.wake() or self.barriers.wake():
             return True
         if self.gathering:  # the others did not arrive

@@ -69,7 +69,7 @@ class Standstill:
 
 
 def _tells(i: Instruction) -> bool:
-    """Can an instruction bring something new, though no one writes?"""
+    """Tell whether an instruction can bring something new, though no one writes."""
     if i.opcode == "mbarrier" or any(name in i.text for name in ("%clock", "%globaltimer")):
         return True
     return i.opcode == "atom" and "exch" in i.modifiers and not isinstance(i.operands[-1], Immediate)

@@ -22,7 +22,7 @@ class Surfaces(TexelAccess[Surface]):
     kind = Surface
 
     def read(self, site: TexelSite, handle: np.ndarray, coordinates: Sequence[np.ndarray], lanes) -> Values:
-        """suld.b: return the parts of what each lane reads; x counts bytes."""
+        """Execute suld.b: return the parts of what each lane reads; x counts bytes."""
         return self.serve(site, handle, coordinates, lanes, self._read, site.dtype, site.count)
 
     def _read(self, site: TexelSite, surface: Surface, coordinates: Values, lanes: np.ndarray) -> Values:
@@ -38,7 +38,7 @@ class Surfaces(TexelAccess[Surface]):
     def write(
         self, site: TexelSite, handle: np.ndarray, coordinates: Sequence[np.ndarray], values: Values, lanes
     ) -> None:
-        """sust: store each lane's values. x counts bytes (sust.b) or texels (sust.p)."""
+        """Execute sust: store each lane's values. x counts bytes (sust.b) or texels (sust.p)."""
         every, places, values = self.every(lanes), self.spread(coordinates), self.spread(values)
         for surface, chosen in self.objects(site, handle, every):
             texels, writer, unit = surface.texels, site, 1
@@ -90,7 +90,7 @@ class Surfaces(TexelAccess[Surface]):
 
 
 def _formatted(texels: Texels, parts: Values) -> Values:
-    """sust.p: convert 32-bit values to the channels of the texels. Integers beyond their range become its ends."""
+    """Convert 32-bit values to the channels of the texels (sust.p). Integers beyond their range become its ends."""
     form = texels.format
     values = [np.ascontiguousarray(part).view(_REGISTERS[form.kind]) for part in parts[: form.channels]]
     if form.kind != "float":

@@ -50,12 +50,12 @@ class SystemServices:
         return values if lanes is None else self.chunk.at(values, lanes)
 
     def sleep(self, nanoseconds: np.ndarray) -> None:
-        """nanosleep: %globaltimer advances, and others get their turn."""
+        """Execute nanosleep: %globaltimer advances, and others get their turn."""
         self.slept += int(np.max(nanoseconds))
         self.chunk.waits_in_vain = True
 
     def breakpoint(self, lanes, at: Where) -> None:
-        """brkpt: without a debugger the launch fails, as on a GPU."""
+        """Execute brkpt: without a debugger the launch fails, as on a GPU."""
         raise SimulatorError(
             "the kernel hit a breakpoint (brkpt)",
             reason="Only a debugger can continue from it; remove it to run the kernel.",
@@ -68,7 +68,7 @@ class SystemServices:
         raise SimulatorError(what, reason=reason, **self._where(lanes, at))
 
     def map_rank(self, address: np.ndarray, rank: np.ndarray, lanes, at: Where) -> np.ndarray:
-        """mapa: where the same shared variable lies in block `rank` of the cluster. Addresses are generic or not."""
+        """Return where a shared variable lies in block `rank` of the cluster (mapa). Addresses are generic or not."""
         chunk, size = self.chunk, self.chunk.cluster_blocks
         if (rank >= size).any():
             blocks = "one block" if size == 1 else f"{size} blocks"
@@ -81,7 +81,7 @@ class SystemServices:
         return address + distance.astype(address.dtype)
 
     def rank_of(self, address: np.ndarray) -> np.ndarray:
-        """getctarank: the rank in its cluster of the block that a shared address belongs to, int64."""
+        """Return the rank in its cluster of the block that a shared address belongs to, int64 (getctarank)."""
         offset = address.astype(np.int64) & (WINDOW_SHARED - 1)
         return offset // max(1, self.chunk.shared_stride) % self.chunk.cluster_blocks
 
@@ -140,7 +140,7 @@ class SystemServices:
                 ) from None
 
     def is_space(self, space: str, address: np.ndarray, cluster: bool, lanes) -> np.ndarray:
-        """isspacep: which generic addresses lie in `space`? `cluster`: also in shared memory of the lane's cluster."""
+        """Tell which generic addresses lie in `space` (isspacep); `cluster`: or in any shared memory of the cluster."""
         device, program = self.chunk.device, self.chunk.entry.program
         if space == "shared" and self.chunk.cluster_blocks > 1:
             own = self.chunk.block_of if lanes is None else self.chunk.block_of[lanes]
@@ -170,7 +170,7 @@ class SystemServices:
     # -- printf and assert -----------------------------------------------------------------------------------------
 
     def printf(self, formats: np.ndarray, arguments: np.ndarray, lanes, file: str, line: int) -> np.ndarray:
-        """vprintf: record what the lanes print. Returns the number of arguments of each lane's format."""
+        """Record what the lanes print (vprintf). Returns the number of arguments of each lane's format."""
         count = self.chunk.group.count
         where = Where(file, line)
         if formats.shape[0] == 1:
@@ -195,7 +195,7 @@ class SystemServices:
         )
 
     def assert_fail(self, expression, file, line, function, lanes, at: Where) -> None:
-        """__assertfail: end the kernel with an error."""
+        """End the kernel with an error (__assertfail)."""
         expression, name, function = (self._string(int(a[0]), lanes, at).decode() for a in (expression, file, function))
         where = Where(*at) if at[1] else Where(name, int(line[0]))
         lane = 0 if lanes is None else int(lanes[0])

@@ -177,7 +177,7 @@ class TensorCopies:
     def _maps(
         self, site: Site, maps: np.ndarray, axes: int, im2col: bool, every: np.ndarray
     ) -> Iterator[tuple[TensorMap, np.ndarray]]:
-        """Each distinct map, and which of the lanes use it."""
+        """Yield each distinct map, and which of the lanes use it."""
         maps = np.broadcast_to(maps, every.shape)
         for address in np.unique(maps):
             chosen = np.flatnonzero(maps == address)
@@ -264,6 +264,6 @@ def _items(unit: int) -> tuple[int, int]:
 
 
 def _chosen(columns: Sequence[np.ndarray], chosen: np.ndarray, every: np.ndarray) -> np.ndarray:
-    """Rows of coordinates, int64, one for each of the chosen lanes."""
+    """Return rows of coordinates, int64, one for each of the chosen lanes."""
     rows = [np.broadcast_to(column, every.shape)[chosen].astype(np.int64) for column in columns]
     return np.stack(rows, axis=1)

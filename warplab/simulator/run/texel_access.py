@@ -99,7 +99,7 @@ class TexelAccess(Generic[Kind]):
             ) from None
 
     def query(self, site: TexelSite, what: str, handle: np.ndarray, lanes) -> np.ndarray:
-        """txq and suq: a property of each lane's texture or surface."""
+        """Execute txq and suq: a property of each lane's texture or surface."""
 
         def value(site: TexelSite, found: Texture | Surface, _, own: np.ndarray) -> Values:
             width, height, depth = (*found.texels.shape, 0, 0)[:3]

@@ -23,11 +23,11 @@ class Textures(TexelAccess[Texture]):
     kind = Texture
 
     def fetch(self, site: TexelSite, handle: np.ndarray, coordinates: Sequence[np.ndarray], lanes) -> Values:
-        """tex: return the four channels of each lane's value."""
+        """Execute tex: return the four channels of each lane's value."""
         return self.serve(site, handle, coordinates, lanes, self._sample, site.result, 4)
 
     def gather(self, site: TexelSite, handle: np.ndarray, coordinates: Sequence[np.ndarray], lanes) -> Values:
-        """tld4: return one channel of the four texels around each lane's coordinates."""
+        """Execute tld4: return one channel of the four texels around each lane's coordinates."""
         return self.serve(site, handle, coordinates, lanes, self._gather, site.result, 4)
 
     def _sample(self, site: TexelSite, texture: Texture, coordinates: Values, lanes: np.ndarray) -> Values:
@@ -110,7 +110,7 @@ class Textures(TexelAccess[Texture]):
 
     @staticmethod
     def _sides(texture: Texture, coordinates: Values) -> list[tuple[tuple[Place, Place], np.ndarray]]:
-        """For each axis the two texels between which the coordinates lie, and the weight of the second."""
+        """Return, for each axis, the two texels around the coordinates, and the weight of the second."""
         sampler = texture.sampler
         axes = zip(coordinates, texture.texels.shape, sampler.modes, strict=False)
         return [texture_filtering.neighbours(*axis, sampler.normalized) for axis in axes]

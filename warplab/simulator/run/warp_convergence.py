@@ -63,7 +63,7 @@ class WarpConvergence:
         return Group(self.chunk, lanes[complete]) if complete.any() else None
 
     def sync(self, block, group: Group) -> tuple[int, Group | None]:
-        """bar.warp.sync: lanes continue when every lane of their mask has reached one, this or another."""
+        """Execute bar.warp.sync: lanes go on when every lane of their mask has reached one, this or another."""
         mask = self._mask(block.last, group)
         if group.whole and mask.shape[0] == 1 and mask[0] == FULL_MASK:
             self.chunk.sync_warp(None)
@@ -106,7 +106,7 @@ class WarpConvergence:
         return bool(going)
 
     def _synced(self, lanes: np.ndarray, mask: np.ndarray) -> None:
-        """Lanes that let each other go are those of one mask; the lanes of two masks are not ordered."""
+        """Order lanes that let each other go, those of one mask; the lanes of two masks are not ordered."""
         for one in np.unique(mask):
             self.chunk.sync_warp(np.sort(lanes[mask == one]))
 
@@ -219,7 +219,7 @@ class WarpConvergence:
             raise self._error(instruction, int(group.all_lanes[place]), int(missing[place]))
 
     def _may_come(self, number: int, wanted: int, instruction) -> bool:
-        """Can lanes at block `number` reach block `wanted` or, for a `__syncwarp`, any block that ends with one?"""
+        """Tell whether lanes at block `number` can reach `wanted` or, for a `__syncwarp`, a block that ends in one."""
         ahead = {number, *self._after(number)}
         if instruction.opcode != "bar":
             return wanted in ahead

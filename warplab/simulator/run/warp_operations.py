@@ -47,7 +47,7 @@ class WarpOperations:
         return matrix
 
     def shuffle(self, mode: str, a, b, c, mask, lanes, place: tuple[str, int]) -> tuple[np.ndarray, np.ndarray]:
-        """shfl.sync: the value of the source lane, and whether that lane lies in the segment. PTX ISA, "shfl.sync".
+        """Execute shfl.sync: value of the source lane, and whether that lane lies in the segment. PTX ISA, "shfl.sync".
 
         `place`: file and line of the instruction.
         """
@@ -70,20 +70,20 @@ class WarpOperations:
         return values, inside
 
     def active(self, lanes) -> np.ndarray:
-        """activemask: the bits of the warp's lanes that are in the group, or of each lane alone (`Options`)."""
+        """Return activemask: the bits of the warp's lanes in the group, or of each lane alone (`Options`)."""
         if self.chunk.options.lanes_apart:
             return _BITS[self._places(lanes)[1]]
         return self.chunk.group.active
 
     def ballot(self, predicate, mask, lanes) -> np.ndarray:
-        """vote.sync.ballot: the bits of the mask's lanes whose predicate holds."""
+        """Execute vote.sync.ballot: the bits of the mask's lanes whose predicate holds."""
         self._meet(lanes)
         warp, _ = self._places(lanes)
         bits = np.where(self._matrix(predicate, lanes, False), _BITS, np.uint32(0))
         return np.bitwise_or.reduce(bits, axis=1)[warp] & self._mask(mask)
 
     def vote(self, kind: str, predicate, mask, lanes) -> np.ndarray:
-        """vote.sync.any, all and uni, as predicates."""
+        """Execute vote.sync.any, all and uni, as predicates."""
         yes = self.ballot(predicate, mask, lanes)
         if kind == "any":
             return yes != 0
@@ -91,7 +91,7 @@ class WarpOperations:
         return (yes == voters) if kind == "all" else (yes == voters) | (yes == 0)
 
     def match_any(self, a, mask, lanes) -> np.ndarray:
-        """match.any.sync: the bits of the mask's lanes with the same value."""
+        """Execute match.any.sync: the bits of the mask's lanes with the same value."""
         self._meet(lanes)
         warp, _ = self._places(lanes)
         matrix, result = self._matrix(a, lanes), np.zeros(warp.shape, np.uint32)
@@ -100,13 +100,13 @@ class WarpOperations:
         return result & self._mask(mask) & self.chunk.group.active
 
     def match_all(self, a, mask, lanes) -> tuple[np.ndarray, np.ndarray]:
-        """match.all.sync: the mask if all its lanes hold one value, else 0; and whether they do."""
+        """Execute match.all.sync: the mask if all its lanes hold one value, else 0; and whether they do."""
         voters = self._mask(mask) & self.chunk.group.active
         same = self.match_any(a, mask, lanes) == voters
         return np.where(same, voters, np.uint32(0)), same
 
     def reduce(self, operation: str, a, mask, lanes) -> np.ndarray:
-        """redux.sync over the lanes of the mask; integers."""
+        """Execute redux.sync over the lanes of the mask; integers."""
         self._meet(lanes)
         warp, _ = self._places(lanes)
         function, start = _REDUCTIONS[operation]
@@ -122,7 +122,7 @@ class WarpOperations:
         return result
 
     def elect(self, mask, lanes) -> tuple[np.ndarray, np.ndarray]:
-        """elect.sync: the lowest lane of the mask, and whether it is this one."""
+        """Execute elect.sync: the lowest lane of the mask, and whether it is this one."""
         _, lane = self._places(lanes)
         voters = self._mask(mask) & self.chunk.group.active
         lowest = np.bitwise_count((voters & -voters) - np.uint32(1)).astype(np.uint32)

@@ -41,7 +41,7 @@ class WarpgroupConvergence:
         return (here == wanted)[of_lane[lanes]]
 
     def wake(self) -> bool:
-        """Nothing else can run: release lanes whose warpgroup waited for lanes that have ended. True if there were
+        """Release lanes whose warpgroup waited for lanes that have ended, as nothing else can run. True if there were
         any."""
         for number, lanes in sorted(self.held.items()):
             if self._complete(lanes).any():

@@ -106,15 +106,15 @@ class Warpgroups:
     # -- groups ----------------------------------------------------------------------------------------------------
 
     def fence(self, instruction: Any, lanes: np.ndarray | None) -> None:
-        """wgmma.fence: orders accesses to registers, which the translation has examined."""
+        """Execute wgmma.fence: order accesses to registers, which the translation has examined."""
         self._first_lanes(instruction, lanes)
 
     def commit(self, instruction: Any, lanes: np.ndarray | None) -> None:
-        """wgmma.commit_group"""
+        """Execute wgmma.commit_group."""
         self.committed[self.of_lane[self._first_lanes(instruction, lanes)]] += 1
 
     def wait(self, instruction: Any, most: int, lanes: np.ndarray | None) -> None:
-        """wgmma.wait_group: at most the latest `most` groups stay under way."""
+        """Execute wgmma.wait_group: at most the latest `most` groups stay under way."""
         first = self._first_lanes(instruction, lanes)
         warpgroup = self.of_lane[first]
         self.done[warpgroup] = np.maximum(self.done[warpgroup], self.committed[warpgroup] - most)
@@ -133,7 +133,7 @@ class Warpgroups:
             self._tell(warpgroup, first, lanes)
 
     def _tell(self, warpgroup: np.ndarray, first: np.ndarray, lanes: np.ndarray | None) -> None:
-        """All threads of these warpgroups know that their products have read."""
+        """Let all threads of these warpgroups know that their products have read."""
         observers, every = self.chunk.observers, self.chunk.all_lanes if lanes is None else lanes
         for notify in observers.arrive:
             notify(_PLACES - warpgroup, first)
@@ -167,7 +167,7 @@ class Warpgroups:
     # -- products --------------------------------------------------------------------------------------------------
 
     def product(self, instruction: WarpgroupProduct, sums, sites, a, b, add, lanes) -> list[np.ndarray]:
-        """wgmma.mma_async: return the registers of D, uint32, from `sums`, those of C, which count where `add` holds.
+        """Execute wgmma.mma_async: return D's registers, uint32, from `sums`, C's, which count where `add` holds.
 
         `a`: a descriptor, or a tuple of registers; `b`: a descriptor; `sites`: of their reads in shared memory.
         """
@@ -190,7 +190,7 @@ class Warpgroups:
         return self._to_sums(d, first.shape[0])
 
     def _same(self, instruction: Any, what: str, values: np.ndarray, first: np.ndarray, lanes) -> np.ndarray:
-        """One value per warpgroup of an operand that all its threads must give alike."""
+        """Return one value per warpgroup of an operand that all its threads must give alike."""
         if values.shape[0] == 1:
             return np.broadcast_to(values, first.shape)
         together = values.reshape(-1, THREADS)
@@ -241,7 +241,7 @@ class Warpgroups:
 
     @staticmethod
     def _from_sums(instruction: WarpgroupProduct, registers, warpgroups: int) -> np.ndarray:
-        """C, of shape (warpgroups, 64, n), from the registers of the threads."""
+        """Return C, of shape (warpgroups, 64, n), from the registers of the threads."""
         item, columns = instruction.sum_bytes, instruction.shape.n
         together = np.empty((len(registers), THREADS * warpgroups), np.uint32)
         for k, register in enumerate(registers):

@@ -39,7 +39,7 @@ def convergent_order(successors: list[tuple[int, ...]]) -> list[int]:
 
 
 def _components_in_order(blocks: list[int], successors: list[tuple[int, ...]]) -> list[list[int]]:
-    """Strongly connected components of the graph among `blocks`, each after those that lead to it."""
+    """List strongly connected components of the graph among `blocks`, each after those that lead to it."""
     components = graphs.components(blocks, successors)
     of = {block: number for number, component in enumerate(components) for block in component}
     missing = [0] * len(components)

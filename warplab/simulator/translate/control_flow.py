@@ -18,7 +18,7 @@ def around(blocks: Sequence[Block], number: int) -> set[int]:
 
 
 def leads_on(blocks: Sequence[Block], block: Block) -> bool:
-    """Is there a side of a branch from which lanes cannot come back to it, as where they leave a loop?"""
+    """Tell whether lanes cannot come back to a branch from one of its sides, as where they leave a loop."""
     following = [one.successors() for one in blocks]
     sides = (block.target, block.index + 1)
     return any(side != block.index and block.index not in reached(following, side) for side in sides)

@@ -48,7 +48,7 @@ class Product:
 
 
 def mma(shape: str, layouts: tuple[str, str], kinds, saturate: bool, where: Where, text: str) -> Product:
-    """`kinds`: PTX types of A, B, C, D. KeyError for a form that tensor cores do not have."""
+    """Return an mma. `kinds`: PTX types of A, B, C, D. KeyError for a form that tensor cores do not have."""
     fragments = tuple(
         mma_fragment(shape, operand, kind, layout)
         for operand, kind, layout in zip("abcd", kinds, (*layouts, "row", "row"), strict=True)
@@ -62,7 +62,7 @@ def mma(shape: str, layouts: tuple[str, str], kinds, saturate: bool, where: Wher
 
 
 def single_bit_mma(shape: str, operation: str, where: Where, text: str) -> Product:
-    """mma of b1. `operation`: "xor" or "and"."""
+    """Return an mma of b1. `operation`: "xor" or "and"."""
     kinds = ("b1", "b1", "s32", "s32")
     fragments = tuple(mma_fragment(shape, operand, kind) for operand, kind in zip("abcd", kinds, strict=True))
     arithmetic = {"xor": tensor_cores.different_bits, "and": tensor_cores.integers(False)}[operation]
@@ -71,7 +71,7 @@ def single_bit_mma(shape: str, operation: str, where: Where, text: str) -> Produ
 
 
 def sparse_mma(shape: str, kinds, saturate: bool, selector: int, where: Where, text: str) -> Product:
-    """mma.sp. `selector`: which threads hold the metadata."""
+    """Return an mma.sp. `selector`: which threads hold the metadata."""
     m, n, k = parse_shape(shape)
     if shape not in _SPARSE[kinds[0]]:
         raise KeyError(shape)
@@ -118,7 +118,7 @@ def _name(shape: str, kinds) -> str:
 
 
 def _gather(fragment: Fragment) -> np.ndarray:
-    """For each element of the matrix, row by row, its position in the fragments (lane · elements + element)."""
+    """Return, row by row, each matrix element's position in the fragments (lane · elements + element)."""
     places = np.zeros(fragment.rows * fragment.columns, np.int64)
     elements = fragment.row.shape[1]
     # In reverse, as of elements held several times (f16 wmma) the first counts on an H100.

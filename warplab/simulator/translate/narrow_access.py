@@ -438,7 +438,7 @@ _compiled: list[Compiled] = []
 
 
 def ready() -> bool:
-    """Have the functions been compiled?"""
+    """Tell whether the functions have been compiled."""
     return bool(_compiled)
 
 

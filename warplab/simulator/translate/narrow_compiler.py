@@ -47,7 +47,7 @@ class Untranslatable(Exception):
 
 @functools.cache
 def available() -> bool:
-    """Is there a compiler for this processor?"""
+    """Tell whether there is a compiler for this processor."""
     try:
         _machine()
     except Exception:  # llvmlite is missing, or does not know the processor
@@ -183,7 +183,7 @@ class _Function:
         self.start(end)
 
     def _for(self, node: Any) -> None:
-        """for i in range(n): the variable is counted before the body may change it."""
+        """Write `for i in range(n)`: the variable is counted before the body may change it."""
         again, inside, end = self.labels("again", "inside", "end")
         counter = f"{node.target.id}.{again}"
         self.store(counter, "0")

@@ -96,7 +96,7 @@ class NarrowLoops:
             return None
 
     def _good(self, number: int) -> bool:
-        """Can this block be part of a loop?"""
+        """Tell whether this block can be part of a loop."""
         if number not in self._known:
             block = self._blocks[number]
             good = block.end in (FALL, JUMP, BRANCH, GUARD) and block.warp_wide is None and number not in self._waiting

@@ -48,7 +48,7 @@ def _only(modifiers: Iterable[str], allowed: Iterable[str]) -> None:
 
 
 def _read_floats(w: Writer, i: Instruction, operands: Iterable[Operand]) -> list[str]:
-    """Operands of the last type of an instruction, the bits of floats after .ftz, in variables."""
+    """Read operands of an instruction's last type, the bits of floats after .ftz, into variables."""
     kind, ftz = i.modifiers[-1], "ftz" in i.modifiers
     _require(kind == "f32" or not ftz)
     values = [w.f(o, _FLOATS[kind]) for o in operands]
@@ -59,7 +59,7 @@ def _read_floats(w: Writer, i: Instruction, operands: Iterable[Operand]) -> list
 
 
 def _sum(w: Writer, i: Instruction) -> None:
-    """add and sub."""
+    """Write add and sub."""
     *modifiers, kind = i.modifiers
     if kind in _FLOATS:
         return _float(w, i)
@@ -70,7 +70,7 @@ def _sum(w: Writer, i: Instruction) -> None:
 
 
 def _product(w: Writer, i: Instruction) -> None:
-    """mul and mad."""
+    """Write mul and mad."""
     *modifiers, kind = i.modifiers
     if kind in _FLOATS:
         return _float(w, i)
@@ -89,7 +89,7 @@ def _product(w: Writer, i: Instruction) -> None:
 
 
 def _quotient(w: Writer, i: Instruction) -> None:
-    """div and rem. Division by zero gives all ones."""
+    """Write div and rem. Division by zero gives all ones."""
     *modifiers, kind = i.modifiers
     if kind in _FLOATS:
         return _float(w, i)
@@ -108,7 +108,7 @@ def _quotient(w: Writer, i: Instruction) -> None:
 
 
 def _least(w: Writer, i: Instruction) -> None:
-    """min and max."""
+    """Write min and max."""
     *modifiers, kind = i.modifiers
     _only(modifiers, ("ftz",) if kind in _FLOATS else ())
     smaller = i.opcode == "min"
@@ -125,7 +125,7 @@ def _least(w: Writer, i: Instruction) -> None:
 
 
 def _least_float(w: Writer, i: Instruction, bits: int) -> None:
-    """Of a number and NaN the number; of zeros the sign counts."""
+    """Write, of a number and NaN, the number; of zeros the sign counts."""
     a, b = _read_floats(w, i, i.operands[1:])
     smaller = i.opcode == "min"
     name = w.named(f"{a} if f{bits}{'lt' if smaller else 'gt'}({a}, {b}) else {b}")
@@ -137,7 +137,7 @@ def _least_float(w: Writer, i: Instruction, bits: int) -> None:
 
 
 def _sign(w: Writer, i: Instruction) -> None:
-    """neg and abs."""
+    """Write neg and abs."""
     *modifiers, kind = i.modifiers
     _only(modifiers, ("ftz",) if kind in _FLOATS else ())
     if kind in _FLOATS:
@@ -152,7 +152,7 @@ def _sign(w: Writer, i: Instruction) -> None:
 
 
 def _logic(w: Writer, i: Instruction) -> None:
-    """and, or, xor, not."""
+    """Write and, or, xor, not."""
     (kind,) = i.modifiers
     sign = {"and": "&", "or": "|", "xor": "^", "not": None}[i.opcode]
     bits = 1 if kind == "pred" else _BITS[kind]
@@ -200,7 +200,7 @@ def _count(w: Writer, i: Instruction) -> None:
 
 
 def _extract(w: Writer, i: Instruction) -> None:
-    """bfe of unsigned fields at known places."""
+    """Write bfe of unsigned fields at known places."""
     kind = i.modifiers[-1]
     position, length = (integer(o) if isinstance(o, Immediate) else -1 for o in i.operands[2:])
     _require(kind in ("u32", "u64") and 0 <= position < _BITS[kind] and 0 < length <= _BITS[kind] - position)
@@ -229,7 +229,7 @@ def _float(w: Writer, i: Instruction) -> None:
 
 
 def _flush_tiny(w: Writer, result: str, scaled: str) -> None:
-    """As `numerics.flush_tiny`. `scaled`: the result times 2**24."""
+    """Do as `numerics.flush_tiny`. `scaled`: the result times 2**24."""
     w.line(f"if ({result} & 0x7FFFFFFF) == {_SMALLEST}:")
     w.line(f"    if f32lt(({scaled}) & 0x7FFFFFFF, {_SMALLEST + (24 << 23)}):")
     w.line(f"        {result} = {result} & 0x80000000")
@@ -337,7 +337,7 @@ def _argument(w: Writer, i: Instruction) -> None:
 
 
 def _nothing(w: Writer, i: Instruction) -> None:
-    """Instructions that change nothing that the simulator computes."""
+    """Write nothing for instructions that change nothing that the simulator computes."""
 
 
 # -- conversions ---------------------------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ def _convert(w: Writer, i: Instruction) -> None:
 
 
 def _to_integer(w: Writer, i: Instruction, rounding: str, to: str, have: str) -> None:
-    """Clamped to the integer's range."""
+    """Write an integer, clamped to its range."""
     bits, signed = _BITS[to], to[0] == "s"
     (value,) = _read_floats(w, i, i.operands[1:])
     result = w.named("0")

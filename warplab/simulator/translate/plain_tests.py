@@ -45,7 +45,7 @@ def plain_tests(blocks: list[Block], location: Callable[[Instruction], object]) 
 
 
 def _only_decides(load: Instruction, users: dict[str, list[Instruction]]) -> bool:
-    """Do only guards and branches depend on what is loaded?"""
+    """Tell whether only guards and branches depend on what is loaded."""
     known = set(destinations(load))
     work = list(known)
     while work:

@@ -73,9 +73,9 @@ def machine_instructions(blocks: list[Block]) -> dict[int, int]:
 
 
 def _fused(blocks: list[Block]) -> dict[int, int]:
-    """Machine instructions of what is fused: multiplications and shifts that are used in additions only, with these
-    additions (IMAD, IMAD.WIDE, LEA), and the choice between 0 and another source size of cp.async (LDGSTS takes the
-    predicate).
+    """Count the machine instructions of what is fused: multiplications and shifts that are used in additions only, with
+    these additions (IMAD, IMAD.WIDE, LEA), and the choice between 0 and another source size of cp.async (LDGSTS takes
+    the predicate).
 
     A shift of 64 bits and its only addition take two instructions, LEA and LEA.HI.
     """

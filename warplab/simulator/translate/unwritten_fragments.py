@@ -98,7 +98,7 @@ def _note(w: BlockWriter, i: Instruction) -> None:
 
 
 def _checked(i: Instruction) -> list[tuple[Operand, str, str]]:
-    """Operands that must hold a value: the operand, what it is, and the likely cause if it holds none."""
+    """List operands that must hold a value: operand, what it is, and the likely cause if it holds none."""
     name = ".".join((i.opcode, *i.modifiers[: 1 if i.opcode in ("wmma", "wgmma") else 0]))
     if name == "wgmma.mma_async":
         return [(items_of(i.operands[0])[0], f"sum C of `{name}`", _START)]
@@ -123,7 +123,7 @@ def _names(operand: Operand) -> list[str]:
 
 
 def _origins(i: Instruction) -> list[tuple[str, list[str]]]:
-    """For each register that `i` writes, the registers whose bits it moves there; none if it moves a constant or
+    """Return, for each register that `i` writes, those whose bits it moves there; none if it moves a constant or
     computes. A vector counts as written if any part of it was."""
     if i.opcode == "argument":
         pairs = zip(items_of(i.operands[0]), items_of(i.operands[1]), strict=True)

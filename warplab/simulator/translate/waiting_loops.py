@@ -107,8 +107,8 @@ def _only_computes(i: Instruction) -> bool:
 
 
 def _looks(block: Block, read: set[str]) -> bool:
-    """`read`: the registers that the kernel reads. An atomic operation whose result nobody reads, such as the one that
-    releases a lock, does not look."""
+    """Tell whether a block looks. `read`: the registers that the kernel reads. An atomic operation whose result nobody
+    reads, such as the one that releases a lock, does not."""
     return any(
         i.opcode in ("ld", "atom", "mbarrier")
         and (not _WAITING.isdisjoint(i.modifiers) or _changes_nothing(i))
@@ -123,6 +123,6 @@ def _read(blocks: list[Block]) -> set[str]:
 
 
 def _changes_nothing(i: Instruction) -> bool:
-    """`atomicAdd(flag, 0)` and the like, which only look."""
+    """Tell whether it is `atomicAdd(flag, 0)` or the like, which only looks."""
     value = i.operands[-1] if i.opcode == "atom" and not _NEUTRAL.isdisjoint(i.modifiers) else None
     return isinstance(value, Immediate) and value.value == 0

@@ -82,7 +82,7 @@ def warpgroup_product(
     where: Where,
     text: str,
 ) -> WarpgroupProduct:
-    """`kinds`: PTX types of A, B and D. KeyError for a form that wgmma does not have."""
+    """Return a wgmma. `kinds`: PTX types of A, B and D. KeyError for a form that wgmma does not have."""
     m, n, k = sizes = parse_shape(shape)
     a, b, d = kinds
     integers = a in _SMALL_INTEGERS

@@ -189,7 +189,7 @@ def _factor(i: Instruction) -> list[str]:
 
 
 def _move(i: Instruction) -> tuple[str, str | None] | None:
-    """For a move of a whole register or of a constant: the register it goes to, and where it comes from."""
+    """Return, for a move of a whole register or constant, the register it goes to and where it comes from."""
     if i.opcode != "mov" or len(i.operands) != 2 or not isinstance(i.operands[0], Register):
         return None
     if isinstance(i.operands[1], Register):
@@ -198,7 +198,7 @@ def _move(i: Instruction) -> tuple[str, str | None] | None:
 
 
 def _with_moved(watched: frozenset[str], instructions: list[Instruction]) -> frozenset[str]:
-    """`watched`, with the registers that their values are moved from and to."""
+    """Return `watched` with the registers that their values are moved from and to."""
     moves = [m for i in instructions if (m := _move(i)) is not None and m[1] is not None]
     before = None
     while watched != before:

@@ -174,7 +174,7 @@ def _float(w: BlockWriter, i: Instruction) -> None:
 
 
 def _least(w: BlockWriter, i: Instruction) -> None:
-    """min and max."""
+    """Write min and max."""
     *modifiers, kind = i.modifiers
     dtype = DTYPES[kind]
     if dtype[0] != "f":
@@ -197,7 +197,7 @@ def _least(w: BlockWriter, i: Instruction) -> None:
 
 
 def _multiply(w: BlockWriter, i: Instruction) -> None:
-    """mul and mad: .lo, .hi and .wide of integers."""
+    """Write mul and mad: .lo, .hi and .wide of integers."""
     *modifiers, kind = i.modifiers
     dtype = DTYPES[kind]
     form = next((m for m in modifiers if m in ("hi", "wide")), None)
@@ -230,7 +230,7 @@ def _multiply24(w: BlockWriter, i: Instruction) -> None:
 
 
 def _or_packed(emit):
-    """`emit`, except for pairs of 16-bit integers in a register and for .relu of integers, which comes last."""
+    """Return `emit`, except for pairs of 16-bit integers in a register and .relu of integers, which comes last."""
 
     def choose(w: BlockWriter, i: Instruction) -> None:
         *modifiers, kind = i.modifiers[:-1] if i.modifiers[-1] == "relu" else i.modifiers

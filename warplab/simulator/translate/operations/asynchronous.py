@@ -33,7 +33,7 @@ def _copy(w: BlockWriter, i: Instruction) -> None:
 
 
 def _copy_async(w: BlockWriter, i: Instruction) -> None:
-    """cp.async.ca and .cg: 4, 8 or 16 bytes from global to shared memory."""
+    """Write cp.async.ca and .cg: 4, 8 or 16 bytes from global to shared memory."""
     _, cache, *modifiers = i.modifiers
     if cache not in ("ca", "cg"):
         raise w.unsupported()
@@ -95,7 +95,7 @@ def _bulk(w: BlockWriter, i: Instruction) -> None:
 
 
 def _linear(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], operation: str) -> None:
-    """cp.async.bulk: bytes in a row."""
+    """Write cp.async.bulk: bytes in a row."""
     target, source, size, *more = i.operands
     origin, offset = w.addresses(source)
     load = w.site("load", spaces[1], "u8", 2, offset)
@@ -110,7 +110,7 @@ def _linear(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], 
 
 
 def _tensor(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], operation: str) -> None:
-    """cp.async.bulk.tensor: the box of a tensor map."""
+    """Write cp.async.bulk.tensor: the box of a tensor map."""
     axes, im2col = i.modifiers[i.modifiers.index("tensor") + 1], not {"im2col", "im2col_no_offs"}.isdisjoint(rest)
     loads = spaces[0] == "shared"
     target, source, *more = i.operands
@@ -134,7 +134,7 @@ def _tensor(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], 
 
 
 def _store(w: BlockWriter, i: Instruction) -> None:
-    """st.async and red.async: registers to shared memory of the cluster; an mbarrier there hears of the bytes."""
+    """Write st.async and red.async: registers to the cluster's shared memory; an mbarrier there hears of the bytes."""
     *modifiers, kind = i.modifiers
     operation = next((m for m in modifiers if m in _REDUCTIONS), None)
     allowed = {"async", *_ORDER, *_SHARED, "mbarrier::complete_tx::bytes", "weak", "v2", "v4", operation}

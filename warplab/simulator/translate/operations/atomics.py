@@ -74,7 +74,7 @@ def _atomic(w: BlockWriter, i: Instruction) -> None:
 
 
 def _is_read(w: BlockWriter, i: Instruction, destination: Operand) -> bool:
-    """Is the old value used? If not, ptxas turns `atom` into `red`, and sums need no particular order."""
+    """Tell whether the old value is used. If not, ptxas turns `atom` into `red`, and a sum's order is free."""
     names = {item.name for item in items_of(destination) if isinstance(item, Register)}
     body = w.block.body
     after = next(k for k, other in enumerate(body) if other is i) + 1

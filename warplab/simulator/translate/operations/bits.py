@@ -141,7 +141,7 @@ def _dot_product(w: BlockWriter, i: Instruction) -> None:
 
 
 def _packed_difference(w: BlockWriter, i: Instruction) -> None:
-    """vabsdiff2 and vabsdiff4, to which compilers still turn the intrinsics __vabsdiff and __vsad."""
+    """Write vabsdiff2 and vabsdiff4, to which compilers still turn the intrinsics __vabsdiff and __vsad."""
     to, a_kind, b_kind, *add = i.modifiers
     if to != "u32" or a_kind != b_kind or add not in ([], ["add"]):
         raise w.unsupported()

@@ -10,7 +10,7 @@ from warplab.simulator.translate.operations.memory import space_of
 
 
 def _nothing(w: BlockWriter, i: Instruction) -> None:
-    """Instructions that change nothing that the simulator computes: hints, and calls and returns once inlined."""
+    """Write nothing for what changes nothing that the simulator computes: hints, calls and returns once inlined."""
 
 
 def _argument(w: BlockWriter, i: Instruction) -> None:
@@ -77,7 +77,7 @@ def _grid_handle(w: BlockWriter, i: Instruction) -> None:
 
 
 def _registers(w: BlockWriter, i: Instruction) -> None:
-    """setmaxnreg: the number of registers per thread changes nothing that is computed here."""
+    """Write nothing for setmaxnreg: a thread's number of registers changes nothing computed here."""
     (amount,) = i.operands
     if i.modifiers[0] not in ("inc", "dec") or i.modifiers[1:] != ("sync", "aligned", "u32"):
         raise w.unsupported()
@@ -88,12 +88,12 @@ def _registers(w: BlockWriter, i: Instruction) -> None:
 
 
 def _policy(w: BlockWriter, i: Instruction) -> None:
-    """createpolicy: how the caches treat an access changes nothing that is computed here."""
+    """Write nothing for createpolicy: how the caches treat an access changes nothing computed here."""
     w.define(i.operands[0], w.constant(0, "u8"), "u8")
 
 
 def _map_rank(w: BlockWriter, i: Instruction) -> None:
-    """mapa: the address of a shared variable in another block of the cluster."""
+    """Write mapa: the address of a shared variable in another block of the cluster."""
     address, rank = i.operands[1:]
     dtype = DTYPES[i.modifiers[-1]]
     given = f"{w.array(address, dtype)}, {w.array(rank, 'u4')}, L, ({i.where.file!r}, {i.where.line})"
@@ -103,7 +103,7 @@ def _map_rank(w: BlockWriter, i: Instruction) -> None:
 
 
 def _rank(w: BlockWriter, i: Instruction) -> None:
-    """getctarank: the rank in the cluster of the block that a shared address belongs to."""
+    """Write getctarank: the rank in the cluster of the block that a shared address belongs to."""
     w.define(i.operands[0], f"m.system.rank_of({w.array(i.operands[1], DTYPES[i.modifiers[-1]])}).astype(u4)", "u4")
 
 

@@ -46,7 +46,7 @@ def _compared(comparison: str, is_float: bool, a: str, b: str) -> str:
 
 
 def _comparison(w: BlockWriter, comparison: str, kind: str, modifiers, operands: tuple[Operand, ...]) -> str:
-    """Expression for a comparison, an array of bool."""
+    """Return an expression for a comparison, an array of bool."""
     if kind == "pred":
         raise w.unsupported()
     if kind in HALVES:
@@ -80,7 +80,7 @@ def _set_predicate(w: BlockWriter, i: Instruction) -> None:
 
 
 def _of_both_halves(w: BlockWriter, comparison: str, kind: str, modifiers, operands) -> list[str]:
-    """Names of two arrays of bool, the comparisons of the low halves and of the high halves."""
+    """Return the names of two arrays of bool, comparisons of the low halves and of the high halves."""
     names = []
     a, b = (w.array(o, "u4") for o in operands)
     for shift in (0, 16):
@@ -114,7 +114,7 @@ def _select(w: BlockWriter, i: Instruction) -> None:
 
 
 def _select_by_sign(w: BlockWriter, i: Instruction) -> None:
-    """slct: a where c ≥ 0, else b, also for a NaN."""
+    """Write slct: a where c ≥ 0, else b, also for a NaN."""
     *modifiers, kind, selector = i.modifiers
     allow(w, modifiers, {"ftz"})
     dtype = DTYPES[kind].replace("i", "u")

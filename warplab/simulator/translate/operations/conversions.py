@@ -124,7 +124,7 @@ def _pack(w: BlockWriter, i: Instruction, rounding: str) -> None:
 
 
 def _pack_integers(w: BlockWriter, i: Instruction) -> None:
-    """cvt.pack.sat."""
+    """Write cvt.pack.sat."""
     to, have = i.modifiers[2:4]
     if have != "s32" or to[0] not in "us":
         raise w.unsupported()

@@ -130,7 +130,7 @@ def _wmma_store(w: BlockWriter, i: Instruction) -> None:
 
 
 def _rows(w: BlockWriter, i: Instruction, op: str, address: Operand) -> tuple[str, str, int, bool]:
-    """Site, base addresses, number of matrices and transposition of an ldmatrix or stmatrix."""
+    """Return site, base addresses, number of matrices and transposition of an ldmatrix or stmatrix."""
     allow(w, i.modifiers, {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "b16", *_SPACES})
     count = next(int(m[1]) for m in i.modifiers if m in ("x1", "x2", "x4"))
     base, offset = w.addresses(address)

@@ -17,7 +17,7 @@ _SCOPES = {"cta": "cta", "cluster": "cluster", "gl": "gpu", "gpu": "gpu", "sys":
 
 
 def _memory(w: BlockWriter, i: Instruction) -> tuple[str, str, int]:
-    """Space, dtype and number of elements per lane of a load or store."""
+    """Return space, dtype and number of elements per lane of a load or store."""
     *modifiers, kind = i.modifiers
     allow(w, (m for m in modifiers if not m.startswith(("L1::", "L2::"))), _IGNORED)
     space = space_of(i) or "generic"

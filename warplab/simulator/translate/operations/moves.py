@@ -19,7 +19,7 @@ def _move(w: BlockWriter, i: Instruction) -> None:
 
 
 def _repack(w: BlockWriter, destination: Operand, source: Operand, dtype: str) -> None:
-    """mov between a wide register and a vector of narrow ones."""
+    """Write a mov between a wide register and a vector of narrow ones."""
     if isinstance(destination, Vector):
         n = len(destination.items)
         part = f"u{item_bytes(dtype) // n}"
@@ -34,7 +34,7 @@ def _repack(w: BlockWriter, destination: Operand, source: Operand, dtype: str) -
 
 
 def _convert_address(w: BlockWriter, i: Instruction) -> None:
-    """cvta: shared and local memory have windows in the generic space; global and const addresses are generic."""
+    """Write cvta: shared and local memory have windows in the generic space; global and const addresses are generic."""
     space = space_of(i)
     dtype = DTYPES[i.modifiers[-1]]
     source = i.operands[1]

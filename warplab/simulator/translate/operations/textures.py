@@ -85,7 +85,7 @@ def _serve(
 
 
 def _surface(w: BlockWriter, i: Instruction) -> tuple[str, str, int, str]:
-    """Geometry, dtype, elements per lane and boundary mode of a surface access."""
+    """Return geometry, dtype, elements per lane and boundary mode of a surface access."""
     _, geometry, *modifiers, kind, outside = i.modifiers
     modifiers = [m for m in modifiers if m not in _CACHE]
     count = {"v2": 2, "v4": 4}[modifiers.pop()] if modifiers else 1

@@ -70,7 +70,7 @@ def _emit(w: BlockWriter, product: WarpgroupProduct, i: Instruction) -> None:
 
 
 def _sign(number: int) -> bool:
-    """Is a scale of 1 or -1 the latter?"""
+    """Tell whether a scale of 1 or -1 is the latter."""
     if number not in (1, -1):
         raise ValueError(number)
     return number == -1
