@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import struct
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 Index3 = tuple[int, int, int]
@@ -19,10 +21,13 @@ class SimulatorError(RuntimeError):
     dimensions in elements of the array or, if these are unknown, of the access.
     `reason`: the likely cause.
     `profile`: the `LaunchProfile`, trace and counters up to the error, if the launch was counted, else None.
+    `sources`: the texts of the kernel's files, by name.
     `str(error)` is the whole message.
     """
 
     profile: Any = None
+    sources: Mapping[str, str] = MappingProxyType({})
+    in_report = False  # for whoever catches it last
     on_device: int | None = None  # where several devices run at the same time
 
     def __init__(

@@ -174,7 +174,8 @@ class Barriers:
         `complete`."""
         chunk, observers = self.chunk, self.chunk.observers
         owner = chunk.block_of[lanes]
-        whole = np.bincount(owner, minlength=chunk.blocks) == chunk.threads
+        everyone = self._alive(chunk.block_of, chunk.blocks) if chunk.options.ended_arrive else chunk.threads
+        whole = np.bincount(owner, minlength=chunk.blocks) == everyone
         if (complete & whole).any():
             for notify in observers.barrier:
                 notify(np.flatnonzero((complete & whole)[chunk.block_of]))
@@ -209,7 +210,8 @@ class Barriers:
         chunk = self.chunk
         warp_of = chunk.warp_of[group.all_lanes]
         present = np.bincount(warp_of, minlength=chunk.warps)
-        partial = (present > 0) & (present != chunk.warp_sizes)
+        sizes = self._alive(chunk.warp_of, chunk.warps) if chunk.options.ended_arrive else chunk.warp_sizes
+        partial = (present > 0) & (present != sizes)
         if partial.any():
             self.scheduler.convergence.check_none_left()
             warp = int(np.argmax(partial))
@@ -288,8 +290,24 @@ class Barriers:
         return bool(waiting)
 
     def wake(self) -> bool:
-        """Release clusters that waited for threads that have ended, as nothing else can run. True if there were any."""
-        return self.cluster is not None and bool(self.cluster.waiting) and self._release_clusters(self.cluster)
+        """Release clusters, and by `ended_arrive` blocks, that waited for threads that have ended, as nothing else can
+        run. True if there were any."""
+        woken = self.cluster is not None and bool(self.cluster.waiting) and self._release_clusters(self.cluster)
+        if self.chunk.options.ended_arrive:
+            alive = self._alive(self.chunk.block_of, self.chunk.blocks)
+            for number, state in self.states.items():
+                whole = state.expected == self.chunk.threads
+                complete = (state.arrived > 0) & whole & (state.arrived >= alive)
+                if state.waiting and complete.any():
+                    self._release(number, state, complete)
+                    woken = True
+        return woken
+
+    def _alive(self, owner_of: np.ndarray, owners: int) -> np.ndarray:
+        """Count the threads that have not ended of each block or warp, which `owner_of` has by lane."""
+        chunk = self.chunk
+        alive = (self.scheduler.alive[chunk.warp_of] >> chunk.lane_of & 1).astype(bool)
+        return np.bincount(owner_of[alive], minlength=owners)
 
     # -- errors ----------------------------------------------------------------------------------------------------
 

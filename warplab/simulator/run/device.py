@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
+import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,6 +36,8 @@ from warplab.simulator.translate.translation import Translation, translate
 launching = threading.RLock()
 CHUNK_BYTES = 1 << 29  # memory of the blocks that run at one time, roughly
 CHUNK_SHARE = 2**30  # thread instructions of a chunk none of whose lanes gets on
+# With a limit by time: the instructions of threads, and along the path, after which the clock is read.
+BETWEEN_LOOKS, PATH_BETWEEN_LOOKS = 2**26, 2**17
 
 
 class Together(Protocol):
@@ -123,11 +126,12 @@ class Device:
         profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
         self.launches += 1
+        reads_shared = translation.shared_bytes + shared_bytes > 0
         examined = (
             together is None  # what others have read in the meantime cannot be taken back
             and options.checks
             and options.sample_blocks is None
-            and undefined_values.examined(translation, self.memory, options.used_reads_only)
+            and undefined_values.examined(translation, self.memory, reads_shared and options.used_reads_only)
         )
         if examined:  # also of the variables that a module has in device memory
             variables = [*entry.program.variables.values(), *entry.variables.values()]
@@ -143,14 +147,13 @@ class Device:
                 geometry = chunk_geometry(grid, block, run.first, run.blocks, cluster)
                 chunk = Chunk(self, entry, translation, geometry, launch, shared_bytes, options, passes)
                 chunk.observe(observers)
-                limit = options.instruction_limit
-                scheduler = Scheduler(
-                    chunk,
-                    CHUNK_SHARE if limit is None else limit - executed,
-                    options.path_limit,
-                    options.scheduling,
-                    options.time_limit if limit is None else None,
-                )
+                limit, seconds = options.instruction_limit, None
+                budget, path_budget = (CHUNK_SHARE if limit is None else limit - executed), options.path_limit
+                if deadline is not None:
+                    budget, path_budget = BETWEEN_LOOKS, PATH_BETWEEN_LOOKS
+                elif limit is None:
+                    seconds = options.time_limit
+                scheduler = Scheduler(chunk, budget, path_budget, options.scheduling, seconds, deadline)
                 if together is None:
                     scheduler.alone = True
                     scheduler.run()
@@ -175,6 +178,7 @@ class Device:
                 self.ticks, launch.printed = ticks, printed
 
         started = self.ticks
+        deadline = None if options.max_seconds is None else time.monotonic() + options.max_seconds
         try:
             yield from run_all([*observers, *unwritten[1:]])
             if examined and launch.undefined.met:

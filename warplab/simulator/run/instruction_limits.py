@@ -36,7 +36,14 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
     chunk = scheduler.chunk
     advice = ""
     spinning = waits_for_memory(chunk.translation.blocks, block)
-    if spinning and scheduler.policy == "pascal" and _held_up(scheduler, group):
+    if scheduler.deadline is not None:
+        what = (
+            f"the launch takes too long: stopped at its limit of {chunk.options.max_seconds:g} s, after {executed:,} "
+            f"instructions of a chunk's threads, {path:,} on one path through the kernel"
+        )
+        reason = _WAITS if spinning else "Does the loop end? Do its condition and index change in it?"
+        advice = "If there is a lot to do, take less data or allow more seconds (max_seconds)."
+    elif spinning and scheduler.policy == "pascal" and _held_up(scheduler, group):
         what = f"the kernel does not end, a deadlock: {far}"
         reason = _ONE_COUNTER
     elif spinning:

@@ -21,10 +21,12 @@ class Options:
     executes 2**30 and works for `time_limit` seconds of processor time, and none of whose lanes gets on meanwhile,
     counts as too long.
     `path_limit`: instructions along the path of one chunk. A launch that exceeds it counts as endless.
+    `max_seconds`: a limit of the launch by time, in place of all of these.
     `chunk_lanes`: roughly how many threads run at one time.
     `scheduling`: "volta" (one program counter per thread) or "pascal" (one per warp); see `scheduler`.
     `lanes_apart`: take what CUDA does not promise for not given: `activemask` names the calling lane alone, as if the
     warp had come apart before, and masks of shuffles, votes and matches may not name lanes that have ended.
+    `ended_arrive`: a barrier of the whole block does not wait for threads that have ended, as on a GPU since Volta.
     `cooperative`: all blocks run together and can wait for one another (see `cooperative`).
     `cluster`: blocks of a cluster along x, y and z, for a kernel that does not say so itself (__cluster_dims__).
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
@@ -43,9 +45,11 @@ class Options:
     instruction_limit: int | None = None
     time_limit: float = 10.0
     path_limit: int = 1_000_000
+    max_seconds: float | None = None
     chunk_lanes: int = 1 << 15
     scheduling: str = "volta"
     lanes_apart: bool = False
+    ended_arrive: bool = False
     cooperative: bool = False
     cluster: tuple[int, ...] | None = None
     sample_blocks: int | None = None
@@ -55,5 +59,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.sample_blocks is not None and self.sample_blocks < 1:
             raise ValueError(f"sample_blocks must be at least 1, not {self.sample_blocks}")
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise ValueError(f"max_seconds must be positive, not {self.max_seconds}")
         if self.scheduling not in POLICIES:
             raise ValueError(f"scheduling must be one of {POLICIES}, not {self.scheduling!r}")

@@ -37,13 +37,22 @@ _LOOKS = 16  # at the clock, in the time of a budget
 class Scheduler:
     """Runs one chunk to its end. `budget`: thread instructions; with `seconds` as many again where lanes have got on in
     the meantime, and where they have not, more until so many seconds of processor time have passed. `path_budget`:
-    instructions along its path."""
+    instructions along its path. With a `deadline` (of time.monotonic) both budgets are given again until then."""
 
-    def __init__(self, chunk, budget: int, path_budget: int, policy: str, seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        chunk,
+        budget: int,
+        path_budget: int,
+        policy: str,
+        seconds: float | None = None,
+        deadline: float | None = None,
+    ) -> None:
         self.chunk, self.policy = chunk, policy
         chunk.scheduler = self
         self.budget, self.path_budget = budget, path_budget
         self.share, self.seconds = budget, seconds
+        self.path_share, self.deadline = path_budget, deadline
         self.began = time.thread_time()  # or when lanes had got on
         # Since the budget was last looked at, have lanes come to where no way leads back from?
         self.advanced = False
@@ -112,9 +121,12 @@ class Scheduler:
                 self._allow_more(executed)
             if executed > self.budget or path > turn_ends or current in late:
                 if executed > self.budget or path > self.path_budget:
-                    raise instruction_limits.error(self, block, group, executed, path)
-                yield current, group
-                turn_ends = min(path + self.turn, self.path_budget)
+                    if self.deadline is None or time.monotonic() > self.deadline:
+                        raise instruction_limits.error(self, block, group, executed, path)
+                    self.budget, self.path_budget = executed + self.share, path + self.path_share
+                if self.turn or current in late:
+                    yield current, group
+                turn_ends = min(path + self.turn, self.path_budget) if self.turn else self.path_budget
             if current in moving:
                 self.standstill.moved = True
             elif moving and not pending and self.alone and self.standstill.reached_by_all(current, group):
@@ -310,6 +322,7 @@ class Scheduler:
             number = min(self.gathering)
             lanes = self.gathering.pop(number)
             self.barriers.arrive(self.chunk.translation.blocks[number], Group(self.chunk, lanes))
+            return True
         self.convergence.check_none_left()
         self.barriers.check_none_left()
         return False
