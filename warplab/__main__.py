@@ -1,10 +1,18 @@
 """Warp Lab's command line: `python -m warplab COMMAND`.
 
-The commands are the course's and come with its package, warpcourse, where that is installed beside this one.
+`run` and `judge` are the engine's own. The other commands are the course's and come with its package, warpcourse, where
+that is installed beside this one.
 """
 
 import importlib
 import sys
+
+USAGE = """usage: python -m warplab COMMAND
+
+  run SCRIPT ...             run a program of numba.cuda, CuPy, ... on the simulator, with its checks, and report
+  judge TASK ANSWER          judge a kernel by a task: right, defects, counters, estimated time
+"""
+MODULES = {"run": "warplab.running.run_command", "judge": "warplab.judging.judge_command"}
 
 
 def main(arguments):
@@ -14,14 +22,18 @@ def main(arguments):
             f"error: Warp Lab needs Python 3.11 or newer, this is Python {version}. Try: make doctor", file=sys.stderr
         )
         return 1
+    if arguments[:1] and arguments[0] in MODULES:
+        return importlib.import_module(MODULES[arguments[0]]).main(arguments[1:])
     try:
         # By name: the engine knows no module of the course.
         commands = importlib.import_module("warpcourse.commands")
     except ModuleNotFoundError as error:
         if error.name not in ("warpcourse", "warpcourse.commands"):
             raise
-        print("error: the commands come with the package warpcourse, which is not installed here", file=sys.stderr)
-        return 2
+        wants_help = not arguments or arguments[0] in ("-h", "--help", "help")
+        wrong = f"there is no command {arguments[0]!r} without the package warpcourse" if not wants_help else ""
+        print(f"error: {wrong}\n\n{USAGE}" if wrong else USAGE, end="", file=sys.stderr if wrong else sys.stdout)
+        return 2 if wrong or not arguments else 0
     return commands.main(arguments)
 
 

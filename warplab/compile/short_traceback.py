@@ -36,8 +36,8 @@ def short_traceback(error: BaseException) -> list[str]:
     Its notes, which say what was meant, take the place of its message but for the first line: of some compilers it is
     long. After `%xmode Verbose` the lines are the whole traceback, as always.
     """
-    shell = sys.modules["IPython"].get_ipython()
-    if shell.InteractiveTB.mode == "Verbose":
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None and shell.InteractiveTB.mode == "Verbose":
         return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
     lines = []
     for frame in traceback.extract_tb(error.__traceback__):

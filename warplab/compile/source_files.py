@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from types import FrameType
 
+_paths: dict[tuple[str, str], str] = {}  # label and text of a file -> where it is
 _FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', re.MULTILINE)
 
 
@@ -31,7 +32,14 @@ def label_files(ptx: str, texts: dict[str, str] | None = None) -> tuple[str, dic
             label = "/".join(PurePath(path).parts[-2:])
         labels[path] = label
     labelled = _FILE.sub(lambda match: f'{match[1]}"{labels[match[2]]}"', ptx)
-    return labelled, {label: texts.get(path) or "".join(linecache.getlines(path)) for path, label in labels.items()}
+    found = {label: texts.get(path) or "".join(linecache.getlines(path)) for path, label in labels.items()}
+    _paths.update({(label, found[label]): path for path, label in labels.items() if path not in texts})
+    return labelled, found
+
+
+def path_of(label: str, text: str) -> str | None:
+    """Return the path, as the compiler wrote it, of a file that `label_files` has called `label`; None if unknown."""
+    return _paths.get((label, text))
 
 
 def display_name(filename: str) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.count.counters import Counts
+from warplab.simulator.errors import SimulatorError
 
 
 @dataclass(repr=False)
@@ -26,6 +27,13 @@ class RecordedLaunches:
 
     launches: list[LaunchRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def add(self, launch: LaunchRecord) -> None:
+        """Take a launch that has ended."""
+        self.launches.append(launch)
+
+    def failed(self, error: SimulatorError) -> None:
+        """Take note of a launch that the simulator has stopped. A profile has no use for it."""
 
     @property
     def counts(self) -> Counts:
@@ -49,19 +57,19 @@ class RecordedLaunches:
 
 @dataclass(eq=False)
 class _Open:
-    """An open profile, and the thread that opened it."""
+    """An open profile, and the thread that opened it; None if it is for the launches of all threads."""
 
     launches: RecordedLaunches
-    thread: int
+    thread: int | None
 
 
 _open: list[_Open] = []
 _paused = threading.local()  # `count`: how many `paused` this thread is in
 
 
-def collect(launches: RecordedLaunches) -> None:
-    """Add the launches made from now on to `launches`."""
-    _open.append(_Open(launches, threading.get_ident()))
+def collect(launches: RecordedLaunches, *, every_thread: bool = False) -> None:
+    """Add the launches made from now on to `launches`. `every_thread`: also those of threads with a profile open."""
+    _open.append(_Open(launches, None if every_thread else threading.get_ident()))
 
 
 def stop(launches: RecordedLaunches) -> None:
@@ -81,11 +89,23 @@ def record(launch: LaunchRecord, note: str | None = None) -> None:
 
 
 def _record(launch: LaunchRecord, note: str | None = None) -> None:
-    profiles, here = _open[:], threading.get_ident()
-    for profile in [profile for profile in profiles if profile.thread == here] or profiles:
-        profile.launches.launches.append(launch)
+    for profile in _open_here():
+        profile.launches.add(launch)
         if note is not None and note not in profile.launches.notes:
             profile.launches.notes.append(note)
+
+
+def failed(error: SimulatorError) -> None:
+    """Tell the open profiles of a launch that the simulator has stopped."""
+    for profile in _open_here():
+        profile.launches.failed(error)
+
+
+def _open_here() -> list[_Open]:
+    """List the open profiles that get this thread's launches: its own, or if it has none, all."""
+    profiles, here = _open[:], threading.get_ident()
+    own = any(profile.thread == here for profile in profiles)
+    return [profile for profile in profiles if profile.thread in (here, None)] if own else profiles
 
 
 @contextmanager

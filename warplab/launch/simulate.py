@@ -8,10 +8,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warplab import simulator
 from warplab.compile.short_traceback import interrupted, short_traceback
+from warplab.launch import policy, profiling
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.dimensions import dimensions
 from warplab.launch.kernel_source import BoundKernel, KernelSource, source_of
@@ -71,16 +72,10 @@ class PreparedLaunch:
         A device that has a queue, one of `virtual_devices`, runs the launch later and then fills in its record.
         """
         if self.device.queue is not None:
-            return self.device.queue.add(self, grid, block, shared_bytes, options)
-        entry, params = self.bound.entry, self.bound.params
+            return self.device.queue.add(self, grid, block, shared_bytes, policy.applied(options))
         try:
-            profile = self.device.launch(entry, grid, block, params, shared_bytes=shared_bytes, options=options)
-        except simulator.SimulatorError as error:
-            if error.kernel is not None:
-                error.kernel = self.kernel
-                if error.profile is not None:
-                    error.profile.kernel = self.kernel
-                error.args = (error.message(),)
+            profile = self._launch(grid, block, shared_bytes, policy.applied(options))
+        except simulator.SimulatorError:
             raise
         except KeyboardInterrupt as error:
             interrupted(error, f"the simulator ran {self.kernel}")
@@ -92,6 +87,27 @@ class PreparedLaunch:
         self.copy_back()
         profile.kernel = self.kernel
         return LaunchRecord.of(profile, self.bound.assemble, max_registers=self.bound.max_registers)
+
+    def _launch(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int, options: simulator.Options
+    ) -> simulator.LaunchProfile:
+        entry, params = self.bound.entry, self.bound.params
+        before = self.device.memory.contents() if policy.may_excuse(self.kernel) else None
+        try:
+            return self.device.launch(entry, grid, block, params, shared_bytes=shared_bytes, options=options)
+        except simulator.SimulatorError as error:
+            if error.kernel is not None:
+                error.kernel = self.kernel
+                if error.profile is not None:
+                    error.profile.kernel = self.kernel
+                error.args = (error.message(),)
+            error.sources = entry.program.sources
+            profiling.failed(error)
+            without = policy.without(error)
+            if before is None or without is None:
+                raise
+            self.device.memory.replace(before)
+        return self._launch(grid, block, shared_bytes, replace(options, **without))
 
 
 @contextmanager

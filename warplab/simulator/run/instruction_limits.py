@@ -30,7 +30,7 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
 
     `executed`: thread instructions of the chunk; `path`: instructions along its path.
     """
-    one_path = path > scheduler.path_budget
+    one_path = path > scheduler.path_budget and scheduler.deadline is None
     far = f"stopped after {path:,} instructions of one path through it"
     what = f"the kernel does not end: {far}"
     chunk = scheduler.chunk

@@ -136,8 +136,20 @@ class Device:
         pass
 
 
+class _Deallocations:
+    """What waits to be freed: nothing, as the simulator frees at once."""
+
+    def clear(self) -> None:
+        pass
+
+    def __len__(self) -> int:
+        return 0
+
+
 class Context:
     """The context of the simulated device."""
+
+    deallocations = _Deallocations()
 
     @property
     def device(self) -> Device:

@@ -1,0 +1,100 @@
+"""The import hook, in Pythons of their own: who gets a stand-in, who the library, and what is refused."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.warplab.running.programs import COURSE, python
+
+INSTALL = "import warplab; warplab.install()\n"
+
+
+def _run(tmp_path, text: str, **variables: str) -> str:
+    ran = python(tmp_path, "-c", INSTALL + textwrap.dedent(text), **variables)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [
+        ("from numba import cuda", "cuda.__name__"),
+        ("import numba", "numba.cuda.__name__"),
+        ("import numba.cuda", "numba.cuda.__name__"),
+        ("import numba.cuda as c", "c.__name__"),
+        ("import numba.core.types, numba.cuda", "numba.cuda.__name__"),
+        ("from numba.cuda import jit", "jit.__module__"),
+        ("import importlib; c = importlib.import_module('numba.cuda')", "c.__name__"),
+        ("import importlib; c = importlib.import_module('numba').cuda", "c.__name__"),
+        ("c = __import__('numba').cuda", "c.__name__"),
+        ("from numba.cuda.random import create_xoroshiro128p_states as c", "c.__module__"),
+        ("import cupy as cp", "cp.__name__"),
+        ("import cupy.cuda.texture as c", "c.__name__"),
+        ("from cupy import cuda", "cuda.__name__"),
+    ],
+)
+def test_a_program_gets_the_stand_in_however_it_imports(tmp_path, statement: str, value: str) -> None:
+    assert _run(tmp_path, f"{statement}\nprint({value})").startswith("warplab.dropin.")
+
+
+def test_what_is_no_kernel_is_numbas_own(tmp_path) -> None:
+    text = """
+        import numba, numba.core.types, sys
+        from numba import njit, float32, types
+        from numba.cuda import types as of_cuda, libdevice
+        print(numba.__version__ == sys.modules["numba"].__version__, njit(lambda x: x + 1)(1), float32 is types.float32)
+        print(libdevice.__name__, "cupy" in sys.modules)
+    """
+    assert _run(tmp_path, text).split() == ["True", "2", "True", "numba.cuda.libdevice", "False"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("import cupy.nothing", "the stand-in for cupy has no cupy.nothing"),
+        ("from cupy import nothing", "cannot import name 'nothing' from 'cupy': cupy.nothing is not on the simulator"),
+        ("from numba.cuda import nvvm", "cuda.jit and cuda.compile_ptx call the compiler"),
+    ],
+)
+def test_what_there_is_not_is_refused_with_a_reason(tmp_path, statement: str, said: str) -> None:
+    assert said in _run(tmp_path, f"try:\n    {statement}\nexcept ImportError as error:\n    print(error)")
+
+
+def test_children_follow_by_the_environment_and_keep_their_own_sitecustomize(tmp_path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('own')\n")
+    text = """
+        import subprocess, sys
+        child = "from numba import cuda; print(cuda.__name__)"
+        subprocess.run([sys.executable, "-c", child], check=True)
+    """
+    path = f"{COURSE}:{tmp_path}"
+    assert _run(tmp_path, text, PYTHONPATH=path).split() == ["own", "own", "warplab.dropin.numba_cuda"]
+
+
+def test_nothing_of_the_package_is_read_where_it_is_not_asked_for(tmp_path) -> None:
+    text = "import sys; print([n for n in sys.modules if n.startswith('warplab')], __import__.__module__)"
+    assert python(tmp_path, "-c", text).stdout == "[] builtins\n"
+    assert python(tmp_path, "-c", text, WARPLAB="1").stdout == "[] builtins\n"
+
+
+def test_a_kernel_may_name_the_modules(tmp_path) -> None:
+    (tmp_path / "kernels.py").write_text(
+        textwrap.dedent("""
+        import numba
+        import numba.cuda as nc
+
+        @numba.cuda.jit
+        def k(x):
+            i = numba.cuda.grid(1)
+            x[i] = nc.threadIdx.x + numba.float32(1)
+        """)
+    )
+    text = "import numpy as np; from kernels import k; x = np.zeros(32, np.float32); k[1, 32](x); print(x.sum())"
+    assert _run(tmp_path, text) == "528.0\n"
+
+
+def test_a_gpu_needs_no_stand_in(tmp_path) -> None:
+    ran = python(tmp_path, "-c", INSTALL, WARPLAB_BACKEND="gpu")
+    assert "WARPLAB_BACKEND=gpu asks for a GPU" in ran.stderr

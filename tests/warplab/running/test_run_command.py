@@ -1,0 +1,152 @@
+"""`python -m warplab run` on unmodified programs: their output and exit codes, the report, bad input."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.warplab.running.programs import KERNELS, python, run
+from warplab.running import run_command
+
+
+def test_a_right_program_keeps_its_output_and_its_exit_code_and_ends_with_a_report(tmp_path) -> None:
+    text = KERNELS + (
+        "for _ in range(3):\n    scale[1, 128](x, out, 2.0)\n"
+        "add((1,), (100,), (cp.asarray(x), cp.empty(100, np.float32), np.int32(100)))\n"
+        "print(out.sum(), sys.argv[1:])\nsys.exit(3)\n"
+    )
+    ran = run(tmp_path, text, "--json=report.json", "--card=H100", "--card=A100", arguments=("-x", "--json"))
+    assert (ran.returncode, ran.stdout) == (3, "9900.0 ['-x', '--json']\n"), ran.stderr
+    assert "2 kernels, 4 launches, 0 defects" in ran.stderr
+    assert "out[i] = x[i] * factor" in ran.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["exit_code"] == 3
+    scale, add = report["kernels"]
+    assert (scale["kernel"], scale["launches"], scale["threads"]) == ("scale", 3, 384)
+    assert scale["counters"]["global_load_requests"] == 3 * 4
+    assert scale["ratios"]["sectors_per_load_request"] == 3.25  # 13 in 4 requests
+    assert [one["card"] for one in add["estimates"]] == ["H100", "A100"]
+    assert all(one["seconds"] > 1e-6 and one["worth"] for one in add["estimates"])
+    assert len(scale["lines"]) == 3
+    first = add["lines"][0]
+    code = text.splitlines()[first["line"] - 1].strip()  # the kernel's text, found in the script
+    assert first["path"] == str(tmp_path / "script.py")
+    assert first["code"] == code
+
+
+def test_a_defect_ends_with_the_message_of_lessons_and_exit_code_1(tmp_path) -> None:
+    text = KERNELS + "add((1,), (128,), (cp.asarray(x), cp.empty(128, np.float32), np.int32(100)))\nprint('on')\n"
+    ran = run(tmp_path, text, "--junit=report.xml")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "4 bytes past the end of array `a` (400 bytes), element 100 (so do 27 other threads)" in ran.stderr
+    assert "Is a guard missing (`if i < n`), or is the index or the size wrong?" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    line = text.splitlines().index("    c[i] = a[i] + 1;") + 1
+    assert f"script.py:{line}\n" in ran.stderr
+    case = ElementTree.parse(tmp_path / "report.xml").find("testsuite/testcase")
+    assert case is not None
+    assert (case.get("name"), case.get("file"), case.get("line")) == ("add", "script.py", str(line))
+
+
+def test_a_defect_that_the_program_catches_counts(tmp_path) -> None:
+    text = KERNELS + (
+        "try:\n    add((1,), (128,), (cp.asarray(x), cp.empty(128, np.float32), np.int32(100)))\n"
+        "except Exception:\n    pass\nscale[1, 128](x, out, 2.0)\nprint(out[1])\n"
+    )
+    ran = run(tmp_path, text)
+    assert (ran.returncode, ran.stdout) == (1, "2.0\n")
+    assert "1 kernel, 1 launch, 1 defect." in ran.stderr
+
+
+CHILDREN = """
+import multiprocessing, subprocess, sys
+import numpy as np
+
+def work(n):
+    from numba import cuda
+
+    @cuda.jit
+    def in_child(x):
+        x[cuda.grid(1)] += 1
+
+    x = np.zeros(n, np.float32)
+    in_child[1, n](x)
+    return float(x.sum())
+
+if __name__ == "__main__":
+    code = "from script import work; print(work(64))"
+    print(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    for method in ("spawn", "fork"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            print(pool.map(work, [32]))
+"""
+
+
+def test_the_processes_that_a_program_starts_run_on_the_simulator_and_are_in_the_report(tmp_path) -> None:
+    ran = run(tmp_path, CHILDREN, "--json=report.json")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["64.0", "[32.0]", "[32.0]"]
+    (kernel,) = json.loads((tmp_path / "report.json").read_text())["kernels"]
+    assert (kernel["launches"], kernel["threads"]) == (3, 128)
+    assert kernel["estimates"]
+
+
+def test_a_module_runs_as_by_python_m(tmp_path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__main__.py").write_text("import sys; print(__name__, sys.argv[1:])")
+    ran = python(tmp_path, "-m", "warplab", "run", "--strict=course", "-m", "package", "--strict=no")
+    assert (ran.returncode, ran.stdout) == (0, "__main__ ['--strict=no']\n")
+    assert "No kernel was launched" in ran.stderr
+    assert python(tmp_path, "-m", "warplab", "run", "package", "a").stdout == "__main__ ['a']\n"
+
+
+def test_an_error_of_the_program_itself_looks_as_always(tmp_path) -> None:
+    ran = run(tmp_path, "def f():\n    raise ValueError('own')\nf()\n")
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(
+        f'Traceback (most recent call last):\n  File "{tmp_path / "script.py"}", line 3, in <module>\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KERNELS.replace("a[i] + 1;", "a[i] + ;") + "add((1,), (32,), (cp.asarray(x), cp.asarray(x), np.int32(1)))\n",
+        KERNELS.replace("x[i] * factor", "x[i] * factr") + "scale[1, 128](x, out, 2.0)\n",
+    ],
+    ids=["cuda", "numba"],
+)
+def test_a_kernel_that_does_not_compile_is_said_in_a_sentence_with_exit_code_2(tmp_path, text: str) -> None:
+    ran = run(tmp_path, text)
+    assert ran.returncode == 2
+    assert ran.stderr.splitlines()[-1].startswith("error: a kernel could not be compiled or run: ")
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give a script"),
+        (["missing.py"], "there is no file missing.py"),
+        (["."], ". is a directory without a __main__.py"),
+        (["-m"], "-m needs the name of a module"),
+        (["--strict=lax", "x.py"], "argument --strict: invalid choice: 'lax'"),
+        (["--max-seconds=-1", "README.md"], "--max-seconds=-1 is negative"),
+        (["--card=Voodoo2", "README.md"], "no card is named 'Voodoo2'"),
+        (["--suppress=missing.txt", "README.md"], "missing.txt cannot be read"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(capsys, monkeypatch, arguments: list[str], said: str) -> None:
+    assert run_command.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_report_that_cannot_be_written_is_said(tmp_path) -> None:
+    ran = run(tmp_path, "print(1)", "--sarif=nowhere/report.sarif")
+    assert (ran.returncode, ran.stdout) == (2, "1\n")
+    assert "cannot be written to nowhere/report.sarif" in ran.stderr

@@ -1,0 +1,98 @@
+"""The report of a session as text for a terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from textwrap import fill
+
+from warplab.launch.profile_queries import shorten
+from warplab.running.collected import Report
+from warplab.simulator.count.counters import COUNTERS
+from warplab.text.tables import TIMES, count, duration, percent, ratio, shape
+
+WIDTH = 110
+_LABELS = {counter.name: counter.label for counter in COUNTERS}
+# Counters in every kernel's report, where they are not 0; --json has all.
+_SHOWN = (
+    *("warp_instructions", "global_load_requests", "global_load_sectors", "global_store_requests"),
+    *("global_store_sectors", "shared_load_requests", "global_atomic_requests", "divergent_branches"),
+    *("barriers", "tensor_operations"),
+)
+_SHOWN_RATIOS = ("sectors_per_load_request", "sectors_per_store_request", "bank_conflicts", "warp_efficiency")
+
+
+def text(report: Report, what: str) -> str:
+    """Return the whole report; `what` ran, such as "script.py"."""
+    kernels, defects = report["kernels"], report["defects"]
+    launches = sum(kernel["launches"] for kernel in kernels)
+    counted = [defect for defect in defects if not defect["suppressed"]]
+    found = [defect for defect in counted if not defect["refused"]]
+    head = f"Warp Lab ran {what} on the simulator: {_number(len(kernels), 'kernel')}, {_number(launches, 'launch')}"
+    head += f", {_number(len(found), 'defect')}"
+    if len(counted) < len(defects):
+        head += f" ({len(defects) - len(counted)} suppressed)"
+    if len(found) < len(counted):
+        head += f", {len(counted) - len(found)} stopped unchecked"
+    parts = [head + "."]
+    if not kernels and not defects:
+        parts.append("No kernel was launched. CuPy's array operations and calls of other libraries are none here.")
+    parts += [_kernel(kernel, defects) for kernel in kernels]
+    parts += [_defect(defect) for defect in defects]
+    worth = dict.fromkeys(estimate["worth"] for kernel in kernels for estimate in kernel["estimates"])
+    parts += [fill(one, WIDTH) for one in worth]
+    return "\n\n".join(parts)
+
+
+def _kernel(kernel: Report, defects: list[Report]) -> str:
+    name = kernel["kernel"]
+    size = f"{shape(kernel['grid'])} {TIMES} {shape(kernel['block'])}"
+    own = [d for d in defects if d["kernel"] == name and not d["suppressed"]]
+    lines = [f"{name} ({shown_path(kernel['file'])}), {_number(kernel['launches'], 'launch')}, the costliest {size}"]
+    rows = [("checks", "passed" if not own else "; ".join(f"{d['error']} at line {d['line']}" for d in own))]
+    rows.append(("counters", ", ".join(_counters(kernel))))
+    for line in kernel["lines"]:
+        where = f"{percent(line['share']):>7} of {line['of']}: {os.path.basename(line['path'])}:{line['line']}"
+        rows.append(("costly", f"{where}  {shorten(line['code'], 50)}".rstrip()))
+    for one in kernel["estimates"]:
+        rows.append(("time", f"about {duration(one['seconds'])} on the {one['card']}, limited by {one['limit']}"))
+    rows += [("note", note) for note in kernel["notes"]]
+    indent = " " * 12
+    for label, value in rows:
+        lines.append(
+            fill(value, WIDTH, initial_indent=f"  {label:<10}", subsequent_indent=indent, break_long_words=False)
+        )
+    return "\n".join(lines)
+
+
+def _counters(kernel: Report) -> Iterable[str]:
+    for name in _SHOWN:
+        if kernel["counters"][name]:
+            yield f"{_LABELS[name]} {count(kernel['counters'][name])}"
+    for name in _SHOWN_RATIOS:
+        value = kernel["ratios"].get(name)
+        if value is not None:
+            shown = percent(value) if name == "warp_efficiency" else ratio(value)
+            yield f"{name.replace('_', ' ')} {shown}"
+
+
+def _defect(defect: Report) -> str:
+    times = f" ({defect['times']} times)" if defect["times"] > 1 else ""
+    head = "suppressed: " if defect["suppressed"] else ""
+    lines = [f"{head}{defect['error']}{times}: {defect['message']}"]
+    if defect["path"] and defect["line"]:
+        lines.append(f"  in {shown_path(defect['path'])}:{defect['line']}")
+    if defect["launched_at"]:
+        lines.append(f"  launched at {shown_path(defect['launched_at'][0])}:{defect['launched_at'][1]}")
+    return "\n".join(lines)
+
+
+def shown_path(path: str) -> str:
+    """Return a path as short as it can be read from here."""
+    relative = os.path.relpath(path) if os.path.isabs(path) else path
+    return path if relative.startswith("..") else relative
+
+
+def _number(number: int, what: str) -> str:
+    plural = "es" if what.endswith("ch") else "s"
+    return f"{count(number)} {what}{plural * (number != 1)}"

@@ -1,0 +1,238 @@
+"""`python -m warplab run script.py [ARGUMENT ...]`: an unmodified program on the simulator, with a report at its end.
+
+The script's own output and exit code stay what they are; the report goes to standard error. Exit code 1: a kernel has
+a defect, or the script itself ends so. 2: nothing could be checked, as the script is missing, a kernel does not
+compile or the simulator refuses it. A program in CUDA C++, prog.cu, goes to `warplab.program`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import runpy
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from warplab.running import session
+from warplab.running.strictness import BOOKS, DEFAULT, SECONDS
+
+FORMATS = ("json", "junit", "sarif")
+CUDA = (".cu", ".cuda")
+
+
+class BadInput(Exception):
+    """What `run` was given cannot be run; the message is the sentence that says so."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        raise BadInput(f"{message}; see python -m warplab run --help")
+
+
+def parser() -> argparse.ArgumentParser:
+    found = _Parser(prog="python -m warplab run", description=__doc__.splitlines()[0], epilog="docs/run.md has more.")
+    add_settings(found.add_argument, "--")
+    for name in FORMATS:
+        found.add_argument(f"--{name}", metavar="FILE", help=f"also write the report as {name.upper()}")
+    found.add_argument(
+        "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module, as python -m"
+    )
+    found.add_argument(
+        "command", metavar="script.py ...", nargs=argparse.REMAINDER, help="the script and its arguments"
+    )
+    return found
+
+
+def add_settings(add: Callable[..., Any], prefix: str) -> None:
+    """Add the options that `settings` reads; those of pytest have another prefix."""
+    add(f"{prefix}card", action="append", metavar="CARD", help="estimate times for this card; again for another (H100)")
+    add(
+        f"{prefix}strict",
+        choices=list(BOOKS),
+        default=DEFAULT,
+        help=f"what counts as a defect ({DEFAULT}); docs/run.md",
+    )
+    add(f"{prefix}suppress", metavar="FILE", help="known defects: lines of kernel, error, file:line")
+    add(
+        f"{prefix}max-seconds",
+        type=float,
+        default=SECONDS,
+        metavar="S",
+        help=f"for one launch ({SECONDS:g}); 0: no limit",
+    )
+
+
+def settings(card: list[str] | None, strict: str, suppress: str | None, max_seconds: float) -> session.Settings:
+    """Return the settings of a session. Raises BadInput."""
+    from warplab.hardware import cards
+    from warplab.running import suppressions
+
+    try:
+        names = [cards.card(name).name for name in card or ["H100"]]
+        known = suppressions.read(suppress) if suppress else []
+    except OSError as error:
+        raise BadInput(f"{suppress} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    if max_seconds < 0:
+        raise BadInput(f"--max-seconds={max_seconds:g} is negative; give seconds, or 0 for no limit")
+    columns = [[one.kernel, one.error, one.place] for one in known]
+    return session.Settings(strict, names, max_seconds or 1e9, columns)
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        chosen = parser().parse_args(arguments)
+        program = _Program.of(chosen.module, chosen.command)
+        if program.path.endswith(CUDA):
+            return _run_cuda(program)
+        made = session.begin(settings(chosen.card, chosen.strict, chosen.suppress, chosen.max_seconds))
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    try:
+        code = program.run(made)
+    finally:
+        sys.stdout.flush()
+    return _finish(made, program, code, {name: getattr(chosen, name) for name in FORMATS})
+
+
+def _run_cuda(program: _Program) -> int:
+    if importlib.util.find_spec("warplab.program") is None:
+        raise BadInput(f"{program.path} is a program in CUDA C++, which this version of Warp Lab does not run")
+    return importlib.import_module("warplab.program").main([program.path, *program.arguments])
+
+
+class _Program:
+    """A script or a module with its arguments. `refused`: what ended it, where that is no defect of a kernel."""
+
+    def __init__(self, path: str, arguments: list[str], module: str = "") -> None:
+        self.path, self.arguments, self.module = path, arguments, module
+        self.refused = ""
+
+    @classmethod
+    def of(cls, module: list[str] | None, command: list[str]) -> _Program:
+        """Return what the command line names. Raises BadInput."""
+        if module is not None:
+            if not module:
+                raise BadInput("-m needs the name of a module")
+            return cls("", module[1:], module[0])
+        if not command:
+            raise BadInput("give a script: python -m warplab run script.py")
+        path = command[0]
+        if os.path.isdir(path):
+            inside = os.path.join(path, "__main__.py")
+            if not os.path.exists(inside):
+                raise BadInput(f"{path} is a directory without a __main__.py: name the script in it that is to run")
+            path = inside
+        if not os.path.exists(path):
+            raise BadInput(f"there is no file {path}")
+        return cls(path, command[1:])
+
+    @property
+    def name(self) -> str:
+        return self.module or os.path.basename(self.path)
+
+    def run(self, made: session.Session) -> int:
+        """Run it as Python would; return its exit code. What it raises is printed as Python does, but for an error of
+        a kernel, which is in the report."""
+        from warplab.simulator.errors import SimulatorError
+
+        try:
+            self._execute()
+        except SystemExit as error:
+            return _exit_code(error)
+        except SimulatorError as error:
+            if not error.in_report and made.collected is not None:
+                made.collected.failed(error)
+            return 1
+        except KeyboardInterrupt:
+            return 130
+        except BaseException as error:
+            if _is_of_a_compiler(error):
+                self.refused = _one_sentence(error)
+                self._print_short(error)
+                return 2
+            _print_as_python(error)
+            return 1
+        return 0
+
+    def _execute(self) -> None:
+        if self.module:
+            sys.argv = [self.module, *self.arguments]
+            sys.path.insert(0, os.getcwd())
+            runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+            return
+        sys.argv = [self.path, *self.arguments]
+        sys.path.insert(0, os.path.dirname(os.path.abspath(self.path)))
+        main = types.ModuleType("__main__")
+        main.__file__ = os.path.abspath(self.path)
+        sys.modules["__main__"] = main
+        code = compile(Path(self.path).read_bytes(), main.__file__, "exec", dont_inherit=True)
+        exec(code, main.__dict__)
+
+    def _print_short(self, error: BaseException) -> None:
+        from warplab.compile.short_traceback import short_traceback
+
+        print("\n".join(short_traceback(error)), file=sys.stderr)
+
+
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None or isinstance(error.code, int):
+        return error.code or 0
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def _is_of_a_compiler(error: BaseException) -> bool:
+    """Return whether it says that a kernel does not compile, or that the simulator cannot run it."""
+    from warplab.compile.errors import CompileError, CompilerNotFound
+    from warplab.simulator.errors import SimulatorFailure
+
+    if isinstance(error, CompileError | CompilerNotFound | SimulatorFailure):
+        return True
+    return type(error).__module__.startswith(("numba.", "numba_cuda_mlir.", "triton.")) and isinstance(error, Exception)
+
+
+def _one_sentence(error: BaseException) -> str:
+    from warplab.compile.short_traceback import first_line
+
+    return first_line(error)
+
+
+def _print_as_python(error: BaseException) -> None:
+    """Print the traceback without the frames of this module."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace)
+
+
+def _finish(made: session.Session, program: _Program, code: int, files: dict[str, str | None]) -> int:
+    """Print the report and write the files; return the exit code."""
+    from warplab.running import report_files, report_text
+
+    report = made.report()
+    made.close()
+    defects = [defect for defect in report["defects"] if not defect["suppressed"]]
+    if any(not defect["refused"] for defect in defects):
+        code = 1
+    elif defects and code in (0, 1):
+        code = 2
+    print(f"\n{report_text.text(report, program.name)}", file=sys.stderr)
+    if program.refused:
+        print(f"error: a kernel could not be compiled or run: {program.refused}", file=sys.stderr)
+    for name, path in files.items():
+        if path:
+            try:
+                Path(path).write_text(report_files.FORMATS[name](report, program.name, code), encoding="utf-8")
+            except OSError as error:
+                print(f"error: the report cannot be written to {path}: {error.strerror}", file=sys.stderr)
+                code = code or 2
+    return code

@@ -1,0 +1,149 @@
+"""One run of a program under the checks, over all its processes: settings, what each has collected, the whole report.
+
+The first process makes a folder, which the others find in the environment (WARPLAB_SESSION, JSON). Each process writes
+its report there, after each launch without the estimates, which it adds when it ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from warplab.dropin import imports
+from warplab.running.strictness import BOOKS, DEFAULT, SECONDS
+
+VARIABLE = "WARPLAB_SESSION"
+
+
+@dataclass
+class Settings:
+    """How launches run and what is reported. `cards`: for which times are estimated. `seconds`: for one launch, None
+    for the simulator's own limits. `suppressions`: kernel, error, place."""
+
+    strict: str = DEFAULT
+    cards: list[str] = field(default_factory=lambda: ["H100"])
+    seconds: float | None = SECONDS
+    suppressions: list[list[str]] = field(default_factory=list)
+
+
+class Session:
+    """What this process takes part in. `first`: whether it is the process that reports in the end."""
+
+    def __init__(self, settings: Settings, folder: str | None = None) -> None:
+        self.settings, self.first = settings, folder is None
+        self.folder = folder or tempfile.mkdtemp(prefix="warplab-run-")
+        self.collected: Any = None  # made when a stand-in is loaded first, as a program may need none
+        self._process = os.getpid()
+        os.register_at_fork(after_in_child=self._forked)
+        imports.before_first_use(self._begin)
+        if self.first:
+            os.environ[VARIABLE] = json.dumps({"folder": self.folder, "settings": vars(settings)})
+
+    def _begin(self) -> None:
+        from warplab.launch import policy, profiling
+        from warplab.running.collected import Collected
+
+        book, seconds = BOOKS[self.settings.strict], self.settings.seconds
+        policy.choose(
+            [policy.Suppression(*columns) for columns in self.settings.suppressions],
+            **book,
+            trace_warps=0,
+            max_seconds=seconds,
+        )
+        self.collected = Collected(self.settings.cards, self._changed)
+        profiling.collect(self.collected, every_thread=True)
+        if not self.first:
+            self._write_at_the_end()
+
+    def _forked(self) -> None:
+        """In a process that was forked: what the other one has launched is not this one's."""
+        self.first, self._process = False, os.getpid()
+        if self.collected is not None:
+            self.collected.forget()
+            self._write_at_the_end()
+
+    def _write_at_the_end(self) -> None:
+        from multiprocessing import util
+
+        # A process of multiprocessing does not run what atexit has; exit priority 0 comes last.
+        util.Finalize(None, self._write, kwargs={"estimates": True}, exitpriority=0)
+        atexit.register(self._write, estimates=True)
+
+    def _changed(self) -> None:
+        if not self.first:
+            self._write(estimates=False)
+
+    def _write(self, *, estimates: bool) -> None:
+        if not os.path.isdir(self.folder) or self._process != os.getpid():
+            return
+        report = self.collected.report(estimates=estimates)
+        file = Path(self.folder, f"{os.getpid()}.json")
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps(report), encoding="utf-8")
+        part.replace(file)
+
+    def report(self) -> dict:
+        """Return the report of all processes so far, and of this one with its estimates."""
+        from warplab.running.collected import merged
+
+        own = [] if self.collected is None else [self.collected.report()]
+        others = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(Path(self.folder).glob("*.json"))]
+        return merged([*own, *others])
+
+    def finish(self) -> None:
+        """Write what this process has to tell, if another one reports it."""
+        if not self.first and self.collected is not None:
+            self._write(estimates=True)
+
+    def close(self) -> None:
+        """End the session: processes that go on report to nobody."""
+        if self.collected is not None:
+            from warplab.launch import policy, profiling
+
+            profiling.stop(self.collected)
+            policy.choose()
+        if self.first:
+            os.environ.pop(VARIABLE, None)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_current: list[Session] = []
+
+
+def begin(settings: Settings) -> Session:
+    """Install the hook, and take part in the session of the process that started this one, or begin one."""
+    imports.install()
+    if not _current:
+        known = _inherited()
+        _current.append(Session(settings) if known is None else known)
+    return _current[0]
+
+
+def join() -> None:
+    """Install the hook in a process that a program has started, and take part in its session if there is one."""
+    imports.install()
+    known = None if _current else _inherited()
+    if known is not None:
+        _current.append(known)
+
+
+def current() -> Session | None:
+    return _current[0] if _current else None
+
+
+def _inherited() -> Session | None:
+    try:
+        told = json.loads(os.environ.get(VARIABLE, ""))
+        return Session(Settings(**told["settings"]), told["folder"]) if os.path.isdir(told["folder"]) else None
+    except ValueError:
+        return None
+    except (KeyError, TypeError) as error:
+        print(f"{VARIABLE} in the environment is not one of this version ({error}); ignored", file=sys.stderr)
+        return None
