@@ -1,0 +1,253 @@
+"""The judge on right answers, on wrong ones, and on answers that try to make it believe something."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+import numpy as np
+import pytest
+
+from warplab.judging import judge_command
+from warplab.judging.task import BadTask, Launch, Task, load
+
+SEED = 20261124
+SUM = Task(
+    sizes=({"n": 1}, {"n": 1000}, {"n": 4099}),
+    inputs=lambda rng, n: {"a": rng.random(n, np.float32), "b": rng.random(n, np.float32)},
+    outputs=lambda n: {"c": ((n,), np.float32)},
+    reference=lambda a, b, n: {"c": a + b},
+    launches=lambda n: [Launch("add", (n + 255) // 256, 256, ("a", "b", "c", np.int32(n)))],
+    limits={"sectors_per_request__le": 4.2},
+)
+# Blocks of 64 are reversed in place, then scaled; the kernels are two, and the first needs a barrier.
+REVERSE = Task(
+    sizes=({"blocks": 1}, {"blocks": 5}),
+    inputs=lambda rng, blocks: {"x": rng.integers(-1000, 1000, 64 * blocks, dtype=np.int32)},
+    outputs=lambda blocks: {"x": ((64 * blocks,), np.int32), "y": ((64 * blocks,), np.int32)},
+    reference=lambda x, blocks: {
+        "x": x.reshape(-1, 64)[:, ::-1].reshape(-1),
+        "y": 3 * x.reshape(-1, 64)[:, ::-1].reshape(-1),
+    },
+    launches=lambda blocks: [
+        Launch("reverse", blocks, 64, ("x",)),
+        Launch("scale", blocks, 64, ("x", "y", np.int32(3))),
+    ],
+)
+
+ADD_CUDA = """
+__global__ void add(const float* a, const float* b, float* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i];
+}
+"""
+ADD_TEMPLATE = """
+template <class T> __device__ T plus(T a, T b) { return a + b; }
+extern "C" __global__ void add(const float* __restrict__ a, const float* __restrict__ b, float* c, unsigned n) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (; i < n; i += gridDim.x * blockDim.x) c[i] = plus(a[i], b[i]);
+}
+"""
+ADD_NUMBA = """
+from numba import cuda
+
+
+@cuda.jit
+def add(a, b, c, n):
+    i = cuda.grid(1)
+    if i < n:
+        c[i] = a[i] + b[i]
+"""
+ADD_SIGNATURE = ADD_NUMBA.replace("@cuda.jit", '@cuda.jit("void(float32[::1], float32[::1], float32[::1], int64)")')
+ADD_RAW = f"import cupy as cp\n\nadd = cp.RawKernel(r'''extern \"C\" {ADD_CUDA.strip()}''', 'add')\n"
+REVERSE_CUDA = """
+__global__ void reverse(int* x) {
+    __shared__ int s[64];
+    int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    s[t] = x[i];
+    __syncthreads();
+    x[i] = s[63 - t];
+}
+__global__ void scale(const int* x, int* y, int factor) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    y[i] = factor * x[i];
+}
+"""
+RIGHT = {
+    "cuda": (SUM, ".cu", ADD_CUDA),
+    "cuda-template": (SUM, ".cu", ADD_TEMPLATE),
+    "numba": (SUM, ".py", ADD_NUMBA),
+    "numba-signature": (SUM, ".py", ADD_SIGNATURE),
+    "cupy": (SUM, ".py", ADD_RAW),
+    "two-kernels": (REVERSE, ".cu", REVERSE_CUDA),
+}
+# An answer that runs does all that it may think of before it gives kernels that do nothing.
+EMPTY = ADD_NUMBA.replace("    i = cuda.grid(1)\n    if i < n:\n        c[i] = a[i] + b[i]\n", "    pass\n")
+PATCHES = f"""
+import time
+
+import numpy
+
+import warplab.judging.judge_command as judge
+import warplab.simulator
+
+numpy.isclose = numpy.allclose = lambda *args, **more: numpy.bool_(True)
+judge._compare = judge._hold_limits = lambda *args: None
+warplab.simulator.Device.launch = lambda *args, **more: None
+time.perf_counter = time.monotonic = lambda: 0.0
+{EMPTY}"""
+FORGED = f"""
+import atexit, json, os, sys
+
+verdict = json.dumps({{"right": True, "kernels": []}})
+print(verdict)
+open(sys.argv[1], "w").write(verdict)
+os.close(1)
+os._exit(0)
+{EMPTY}"""
+LEFT_BEHIND = f"""
+import subprocess, sys
+
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+{EMPTY}"""
+CHANGES_INPUT = ADD_CUDA.replace("const float* b", "float* b").replace(";\n}", ", b[i] = 0;\n}")
+UNDEFINED = ADD_CUDA.replace("a[i]", "A[i]")
+WRONG = {
+    "no-guard": (SUM, ".cu", ADD_CUDA.replace("if (i < n) ", ""), r"IllegalAddress: .* past the end of array `\w`"),
+    "race": (REVERSE, ".cu", REVERSE_CUDA.replace("    __syncthreads();\n", ""), "DataRace: .* nothing orders the two"),
+    "one-size": (SUM, ".cu", ADD_CUDA.replace("i < n", "i < 1000 && i < n"), "was never written .size .'n': 4099"),
+    "changes-input": (SUM, ".cu", CHANGES_INPUT, "changed its input b"),
+    "strided": (
+        SUM,
+        ".cu",
+        ADD_CUDA.replace("if (i < n)", "i = (i % 8) * (256 * gridDim.x / 8) + i / 8; if (i < n)"),
+        "the results are right, but sectors_per_request is",
+    ),
+    "empty": (SUM, ".cu", ADD_CUDA.replace("c[i] = a[i] + b[i];", ";"), "1 of 1 elements are wrong, and the first"),
+    "does-not-compile": (SUM, ".cu", UNDEFINED, 'does not compile: CompileError: .*"A" is undefined'),
+    "no-kernel": (SUM, ".py", ADD_NUMBA.replace("def add", "def plus"), "defines no kernel add"),
+    "endless": (SUM, ".cu", ADD_CUDA.replace("if (i < n)", "while (a[0] >= 0) if (i < n)"), "InstructionLimit"),
+    "patches-its-process": (SUM, ".py", PATCHES, "1 of 1 elements are wrong, and the first of them was never written"),
+    "forges-a-result": (SUM, ".py", FORGED, "the process that compiled the answer gave no kernels"),
+    "leaves-a-process": (SUM, ".py", LEFT_BEHIND, "was never written"),
+    "exits": (SUM, ".py", "import sys\nsys.exit(0)\n", "ends its process instead of defining kernels"),
+}
+
+
+def _judge(tmp_path, task: Task, suffix: str, text: str) -> dict:
+    answer = tmp_path / f"an_answer{suffix}"
+    answer.write_text(text, encoding="utf-8")
+    return judge_command.judge(task, str(answer), seed=SEED)
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_answer(tmp_path, name: str) -> None:
+    task, suffix, text = RIGHT[name]
+    verdict = _judge(tmp_path, task, suffix, text)
+    assert (verdict["right"], verdict["reason"], verdict["defects"]) == (True, "", [])
+    assert [case["right"] for case in verdict["cases"]] == [True] * len(task.sizes)
+    (time_on_h100,) = verdict["estimates"]
+    assert 1e-6 < time_on_h100["seconds"] < 1e-4
+    assert "was off by" in time_on_h100["worth"]
+    assert all(limit["kept"] for limit in verdict["limits"])
+    launched = {kernel["kernel"]: kernel["launches"] for kernel in verdict["kernels"]}
+    assert launched == {launch.kernel: len(task.sizes) for launch in task.launches(**task.sizes[0])}
+    json.dumps(verdict)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_answer(tmp_path, name: str) -> None:
+    task, suffix, text, reason = WRONG[name]
+    began = time.monotonic()
+    verdict = _judge(tmp_path, Task(**{**vars(task), "max_seconds": 2.0}), suffix, text)
+    assert verdict["right"] is False
+    assert not verdict["estimates"]
+    assert re.search(reason, verdict["reason"]), verdict["reason"]
+    assert time.monotonic() - began < judge_command.COMPILE_SECONDS
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "[]",
+        '{"kernels": [7]}',
+        '{"kernels": [{"language": "Numba", "entry": "add", "ptx": {"": 1}}]}',
+        '{"kernels": [{"language": "Numba", "entry": "add", "ptx": {"": "no PTX"}, "parameters": ["a"]}]}',
+        '{"kernels": [{"language": "CUDA C++", "entry": "add", "ptx": {"": ".version 8.0\\n.entry add() { ret; }"}}]}',
+        "not JSON",
+    ],
+)
+def test_whatever_the_child_gives_is_only_data(tmp_path, result: str) -> None:
+    text = f"import os, sys\nopen(sys.argv[1], 'w').write({result!r})\nos._exit(0)\n"
+    verdict = _judge(tmp_path, SUM, ".py", text)
+    assert verdict["right"] is False
+    assert verdict["reason"]
+
+
+def test_the_same_seed_gives_the_same_inputs_and_another_one_others(tmp_path) -> None:
+    reasons = set()
+    for seed in (1, 1, 2):
+        answer = tmp_path / "answer.cu"
+        answer.write_text(ADD_CUDA.replace("a[i] + b[i]", "2 * a[i] + b[i]"))
+        reasons.add(judge_command.judge(SUM, str(answer), seed=seed)["reason"].partition("(size")[0])
+    assert len(reasons) == 2
+
+
+TASK = """
+import numpy as np
+from warplab.judging.task import Launch, Task
+
+task = Task(
+    sizes=({"n": 1000},),
+    inputs=lambda rng, n: {"a": rng.random(n, np.float32)},
+    outputs=lambda n: {"c": ((n,), np.float32)},
+    reference=lambda a, n: {"c": a + a},
+    launches=lambda n: [Launch("add", 4, 256, ("a", "a", "c", np.int32(n)))],
+)
+"""
+
+
+def test_the_command_prints_the_verdict_and_its_exit_code_tells(tmp_path, capsys) -> None:
+    (tmp_path / "task.py").write_text(TASK)
+    (tmp_path / "answer.cu").write_text(ADD_CUDA)
+    code = judge_command.main([str(tmp_path / "task.py"), str(tmp_path / "answer.cu"), "--seed=1", "--card=A100"])
+    shown = capsys.readouterr()
+    verdict = json.loads(shown.out)
+    assert (code, verdict["right"], verdict["seed"], verdict["estimates"][0]["card"]) == (0, True, 1, "A100")
+    assert shown.err.endswith("answer.cu: right\n")
+    (tmp_path / "answer.cu").write_text(ADD_CUDA.replace("+", "-"))
+    code = judge_command.main([str(tmp_path / "task.py"), str(tmp_path / "answer.cu"), f"--json={tmp_path / 'v.json'}"])
+    assert (code, json.loads((tmp_path / "v.json").read_text())["right"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1", "defines no task = Task"),
+        ("raise KeyError('x')", "ends in KeyError: 'x'"),
+        (TASK.replace('{"n": 1000},', ""), "sizes is empty"),
+        (
+            TASK.replace('reference=lambda a, n: {"c"', 'reference=lambda a, n: {"d"'),
+            "reference gives d, outputs declares c",
+        ),
+        (TASK.replace("a + a", "a[1:]"), "reference gives c of shape"),
+        (TASK.replace('("a", "a"', '("a", "b"'), "launches names b, which is no array"),
+        (TASK.replace("np.int32(n))", "n)"), "1000 in a launch is no NumPy number"),
+    ],
+)
+def test_a_task_that_is_none_is_refused_with_exit_code_2(tmp_path, capsys, text: str, said: str) -> None:
+    (tmp_path / "task.py").write_text(text)
+    (tmp_path / "answer.cu").write_text(ADD_CUDA)
+    assert judge_command.main([str(tmp_path / "task.py"), str(tmp_path / "answer.cu")]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_files_that_are_not_there_are_refused(tmp_path, capsys) -> None:
+    (tmp_path / "task.py").write_text(TASK)
+    (tmp_path / "answer.txt").write_text("")
+    assert judge_command.main([str(tmp_path / "task.py"), str(tmp_path / "answer.cu")]) == 2
+    assert judge_command.main([str(tmp_path / "task.py"), str(tmp_path / "answer.txt")]) == 2
+    with pytest.raises(BadTask, match="cannot be read"):
+        load(str(tmp_path / "no_task.py"))
+    assert "neither Python" in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""A judge of kernels that strangers or programs wrote: `warplab judge task.py answer`."""

@@ -1,0 +1,110 @@
+"""What runs in the child that compiles an answer: from the answer's file to PTX, which is all that the judge takes.
+
+An answer in Python is executed here, so nothing that it does to its own process reaches the judge. The request comes on
+standard input, the result goes to the file that the command line names; both are JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+CPU_SECONDS, FILE_BYTES = 300, 64 << 20
+
+
+def main(arguments: list[str]) -> int:
+    result = Path(arguments[0])
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    request = json.load(sys.stdin)
+    found: dict[str, Any]
+    try:
+        found = {"kernels": compiled(request)}
+    except Exception as error:
+        from warplab.compile.short_traceback import first_line
+
+        found = {"error": f"the answer does not compile: {first_line(error)}"}
+    except SystemExit:
+        found = {"error": "the answer ends its process instead of defining kernels"}
+    result.write_text(json.dumps(found), encoding="utf-8")
+    sys.stdout.flush()
+    os._exit(0)  # nothing that the answer has left to run at the end delays the judge
+
+
+def compiled(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the kernels that the request names, in its order."""
+    path, archs = request["answer"], request["archs"]
+    if path.endswith((".cu", ".cuh")):
+        code = Path(path).read_text(encoding="utf-8")
+        name = os.path.basename(path)
+        return [_cuda(code, one["name"], request["options"], name) for one in request["kernels"]]
+    from warplab.dropin import imports
+
+    imports.install(children=False)
+    names = runpy.run_path(path, run_name="answer")
+    return [_python(names, one, archs) for one in request["kernels"]]
+
+
+def _cuda(code: str, name: str, options: list[str], file: str, by_cupy: bool = False) -> dict[str, Any]:
+    from warplab.launch.kernel_source import CudaSource
+
+    source = CudaSource(code, name, tuple(options), file, by_cupy=by_cupy)
+    entry = source.load()
+    return {
+        "language": "CUDA C++",
+        "ptx": {"": source.ptx},
+        "entry": entry.name,
+        "code": code,
+        "sources": dict(entry.program.sources),
+        "max_registers": source.max_registers,
+    }
+
+
+def _python(names: dict[str, Any], kernel: dict[str, Any], archs: list[int]) -> dict[str, Any]:
+    from warplab.launch.kernel_source import CudaSource, NumbaSource, source_of
+
+    found = names.get(kernel["name"])
+    if found is None:
+        raise NameError(f"it defines no kernel {kernel['name']}")
+    source = source_of(found)
+    if isinstance(source, CudaSource):
+        return _cuda(source.code, source.entry, list(source.options), "kernel.cu", source.by_cupy)
+    assert isinstance(source, NumbaSource)
+    signature = _signature(found, source, kernel)
+    first = source.compile(signature)
+    ptx = {"": first.ptx}
+    for arch in archs:
+        ptx[str(arch)] = source._compile(signature, arch).ptx
+    return {
+        "language": "Numba",
+        "ptx": ptx,
+        "entry": first.entry.name,
+        "types": [str(kind) for kind in signature],
+        "parameters": source.parameters,
+        "sources": dict(first.entry.program.sources),
+        "names": dict(first.entry.source_names),
+        "max_registers": source.max_registers,
+    }
+
+
+def _signature(kernel: Any, source: Any, asked: dict[str, Any]) -> tuple:
+    """Return the Numba types that the kernel is compiled for when it gets arguments of the kinds in the request."""
+    import numpy as np
+
+    from warplab.launch.numba_arguments import match_signature, types_of
+
+    args = []
+    for kind in asked["args"]:
+        dtype = np.dtype(kind["dtype"])
+        args.append(np.zeros((1,) * kind["ndim"], dtype) if "ndim" in kind else dtype.type(0))
+    if len(args) != len(source.parameters):
+        raise TypeError(f"{source.name}({', '.join(source.parameters)}) gets {len(args)} arguments")
+    types = types_of(source.name, source.parameters, tuple(args))
+    explicit = list(getattr(kernel, "overloads", ()))
+    return match_signature(source.name, source.parameters, types, explicit) if explicit else types

@@ -1,0 +1,335 @@
+"""`python -m warplab judge task.py answer.cu`: is the kernel right, and how fast would it be? The verdict is JSON.
+
+The answer's code is compiled in a child process, which hands over PTX; the judge makes the launches itself, in the
+simulator, from arrays that it draws after that. So there is no timer, cache, stream or library function in the judge's
+process that an answer could have changed, and time is an estimate from counters. Exit code: 0 right, 1 not right, 2 bad
+input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warplab import simulator
+from warplab.compile import cuda_signature, ptx_assembler
+from warplab.compile.ptx_assembler import Assembled
+from warplab.estimating.estimate import estimate
+from warplab.hardware.cards import card as find_card
+from warplab.judging import task as tasks
+from warplab.judging.task import BadTask, Case, Launch, Task
+from warplab.launch import cuda_arguments, numba_arguments, policy, profiling
+from warplab.launch.array_placement import ArrayPlacement
+from warplab.launch.device_arrays import DeviceArray
+from warplab.launch.kernel_source import BoundKernel
+from warplab.launch.launch_record import Assemble, LaunchRecord
+from warplab.launch.simulate import simulate
+from warplab.running.assertions import check_limits, limit_tests
+from warplab.running.collected import Collected
+from warplab.running.strictness import BOOKS
+
+COMPILE_SECONDS = 180.0
+MOST_BYTES = 64 << 20  # of the child's result
+_ROOT = str(Path(__file__).parents[2])
+_CHILD = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from warplab.judging.compile_answer import main; "
+    "main(sys.argv[1:])"
+)
+
+
+class WrongAnswer(Exception):
+    """What is wrong with an answer; the message is the sentence that its author reads."""
+
+
+@dataclass
+class JudgedKernel:
+    """A kernel of the answer, from the child: data that nobody here has checked, but for their types."""
+
+    name: str
+    language: str
+    ptx: dict[str, str]  # by capability; "" for what the simulator runs
+    entry: str
+    sources: dict[str, str] = field(default_factory=dict)
+    code: str = ""
+    parameters: list[str] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    max_registers: int | None = None
+    blank = False
+
+    @property
+    def _warplab_source(self) -> JudgedKernel:
+        return self
+
+    def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
+        entry = self._program().entries.get(self.entry)
+        if entry is None:
+            raise WrongAnswer(f"the compiled answer has no kernel {self.entry}")
+        entry.source_names = self.names
+        if self.language == "Numba":
+            packed = numba_arguments.pack_arguments(self.parameters, self._signature(args), args, arrays.address)
+        else:
+            signature = cuda_signature.kernels(self.code).get(self.name)
+            packed = cuda_arguments.pack_arguments(self.name, entry, signature, args, arrays.address)
+        return BoundKernel(entry, packed, self.assemble, max_registers=self.max_registers)
+
+    def _program(self) -> simulator.Program:
+        if not hasattr(self, "_loaded"):
+            self._loaded = simulator.load(self.ptx[""], self.sources)
+        return self._loaded
+
+    def _signature(self, args: tuple) -> tuple:
+        """Return the Numba types by which arguments are packed: those of the arrays, and the child's of numbers."""
+        from numba.cuda import types
+
+        own = numba_arguments.types_of(self.name, self.parameters, args)
+        numbers = {str(kind): kind for kind in (*types.integer_domain, *types.real_domain, types.boolean)}
+        packed = []
+        for have, want in zip(own, self.types, strict=True):
+            if isinstance(have, types.Array):
+                packed.append(have)
+            elif want in numbers:
+                packed.append(numbers[want])
+            else:
+                raise WrongAnswer(f"kernel {self.name} takes {want} where the task gives {have}")
+        return tuple(packed)
+
+    def assembler(self, args: tuple) -> Assemble:
+        return self.assemble
+
+    def assemble(self, arch: int) -> Assembled:
+        return ptx_assembler.assemble(self.ptx.get(str(arch), self.ptx[""]), self.entry, arch, self.max_registers)
+
+
+def compile_answer(task: Task, answer: str, cases: Sequence[Case], archs: Sequence[int]) -> dict[str, JudgedKernel]:
+    """Return the answer's kernels by name, compiled in a child. Raises WrongAnswer, BadTask."""
+    wanted: dict[str, dict[str, Any]] = {}
+    for one in cases:
+        for launch in one.launches:
+            asked = {"name": launch.kernel, "args": [_kind(arg, one) for arg in launch.args]}
+            if wanted.setdefault(launch.kernel, asked) != asked:
+                raise BadTask(f"kernel {launch.kernel} is launched with arguments of several types")
+    with tempfile.TemporaryDirectory(prefix="warplab-judge-") as folder:
+        copy = Path(folder, f"answer{Path(answer).suffix}")
+        copy.write_bytes(Path(answer).read_bytes())
+        result = Path(folder, "result.json")
+        request = {
+            "answer": str(copy),
+            "kernels": list(wanted.values()),
+            "archs": list(archs),
+            "options": list(task.options),
+        }
+        found = _child(folder, result, json.dumps(request))
+    if not isinstance(found, dict) or "error" in found:
+        told = found.get("error") if isinstance(found, dict) else None
+        raise WrongAnswer(str(told or "the process that compiled the answer gave no kernels")[:2000])
+    kernels = found.get("kernels")
+    if not isinstance(kernels, list) or len(kernels) != len(wanted):
+        raise WrongAnswer("the process that compiled the answer gave no kernels")
+    return {name: _kernel(name, data) for name, data in zip(wanted, kernels, strict=True)}
+
+
+def _kind(arg: Any, one: Case) -> dict[str, Any]:
+    if isinstance(arg, str):
+        array = one.start[arg]
+        return {"dtype": array.dtype.str, "ndim": array.ndim}
+    if not isinstance(arg, np.generic):
+        raise BadTask(f"{arg!r} in a launch is no NumPy number: write np.int32({arg!r})")
+    return {"dtype": arg.dtype.str}
+
+
+def _child(folder: str, result: Path, request: str) -> Any:
+    command = [sys.executable, "-I", "-c", _CHILD, _ROOT, str(result)]
+    known = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "LANG") if name in os.environ}
+    environment = {**known, "HOME": folder, "TMPDIR": folder, "WARPLAB_BACKEND": "simulator"}
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.communicate(request.encode(), COMPILE_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise WrongAnswer(f"the answer did not compile within {COMPILE_SECONDS:g} s") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # and what it has started
+        process.wait()
+    try:
+        if result.is_symlink() or result.stat().st_size > MOST_BYTES:
+            raise WrongAnswer("the process that compiled the answer gave more than PTX")
+        return json.loads(result.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise WrongAnswer("the process that compiled the answer ended without a result") from None
+
+
+def _kernel(name: str, data: Any) -> JudgedKernel:
+    shapes = {
+        "language": str,
+        "ptx": dict,
+        "entry": str,
+        "sources": dict,
+        "code": str,
+        "parameters": list,
+        "types": list,
+        "names": dict,
+    }
+    if not isinstance(data, dict) or not all(isinstance(data[k], shapes[k]) for k in data.keys() & shapes.keys()):
+        raise WrongAnswer("the process that compiled the answer gave something else than kernels")
+    parts = [data.get(k, {}) for k in ("ptx", "sources", "names")]
+    texts = [*(v for part in parts for v in part.values()), *data.get("parameters", []), *data.get("types", [])]
+    most = data.get("max_registers")
+    if not all(isinstance(text, str) for text in texts) or "" not in data.get("ptx", {}):
+        raise WrongAnswer("the process that compiled the answer gave something else than kernels")
+    if not (most is None or isinstance(most, int)) or not {"language", "entry"} <= data.keys():
+        raise WrongAnswer("the process that compiled the answer gave something else than kernels")
+    return JudgedKernel(name, **{k: data[k] for k in data.keys() & shapes.keys()}, max_registers=most)
+
+
+def judge(task: Task, answer: str, *, seed: int | None = None, cards: Sequence[str] = ("H100",)) -> dict[str, Any]:
+    """Return the verdict on an answer, a path of a .py or .cu file, as docs/run.md describes it. Raises BadTask."""
+    seed = secrets.randbits(32) if seed is None else seed
+    rng = np.random.default_rng(seed)
+    devices = [find_card(name) for name in cards]
+    archs = sorted({10 * major + minor for major, minor in (device.compute_capability for device in devices)})
+    limits = limit_tests(task.limits) if task.limits else []
+    verdict: dict[str, Any] = {"right": False, "reason": "", "seed": seed, "cases": [], "limits": [], "estimates": []}
+    collected = Collected(())
+    try:
+        cases = [tasks.case(task, size, rng) for size in task.sizes]
+        kernels = compile_answer(task, answer, cases, archs)
+        policy.choose(**BOOKS[task.strict], max_seconds=task.max_seconds, trace_warps=0)
+        profiling.collect(collected)
+        records: list[LaunchRecord] = []
+        for one in cases:
+            records = _run(kernels, one, task, verdict)
+        _hold_limits(limits, records, verdict)
+        for device in devices:
+            verdict["estimates"].append(_estimated(records, device.name))
+        verdict["right"] = True
+    except WrongAnswer as error:
+        verdict["reason"] = str(error)
+    finally:
+        if collected in profiling.open_profiles():
+            profiling.stop(collected)
+        policy.choose()
+    report = collected.report(estimates=False)
+    return {**verdict, "defects": report["defects"], "kernels": report["kernels"]}
+
+
+def _run(kernels: dict[str, JudgedKernel], one: Case, task: Task, verdict: dict[str, Any]) -> list[LaunchRecord]:
+    """Launch one case on a device of its own and compare; return the launches. Raises WrongAnswer."""
+    told = {"size": dict(one.size), "right": False, "reason": ""}
+    verdict["cases"].append(told)
+    device = simulator.Device()
+    device.echo = False
+    try:
+        with simulator.using_device(device):
+            arrays = {name: DeviceArray._from_host(array) for name, array in one.start.items()}
+            records = [_launch(kernels[launch.kernel], launch, arrays) for launch in one.launches]
+            _compare(one, {name: array._view.copy() for name, array in arrays.items()}, task)
+    except WrongAnswer as error:
+        told["reason"] = str(error)
+        raise WrongAnswer(f"{error} (size {dict(one.size)}, seed {verdict['seed']})") from error
+    told["right"] = True
+    return records
+
+
+def _launch(kernel: JudgedKernel, launch: Launch, arrays: dict[str, DeviceArray]) -> LaunchRecord:
+    args = tuple(arrays[arg] if isinstance(arg, str) else arg for arg in launch.args)
+    try:
+        record = simulate(kernel, launch.grid, launch.block, args, shared_bytes=launch.shared_bytes)
+    except simulator.SimulatorError as error:
+        raise WrongAnswer(f"{type(error).__name__}: {error}") from error
+    except WrongAnswer:
+        raise
+    except Exception as error:  # arguments that do not fit, or what no compiler has made
+        raise WrongAnswer(f"kernel {kernel.name} cannot be launched: {type(error).__name__}: {error}") from error
+    profiling.record(record)
+    return record
+
+
+def _compare(one: Case, found: dict[str, np.ndarray], task: Task) -> None:
+    for name, before in one.start.items():
+        want, have = one.expected.get(name), found[name]
+        if want is None:
+            if have.tobytes() != before.tobytes():
+                raise WrongAnswer(f"the kernel has changed its input {name}")
+            continue
+        if have.dtype.kind in "fc":
+            wrong = ~np.isclose(have, want, task.rtol, task.atol, equal_nan=True)
+        else:
+            wrong = have != want
+        if wrong.any():
+            at = tuple(int(n) for n in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+            index = ", ".join(map(str, at))
+            never = found[name][at].tobytes() == before[at].tobytes() and name not in one.inputs
+            raise WrongAnswer(
+                f"{name}[{index}] is {have[at]!s}, {want[at]!s} was expected; {int(wrong.sum()):,} of {wrong.size:,} "
+                f"elements are wrong{', and the first of them was never written' if never else ''}"
+            )
+
+
+def _hold_limits(limits: list[tuple], records: list[LaunchRecord], verdict: dict[str, Any]) -> None:
+    counts = sum((record.counts for record in records), simulator.Counts())
+    rows, wrong = check_limits(limits, counts)
+    verdict["limits"] = rows
+    if wrong:
+        raise WrongAnswer(f"the results are right, but {'; '.join(wrong)}")
+
+
+def _estimated(records: list[LaunchRecord], card: str) -> dict[str, Any]:
+    """Return the time of all launches at the last size on a card, with what such an estimate is worth."""
+    try:
+        each = [estimate(record, card) for record in records]
+    except (RuntimeError, ValueError, OSError) as error:
+        return {"card": card, "seconds": None, "limit": "", "worth": f"no estimate: {error}"}
+    longest = max(each, key=lambda one: one.seconds)
+    seconds = sum(one.seconds for one in each)
+    return {"card": card, "seconds": seconds, "limit": longest.limit, "worth": longest.label}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m warplab judge", description=__doc__.splitlines()[0], epilog="docs/run.md has more."
+    )
+    parser.add_argument("task", help="a Python file that defines task = Task(...); it is executed")
+    parser.add_argument("answer", help="a .cu or .py file with the task's kernels")
+    parser.add_argument("--card", action="append", metavar="CARD", help="estimate times for this card (H100)")
+    parser.add_argument("--seed", type=int, help="repeat the inputs of another verdict")
+    parser.add_argument("--json", metavar="FILE", help="write the verdict here instead of to standard output")
+    chosen = parser.parse_args(arguments)
+    try:
+        if not os.path.isfile(chosen.answer):
+            raise BadTask(f"there is no file {chosen.answer}")
+        if not chosen.answer.endswith((".py", ".cu", ".cuh")):
+            raise BadTask(f"{chosen.answer} is neither Python (.py) nor CUDA C++ (.cu)")
+        verdict = judge(tasks.load(chosen.task), chosen.answer, seed=chosen.seed, cards=chosen.card or ("H100",))
+    except (BadTask, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    text = json.dumps({"task": chosen.task, "answer": chosen.answer, **verdict}, indent=1) + "\n"
+    if chosen.json:
+        Path(chosen.json).write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    said = "right" if verdict["right"] else f"not right: {verdict['reason']}"
+    print(f"{chosen.answer}: {said}", file=sys.stderr)
+    return 0 if verdict["right"] else 1
