@@ -1,0 +1,1 @@
+"""Programs that others wrote, unmodified, under `warplab run` and `pytest --warplab`."""

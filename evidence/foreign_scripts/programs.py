@@ -1,0 +1,106 @@
+"""Which programs of others run, and how each becomes a script. None of them is kept here."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+HUB = "NVIDIA/accelerated-computing-hub"
+NUMBA = "NVIDIA/numba-cuda"
+STUMPY = "stumpy-dev/stumpy"
+CUPY = "cupy/cupy"
+_KERNELS = "tutorials/accelerated-python/notebooks/kernels"
+_EXAMPLES = "numba_cuda/numba/cuda/tests/doc_examples"
+# Which defects a second look has excused, so that the other checks go on: what each is, README.md tells.
+KNOWN = "_compute_and_update_PI_kernel DataRace gpu_*.py:*\n"
+
+
+@dataclass(frozen=True)
+class Program:
+    """`path`: of a file in the repository `source`. `cell`: the file that a `%%writefile` cell of a notebook writes.
+    `body`: the first test's body is the script. `tests`: pytest runs it. `arguments`: of the script."""
+
+    source: str
+    path: str
+    cell: str = ""
+    body: bool = False
+    tests: bool = False
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.cell or Path(self.path).name
+
+    def script(self, clone: Path, folder: Path) -> Path:
+        """Return the script, in the clone or, where it is a part of a file, in `folder`."""
+        file = clone / self.path
+        if self.cell:
+            cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+            texts = ["".join(cell["source"]) for cell in cells]
+            text = next(t for t in texts if t.startswith(f"%%writefile {self.cell}\n")).partition("\n")[2]
+        elif self.body:
+            text = _first_body(file.read_text(encoding="utf-8"))
+        else:
+            return file
+        script = folder / self.name
+        script.write_text(text, encoding="utf-8")
+        return script
+
+
+def _first_body(text: str) -> str:
+    """Return the body of the first test without what only a test needs: statements that name `self` or
+    what it captures."""
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    tests = [function for function in functions if function.name.startswith("test")]
+    body = [part for s in tests[0].body for part in (s.body if isinstance(s, ast.With) else [s])]  # captured_stdout()
+    kept = [s for s in body if not {n.id for n in ast.walk(s) if isinstance(n, ast.Name)} & {"self", "stdout"}]
+    return "import numpy as np\n" + "\n".join(ast.unparse(statement) for statement in kept) + "\n"
+
+
+_SMALL = ("check", "256", "64", str(2**18))  # threads per block, items per thread, items
+PROGRAMS = (
+    Program(HUB, f"{_KERNELS}/40__kernel_authoring__copy.ipynb", "copy_blocked.py", arguments=_SMALL),
+    Program(
+        HUB, f"{_KERNELS}/solutions/40__kernel_authoring__copy__SOLUTION.ipynb", "copy_optimized.py", arguments=_SMALL
+    ),
+    Program(HUB, f"{_KERNELS}/41__kernel_authoring__book_histogram.ipynb", "histogram_global.py", arguments=("check",)),
+    Program(NUMBA, "examples/debugging/hello.py"),
+    *(
+        Program(NUMBA, f"{_EXAMPLES}/test_{name}.py", body=True)
+        for name in (
+            *("vecadd", "matmul", "laplace", "reduction", "sessionize", "montecarlo"),
+            *("cg", "cpointer", "globals", "random", "ufunc"),
+        )
+    ),
+    *(
+        Program(STUMPY, f"tests/test_gpu_{name}.py", tests=True)
+        for name in ["stump", "aamp", "mpdist", "aampdist", "ostinato", "aamp_ostinato", "stimp", "aamp_stimp"]
+    ),
+    *(
+        Program(CUPY, f"examples/{name}.py", arguments=arguments)
+        for name, arguments in (
+            ("custom_struct/builtin_vectors", ()),
+            ("custom_struct/complex_struct", ()),
+            ("custom_struct/packed_matrix", ()),
+            ("gemm/sgemm", ("--m", "64", "--n", "64", "--k", "64")),
+            ("finance/black_scholes", ("--n-options", "1000")),
+            (
+                "finance/monte_carlo",
+                ("--n-options", "8", "--n-samples-per-thread", "8", "--n-threads-per-option", "64"),
+            ),
+            ("kmeans/kmeans", ("--num", "200")),
+            ("gmm/gmm", ("--num", "200")),
+            ("cg/cg", ()),
+            ("stream/cupy_event", ()),
+            ("stream/cupy_kernel", ()),
+            ("stream/cupy_memcpy", ()),
+            ("stream/map_reduce", ()),
+            ("jit/elmentwise_op", ()),
+            ("jit/reduction_simple", ()),
+        )
+    ),
+)
+# Those whose time is compared with that of Numba's own simulator, which knows Numba's kernels only.
+TIMED = ("test_vecadd.py", "test_matmul.py", "test_laplace.py")
