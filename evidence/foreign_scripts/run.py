@@ -35,7 +35,8 @@ PAGE = Path(__file__).with_name("README.md")
 SECONDS = 1200
 # What an error says that means: there is no such thing here.
 _REFUSED = re.compile(
-    r"ArgumentError|no stand-in|is not on the simulator|cannot import name|stand-in for \w+ has no|the simulator|No module named"
+    r"ArgumentError|no stand-in|is not on the simulator|cannot import name|stand-in for \w+ has no|the simulator"
+    r"|No module named"
 )
 
 

@@ -108,7 +108,7 @@ def standin(name: str) -> types.ModuleType:
         return _Merged(_plain_import_module(name), module) if library in _BESIDE_THE_LIBRARY else module
     if library in _BESIDE_THE_LIBRARY:
         module = _plain_import_module(name)
-        if name == "numba.cuda.testing":  # whose base classes ask for the device
+        if library == "numba.cuda" and name == f"{library}.testing":  # whose base classes ask for the device
             vars(module)["devices"] = _plain_import_module(f"{STANDINS[library]}.cudadrv.devices")
         return module
     raise ModuleNotFoundError(f"the stand-in for {library} has no {name}", name=name)
