@@ -212,11 +212,11 @@ def judge(task: Task, answer: str, *, seed: int | None = None, cards: Sequence[s
     limits = limit_tests(task.limits) if task.limits else []
     verdict: dict[str, Any] = {"right": False, "reason": "", "seed": seed, "cases": [], "limits": [], "estimates": []}
     collected = Collected(())
+    profiling.collect(collected)
     try:
         cases = [tasks.case(task, size, rng) for size in task.sizes]
         kernels = compile_answer(task, answer, cases, archs)
         policy.choose(**BOOKS[task.strict], max_seconds=task.max_seconds, trace_warps=0)
-        profiling.collect(collected)
         records: list[LaunchRecord] = []
         for one in cases:
             records = _run(kernels, one, task, verdict)
@@ -227,8 +227,7 @@ def judge(task: Task, answer: str, *, seed: int | None = None, cards: Sequence[s
     except WrongAnswer as error:
         verdict["reason"] = str(error)
     finally:
-        if collected in profiling.open_profiles():
-            profiling.stop(collected)
+        profiling.stop(collected)
         policy.choose()
     report = collected.report(estimates=False)
     return {**verdict, "defects": report["defects"], "kernels": report["kernels"]}
