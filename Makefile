@@ -118,6 +118,6 @@ setup-dev: ## the same with all that the tests need
 	@$(SETUP) cluster dev
 
 clean: ## remove .venv and caches; your copy, submissions and grades stay
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .estimate_error warplab.egg-info
+	rm -rf .venv .verdicts .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .estimate_error warplab.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +

@@ -69,9 +69,11 @@ class Session:
         self.given: dict[str, object] | None = None
 
     def run(self, source: str) -> str:
-        """Run one cell; return "" or "ErrorClass: message"."""
+        """Run one cell; return "" or "ErrorClass: message". Ctrl-C ends the run: it is no verdict on an answer."""
         result = self.shell.run_cell(source, store_history=False)
         error = result.error_before_exec or result.error_in_exec
+        if isinstance(error, KeyboardInterrupt):
+            raise error
         return "" if error is None else f"{type(error).__name__}: {error}"
 
     def failures(self, problem: str, answer: str) -> dict[str, str]:

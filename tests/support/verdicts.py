@@ -2,11 +2,13 @@
 
 A verdict is the message of each test cell that an answer fails. It follows from the answer, the exercise's cells, the
 seed, the code that runs them and the installed packages, and is kept under a hash of all these in .verdicts/, which git
-ignores. Neither a CI (CI=true) nor a GPU keeps or takes any, and WARPLAB_VERDICTS=off makes every answer run.
+ignores. None is kept if code was edited after this process began, which may have imported it before or after. Neither a
+CI (CI=true) nor a GPU keeps or takes any, and WARPLAB_VERDICTS=off makes every answer run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -17,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import distributions
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +27,7 @@ from tests.support.tiers import TESTS
 
 COURSE = TESTS.parent
 FOLDER = COURSE / ".verdicts"
+BEGUN = time.time()  # before any of the code that verdicts depend on was imported
 DAYS = 30  # after which a verdict that no run has taken goes
 taken = 0  # verdicts that this run has not computed
 saved = 0.0  # seconds of processor time that those of the current test took when they were computed
@@ -40,7 +44,8 @@ def verdict(texts: list[str], compute: Callable[[], dict[str, str]]) -> dict[str
     global taken, saved
     if not _wanted():
         return compute()
-    path = FOLDER / hashlib.sha256(json.dumps([_code("\n".join(texts)), *texts]).encode()).hexdigest()
+    folders = _folders("\n".join(texts))
+    path = FOLDER / hashlib.sha256(json.dumps([_hash(folders), *texts]).encode()).hexdigest()
     if path.exists():
         found = json.loads(path.read_text(encoding="utf-8"))
         os.utime(path)
@@ -48,6 +53,8 @@ def verdict(texts: list[str], compute: Callable[[], dict[str, str]]) -> dict[str
         return found["failures"]
     before = spent()
     failures = compute()
+    if any(file.stat().st_ctime > BEGUN for file in _files(folders)):
+        return failures
     FOLDER.mkdir(exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}")
     part.write_text(json.dumps({"seconds": round(spent() - before, 3), "failures": failures}), encoding="utf-8")
@@ -63,21 +70,25 @@ def _wanted() -> bool:
     return not off and backend.name() == "simulator"
 
 
-def _code(cells: str) -> str:
-    """Return a hash of the code that cells run: warplab, and the packages of labs that they name, whole."""
+def _folders(cells: str) -> frozenset[str]:
+    """Return the folders of the code that cells run: warplab, and the packages of labs that they name, whole."""
     named = {name.replace(".", "/") for name in re.findall(r"\b(?:kernels\.\w+|digits)\b", cells)}
+    named |= set(re.findall(r"\b(?:from|import) (kernels)\b(?!\.)", cells))
     more = {"warpcourse", *(["kernels"] if "digits" in named else [])} if named else set()
-    return _hash(frozenset({"warplab"} | named | more))
+    return frozenset({"warplab"} | named | more)
+
+
+def _files(folders: frozenset[str]) -> list[Path]:
+    files = [path for folder in folders for path in (COURSE / folder).rglob("*") if "__pycache__" not in path.parts]
+    return sorted(path for path in {*files, *(COURSE / "tests" / "support").glob("exercise_*.py")} if path.is_file())
 
 
 @functools.cache
 def _hash(folders: frozenset[str]) -> str:
     found = hashlib.sha256(sys.version.encode())
     found.update("\n".join(sorted(f"{one.name} {one.version}" for one in distributions())).encode())
-    files = [path for folder in folders for path in (COURSE / folder).rglob("*") if "__pycache__" not in path.parts]
-    for path in sorted({*files, *(COURSE / "tests" / "support").glob("exercise_*.py")}):
-        if path.is_file():
-            found.update(f"{path.relative_to(COURSE)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    for path in _files(folders):
+        found.update(f"{path.relative_to(COURSE)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()
 
 
@@ -94,8 +105,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         output["verdicts"] = taken
         return
     for path in FOLDER.glob("*"):
-        if time.time() - path.stat().st_mtime > DAYS * 86400:
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another run has put it in place or removed it
+            if time.time() - path.stat().st_mtime > DAYS * 86400:
+                path.unlink()
 
 
 @pytest.hookimpl(optionalhook=True)
