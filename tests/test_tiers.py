@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.support import run_record, tiers
 from warpcourse.paths import COURSE
 
@@ -76,3 +78,27 @@ def test_the_second_stage_of_a_run_adds_what_the_first_found(tmp_path):
     assert (figures[1]["passed"], figures[1]["failed"]) == (0, 1)
     assert (figures[2]["passed"], figures[2]["failed"]) == (1, 1)
     assert figures[2]["processor_seconds"] >= figures[1]["processor_seconds"]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_run_is_whole_only_if_its_first_stage_was(tmp_path, killed):
+    """Neither one that ended early, in a test file that cannot be imported, nor an earlier run's, if it was killed."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = .\nmarkers = tensorflow\n    thorough\n    always\n")
+    (tmp_path / "conftest.py").write_text(
+        "from pathlib import Path\nfrom tests.support import run_record, tiers\n"
+        "run_record.WHOLE_RUNS, tiers.DURATIONS = Path('whole.json'), Path('durations.json')\n"
+        "run_record._git = lambda *words: 'abc' if words[0] == 'rev-parse' else ''\n"
+    )
+    (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n")
+    one = tmp_path / "test_one.py"
+
+    def run(stage: int, body: str) -> bool:
+        one.write_text(f"import os\nimport pytest\n\n@pytest.mark.tensorflow\ndef test_one():\n    pass\n\n{body}\n")
+        command = [sys.executable, "-m", "pytest", "-p", "tests.support.run_record", "-p", "tests.support.verdicts"]
+        command += ["--target=test-all", f"--stage={stage}", "-m", "tensorflow" if stage == 1 else "not tensorflow"]
+        subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(COURSE)}, capture_output=True)
+        return (tmp_path / "whole.json").exists()
+
+    assert (run(1, ""), run(2, "")) == (False, True)
+    (tmp_path / "whole.json").unlink()
+    assert (run(1, "os._exit(1)" if killed else "1 / 0"), run(2, "")) == (False, False)

@@ -39,6 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--target") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Run(config), "warplab-run")
+        if config.getoption("--stage") == 1:
+            config.cache.set(FIRST, {})  # if this stage is killed, the second adds nothing of an earlier run
 
 
 def _git(*arguments: str) -> str:
@@ -204,14 +206,20 @@ class Run:
         }
         stage, whole = self.config.getoption("--stage"), self._whole()
         if stage == 1:
-            self.config.cache.set(FIRST, {"figures": figures, "took": self.took})
-        elif stage == 2:
-            first = self.config.cache.get(FIRST, {})
+            ended = len(self.took) == len(self.ids) > 0
+            self.config.cache.set(FIRST, {"figures": figures, "took": self.took, "ended": ended})
+        elif stage == 2 and (first := self.config.cache.get(FIRST, {})):
+            whole = whole and first["ended"]
             self.took |= first["took"]
             figures |= {name: figures[name] + first["figures"][name] for name in ADDED}
             figures["most_mb_per_worker"] = max(one["most_mb_per_worker"] for one in (figures, first["figures"]))
-        if self.target == "test-all" and stage != 1 and whole:
-            self._record(figures)
+        elif stage == 2:
+            whole = False
+        if self.target == "test-all" and stage != 1:
+            if whole:
+                self._record(figures)
+            else:
+                print("not kept as a whole run: some tests did not run", file=sys.stderr)
         print(json.dumps(figures))
 
     def _whole(self) -> bool:
