@@ -16,6 +16,12 @@ FILES = {
     "warplab/__main__.py": "",
     "warplab/desk/copies.py": "",
     "warpcourse/__init__.py": "NAMES = {}",
+    "kernels/topic/ladder.py": 'FILE = f"{number}_ladder.cu"',
+    "kernels/topic/1_ladder.cu": '#include "tile.cuh"',
+    "kernels/topic/tile.cuh": "",
+    "kernels/topic/table.py": 'NUMBA = "numba_kernels.py"',
+    "kernels/topic/numba_kernels.py": "",
+    "kernels/topic/by_number.py": "",
     "notebooks/01_topic.ipynb": json.dumps({"cells": [{"source": ["from warplab import draw_banks"]}]}),
     "solutions/01_topic/01_topic.ipynb": json.dumps({"cells": [{"source": "import numpy"}]}),
     "tests/conftest.py": "",
@@ -27,9 +33,15 @@ FILES = {
     "tests/test_command.py": 'COMMAND = ["-m", "warplab.__main__"]',
     "tests/labs/01_topic/test_exercise.py": "class TestTopic(ExerciseTests): pass",
     "tests/labs/01_topic/test_kernels.py": 'MODULES = [f"warplab.desk.{name}" for name in ("copies", "progress")]',
+    "tests/labs/02_topic/test_ladder.py": "from kernels.topic.ladder import FILE",
+    "tests/labs/02_topic/test_table.py": "from kernels.topic import gone, table",
+    "tests/tools/test_targets.py": 'MAKE = "Makefile"',
+    "Makefile": "",
     "README.md": "",
 }
 LESSON = {f"{changed_tests.LESSON_RUNS}[{kind}-01_topic]" for kind in ("right", "wrong")}
+BANKS = ["warplab/draw/bank.py", "warplab/draw/banks.py"]
+LADDER = {"tests/labs/02_topic/test_ladder.py", "tests/labs/02_topic/test_table.py"}  # what uses any Python beside it
 
 
 @pytest.fixture
@@ -52,12 +64,17 @@ def course(tmp_path, monkeypatch):
         ("tests/draw/conftest.py", {"tests/draw/test_banks.py", "tests/draw/test_sliders.py"}),
         ("tests/test_notebooks.py", {"tests/test_notebooks.py"}),
         ("README.md", {"tests/test_readme.py"}),
+        ("Makefile", {"tests/tools/test_targets.py"}),
+        ("kernels/topic/numba_kernels.py", {"tests/labs/02_topic/test_table.py"}),
+        ("kernels/topic/tile.cuh", LADDER),  # through a file whose name stands nowhere
+        ("kernels/topic/by_number.py", LADDER),
+        ("kernels/topic/gone.py", {"tests/labs/02_topic/test_table.py"}),  # deleted, or renamed
         ("pyproject.toml", {name for name in FILES if "/test_" in name}),
         ("docs/new.md", set()),
     ],
 )
 def test_what_a_change_touches(course, changed, selected):
-    assert set(changed_tests.select([changed], list(FILES))) == selected
+    assert set(changed_tests.select([changed], sorted({*FILES, changed}))) == selected
 
 
 def test_the_nearest_come_first_and_what_does_not_fit_is_left(course, monkeypatch):
@@ -87,4 +104,6 @@ def test_it_starts_from_the_last_whole_run_that_is_an_ancestor(course, tmp_path,
     assert changed_tests.last_whole_run() == second
     (tmp_path / "README.md").write_text("new")
     (tmp_path / "new.py").write_text("")
-    assert changed_tests.changed_since(second) == ["README.md", "new.py"]
+    (tmp_path / "warplab/draw/banks.py").rename(tmp_path / "warplab/draw/bank.py")
+    changed_tests.git("add", "-A")
+    assert changed_tests.changed_since(second) == ["README.md", "new.py", *BANKS]

@@ -6,8 +6,9 @@
 
 Files are nodes of a graph: a Python file points to the modules that it imports, by name through the facade `warplab`,
 and to those that its texts name (`python -m tools.bench` in a test); a notebook to what its cells import; a lab's tests
-to its notebooks; any file to the data beside it that it names. A change to what all tests share selects all. What was
-left out for lack of time is said on stderr.
+to its notebooks; any file to what stands beside it that it names; CUDA C++ to what it includes. What none of these
+names, as a kernel whose file is found by its number, is taken for a need of all Python beside it. A deleted file counts
+as one that changed. A change to what all tests share selects all. What was left out for lack of time is said on stderr.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from warpcourse.paths import COURSE
 
 # A change to one of these selects all tests.
 SHARED = re.compile(r"pyproject\.toml|requirements.*\.txt|tests/conftest\.py|tests/support/(tiers|run_record)\.py")
+PACKAGES = ("warplab", "warpcourse", "kernels", "digits", "tools")
 LESSONS = "tests/test_notebooks.py"
 LESSON_RUNS = f"{LESSONS}::test_a_lesson_runs_and_its_checks_tell_right_from_wrong"
 FAR = 99  # the distance of what a shared file touches
@@ -44,6 +46,8 @@ class Graph:
     def __init__(self, files: list[str]) -> None:
         self.files = files
         self.python = [file for file in files if file.endswith(".py")]
+        self.cuda = [file for file in files if file.endswith((".cu", ".cuh"))]
+        self.on_top = [file for file in files if "/" not in file]
         self.modules = {re.sub(r"(/__init__)?\.py$", "", file).replace("/", "."): file for file in self.python}
         tops = "|".join({name.split(".")[0] for name in self.modules if "." in name})
         self.named = re.compile(rf"\b(?:{tops})(?:\.\w+)+")
@@ -51,9 +55,12 @@ class Graph:
         self.facade |= {name: f"warplab.{module}" for name, module in self._table("warplab", "_NAMES").items()}
         self.facade |= self._table("warpcourse", "NAMES")
         self.users: dict[str, set[str]] = defaultdict(set)  # file -> files that depend on it
-        for file in files:
+        for file in filter(is_there, files):
             for other in {*self._imports(file), *self._data(file)} - {file}:
                 self.users[other].add(file)
+        for file in files:
+            if file.split("/")[0] in PACKAGES and not self.users[file]:
+                self.users[file].update(self._around(file))
 
     def touched(self, changed: list[str]) -> dict[str, int]:
         """Map each file that depends on a changed one to the number of steps between them, 0 for itself."""
@@ -64,6 +71,13 @@ class Graph:
                 distance[user] = distance[file] + 1
                 queue.append(user)
         return distance
+
+    def _around(self, file: str) -> set[str]:
+        """Return the Python files of the nearest folder around a file that has others than it."""
+        for folder in map(str, PurePosixPath(file).parents):
+            if beside := {other for other in self.python if str(PurePosixPath(other).parent) == folder} - {file}:
+                return beside
+        return set()
 
     def _table(self, package: str, name: str) -> dict[str, str]:
         """Return a literal table of a package: name -> module."""
@@ -113,13 +127,24 @@ class Graph:
             yield from self._from("warplab", re.findall(r"\w+", names))
 
     def _data(self, file: str) -> Iterator[str]:
-        """Yield what is no Python and stands beside or below a Python file that names it; for tests, a lab's parts."""
+        """Yield what stands beside or below a Python file that names it; for tests, a lab's parts and what lies on top.
+
+        Of CUDA C++ what it includes.
+        """
+        if file.endswith((".cu", ".cuh")):
+            names = re.findall(r'(?m)^ *#include ["<](.+?)[">]', text(file))
+            yield from (other for other in self.cuda if other.endswith(tuple(f"/{name}" for name in names)))
         if not file.endswith(".py"):
             return
         place, source = str(PurePosixPath(file).parent), text(file)
         yield from (other for other in self._beside(place) if PurePosixPath(other).name in source)
+        quoted = set(re.findall(r"""[/"'](\w+\.py)["']""", source))
+        if quoted:
+            yield from (one for one in self.python if one.startswith(place) and one.rpartition("/")[2] in quoted)
         if "labs()" in source and (parts := set(re.findall(r"\.(benchmark|launches)\b", source))):
             yield from (other for other in self.python if PurePosixPath(other).stem in parts)
+        if place.startswith("tests"):
+            yield from (other for other in self.on_top if other in source)
         if place.startswith("tests/"):
             yield from (other for other in self._other(place) if not PurePosixPath(other).name.startswith("test_"))
             for folder in PurePosixPath(file).parents:
@@ -141,6 +166,10 @@ class Graph:
     @cache  # noqa: B019
     def _other(self, place: str) -> list[str]:
         return [file for file in self.files if file.startswith(f"{place}/")]
+
+
+def is_there(file: str) -> bool:
+    return (COURSE / file).is_file()
 
 
 def text(file: str) -> str:
@@ -165,14 +194,15 @@ def changed_since(commit: str) -> list[str]:
     if not commit:
         return git("ls-files")
     base = git("merge-base", commit, "HEAD")[0]
-    return sorted({*git("diff", "--name-only", base), *git("ls-files", "--others", "--exclude-standard")})
+    differ = git("diff", "--name-only", "--no-renames", base)
+    return sorted({*differ, *git("ls-files", "--others", "--exclude-standard")})
 
 
 def select(changed: list[str], files: list[str]) -> list[str]:
     """Return the ids of the tests that a change of these files touches, nearest first."""
     distance = Graph(files).touched(changed)
     shared = any(SHARED.fullmatch(file) for file in changed)
-    tests = [file for file in files if re.fullmatch(r"tests/(?:.*/)?test_\w+\.py", file)]
+    tests = [file for file in files if re.fullmatch(r"tests/(?:.*/)?test_\w+\.py", file) and is_there(file)]
     found = {file: distance.get(file, FAR) for file in tests if shared or file in distance}
     if LESSONS in tests and LESSONS not in found:
         lessons = {file: steps for file, steps in distance.items() if re.fullmatch(r"notebooks/\w+\.ipynb", file)}
@@ -199,8 +229,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     since = options.since or last_whole_run()
     changed = changed_since(since)
-    files = sorted({*git("ls-files"), *git("ls-files", "--others", "--exclude-standard")})
-    selected = select(changed, [file for file in files if (COURSE / file).is_file()])
+    files = sorted({*changed, *git("ls-files"), *git("ls-files", "--others", "--exclude-standard")})
+    selected = select(changed, files)
     fit, left = fitting(selected, options.seconds)
     print(
         f"{len(changed)} files changed since {since[:10] or 'ever'}; {len(selected)} test files touched",
