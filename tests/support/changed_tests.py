@@ -146,7 +146,9 @@ class Graph:
         if place.startswith("tests"):
             yield from (other for other in self.on_top if other in source)
         if place.startswith("tests/"):
-            yield from (other for other in self._other(place) if not PurePosixPath(other).name.startswith("test_"))
+            shared = place == "tests/support"  # each module there stands for itself
+            around = [other for other in self._other(place) if not (shared and other.endswith(".py"))]
+            yield from (other for other in around if not PurePosixPath(other).name.startswith("test_"))
             for folder in PurePosixPath(file).parents:
                 yield f"{folder}/conftest.py"
         if match := re.match(r"tests/labs/(\w+)/test_", file):
