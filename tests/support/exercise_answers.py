@@ -98,17 +98,35 @@ def read_answers(folder: Path, notebook: NotebookNode) -> list[Answer]:
     cells, found = cells_by_id(notebook), []
     for path in sorted(folder.glob("*.toml")):
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-        assert table.keys() <= {"right", "wrong"}, path
+        assert path.stem in cells, f"{path.name}: the exercise has no cell {path.stem}"
+        assert table.keys() <= {"right", "wrong"}, f"{path.name}: has more than [[right]] and [[wrong]]: {[*table]}"
         solution = solved(cells[path.stem].source)
         for kind, wanted in (("right", set()), ("wrong", {"loses", "reason"})):
             for entry in table.get(kind, []):
-                where = f"{path.name}: {entry['name']}"
-                assert entry.keys() - {"name", "answer", "replace", "thorough"} == wanted, where
+                where = f"{path.name}: {entry.get('name', 'an entry without a name')}"
+                assert not (problem := _problem(entry, wanted)), f"{where}: {problem}"
                 cell = entry.pop("answer", None) or _replaced(solution, entry.pop("replace"), where)
                 loses = frozenset(entry.pop("loses", ()))
                 found.append(Answer(path.stem, cell=cell, loses=loses, **entry))
                 assert bool(loses) == (kind == "wrong"), where
     return found
+
+
+def _problem(entry: dict[str, object], wanted: set[str]) -> str:
+    """Return what is wrong with the form of an entry, which must have the keys `wanted`; "" if nothing is."""
+    forms = {"name": str, "answer": str, "replace": list, "loses": list, "reason": str, "thorough": bool}
+    if unlike := {"name", *wanted} ^ (entry.keys() - {"answer", "replace", "thorough"}):
+        return f"lacks, or has too much: {', '.join(sorted(unlike))}"
+    if len(entry.keys() & {"answer", "replace"}) != 1:
+        return "has to have either `answer` or `replace`"
+    if other := [key for key, value in entry.items() if not isinstance(value, forms[key])]:
+        return f"`{other[0]}` is no {forms[other[0]].__name__}"
+    pairs = entry.get("replace", [["old", "new"]])
+    if not pairs or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        return "`replace` is no list of pairs [old, new]"
+    if "reason" in entry and re.search(entry["reason"], "Q: z"):
+        return "`reason` matches any message"
+    return ""
 
 
 def solved(source: str) -> str:
