@@ -19,12 +19,15 @@ class ArrayPlacement:
         self.device = device
         self.names: dict[int, str] = {}
         self._placed: dict[int, int] = {}
-        self._copies: list[tuple[object, np.ndarray, np.ndarray]] = []
+        self._copies: list[tuple[str, object, np.ndarray, np.ndarray]] = []
         self._allocated: list[int] = []
 
     def address(self, value, name: str) -> int:
         """Return the device address of the array `value`, which the kernel calls `name`."""
-        address = value._address_on(self.device) if isinstance(value, OnDevice) else None
+        if isinstance(value, OnDevice):
+            address = value._address_on(self.device)
+        else:  # what a library made of an array of the device, by DLPack
+            address = self.device.memory.address_of(value) if isinstance(value, np.ndarray) else None
         if address is None:
             if id(value) not in self._placed:
                 self._placed[id(value)] = self._copy_in(value, name)
@@ -55,7 +58,7 @@ class ArrayPlacement:
         view = np.ndarray(host.shape, host.dtype, self.device.memory.view(start, high - low), offset, host.strides)
         view[...] = host
         self.device.memory.mark_initialized(start, high - low)
-        self._copies.append((value, host, view))
+        self._copies.append((name, value, host, view))
         return start + offset
 
     def allocate(self, nbytes: int) -> int:
@@ -64,8 +67,8 @@ class ArrayPlacement:
         return self._allocated[-1]
 
     def copy_back(self) -> None:
-        """Copy host arrays back from the device."""
-        for value, host, view in self._copies:
+        """Copy host arrays back from the device. Raises ArgumentError for one that cannot be written to, but was."""
+        for name, value, host, view in self._copies:
             if isinstance(value, DeviceArray):
                 value._write(..., view)
             elif hasattr(value, "copy_to_device"):  # Numba's device array
@@ -74,6 +77,11 @@ class ArrayPlacement:
                 value.set(view.copy("K"))
             elif host.flags.writeable:
                 host[...] = view
+            elif host.tobytes() != view.tobytes():
+                raise ArgumentError(
+                    f"the kernel wrote to its argument `{name}`, a read-only array of the host (as those of JAX and "
+                    "TensorFlow are): give it a copy, np.array(...)"
+                )
 
     def free(self) -> None:
         """Free what host arrays were given on the device."""

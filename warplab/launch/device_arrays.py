@@ -35,6 +35,14 @@ class Buffer:
             self.bytes = np.asarray(owner)
 
 
+class BorrowedBuffer(Buffer):
+    """Memory of the default device that belongs to `owner`."""
+
+    def __init__(self, address: int, nbytes: int, owner) -> None:
+        self.device, self.address, self.nbytes, self.owner = simulator.default_device(), address, nbytes, owner
+        self.bytes = self.device.memory.view(address, nbytes)
+
+
 class _Owner:
     """What NumPy's views of an allocation's bytes refer to."""
 

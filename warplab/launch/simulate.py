@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from warplab import simulator
 from warplab.compile.short_traceback import interrupted, short_traceback
-from warplab.launch import policy, profiling
+from warplab.launch import dlpack, policy, profiling
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.dimensions import dimensions
 from warplab.launch.kernel_source import BoundKernel, KernelSource, source_of
@@ -39,14 +39,15 @@ def simulate(
     `kernel`: a `cuda.jit` kernel (drop-in or Numba's own), a plain Python function, a CuPy kernel (drop-in, or on a
     GPU one that holds its source), a kernel of a `%%cuda` cell, or a `CudaSource`.
     `args`: arrays of the device, NumPy arrays (copied to the device, and back into the same array after the launch;
-    so are CuPy's and Numba's on a GPU) and numbers. `shared_bytes`: dynamic shared memory per block. `options`: fields
-    of `simulator.Options`.
+    so are CPU arrays with `__dlpack__`, and CuPy's and Numba's on a GPU) and numbers. `shared_bytes`: dynamic shared
+    memory per block. `options`: fields of `simulator.Options`.
     Raises ArgumentError (a TypeError) for arguments that do not fit, `simulator.SimulatorError` for what the
     kernel does wrong, `simulator.SimulatorFailure` where the simulator itself fails.
     """
     source, chosen = source_of(kernel), simulator.Options(**options)
     grid, block, shared_bytes = dimensions(grid, "grid"), dimensions(block, "block"), operator.index(shared_bytes)
-    with prepare(source, tuple(args), device) as launch:
+    args = tuple(dlpack.host_view(value) if dlpack.is_foreign(value) else value for value in args)
+    with prepare(source, args, device) as launch:
         return launch.run(grid, block, shared_bytes, chosen)
 
 

@@ -18,6 +18,7 @@ from warplab.compile.short_traceback import short_traceback
 from warplab.dropin.numba_cuda.kernel import CompiledKernel
 from warplab.dropin.numba_cuda.kernel_cache import KernelCache
 from warplab.dropin.simulated_device import COMPUTE_CAPABILITY
+from warplab.launch import dlpack
 from warplab.launch.dimensions import dimensions
 from warplab.launch.errors import ArgumentError, check_number, launch_of_numba
 from warplab.launch.kernel_source import NumbaSource
@@ -100,6 +101,7 @@ class CUDADispatcher(numba_internals.CUDADispatcher):
             self.compile(())  # says that it is no kernel
         parameters = self._warplab_source.parameters
         check_number(f"kernel {self.__name__}({', '.join(parameters)})", len(parameters), args)
+        args = tuple(dlpack.host_view(value) if dlpack.is_foreign(value) else value for value in args)
         if self.specialized and not self.extensions:
             types = types_of(self.__name__, parameters, args)
             check_fits_one(self.__name__, parameters, types, next(iter(self.overloads)))

@@ -75,7 +75,7 @@ class DeviceMemory:
         kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "V16")
         self.views = {kind: data.view(kind) for kind in kinds}
         self.written = {width: shadow.view(f"u{width}") for width in (1, 2, 4, 8)}
-        self._bytes, self._written_bytes = data, shadow
+        self._bytes, self._written_bytes, self._start = data, shadow, data.ctypes.data
         self._next = _FIRST
         self._starts: list[int] = []
         self._allocations: list[Allocation] = []
@@ -198,6 +198,11 @@ class DeviceMemory:
     def view(self, address: int, nbytes: int) -> np.ndarray:
         """Return the bytes themselves, as uint8. After writing through the view, call `mark_initialized`."""
         return self._bytes[address - ORIGIN : address - ORIGIN + nbytes]
+
+    def address_of(self, array: np.ndarray) -> int | None:
+        """Return the device address of an array of the host that lies in this memory; None for any other."""
+        offset = array.__array_interface__["data"][0] - self._start
+        return ORIGIN + offset if 0 <= offset < self.size and array.size else None
 
     def contents(self) -> dict[Allocation, Content]:
         """Return a copy of all bytes, by allocation."""

@@ -13,7 +13,7 @@ from warplab import simulator
 from warplab.compile.numba_internals import errmsg_contiguous_buffer, from_dtype
 from warplab.dropin.numba_cuda.cudadrv.driver import Stream
 from warplab.dropin.simulated_device import in_use
-from warplab.launch.device_arrays import Buffer, DeviceArray, OnDevice, Order, extent
+from warplab.launch.device_arrays import BorrowedBuffer, Buffer, DeviceArray, OnDevice, Order, extent
 
 
 @dataclass(frozen=True)
@@ -285,14 +285,6 @@ def from_host(obj, copy: bool = True) -> OnDevice:
     return array
 
 
-class _Borrowed(Buffer):
-    """Memory of the device that belongs to `owner`."""
-
-    def __init__(self, address: int, nbytes: int, owner) -> None:
-        self.device, self.address, self.nbytes, self.owner = simulator.default_device(), address, nbytes, owner
-        self.bytes = self.device.memory.view(address, nbytes)
-
-
 def from_interface(description: dict, owner=None) -> DeviceNDArray:
     """Return a view of the array that a `__cuda_array_interface__` describes. ValueError for memory elsewhere."""
     if description.get("mask") is not None:
@@ -306,7 +298,7 @@ def from_interface(description: dict, owner=None) -> DeviceNDArray:
     allocation = simulator.default_device().memory.find(start)
     if allocation is None or start + nbytes > allocation.end:
         raise ValueError(f"the {nbytes:,} bytes at {start:#x} are not in the memory of the simulated device")
-    buffer = _Borrowed(start, nbytes, owner)
+    buffer = BorrowedBuffer(start, nbytes, owner)
     return DeviceNDArray._wrap(buffer, np.ndarray(shape, dtype, buffer.bytes, offset, strides))
 
 
