@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple, Protocol
 from warplab import simulator
 from warplab.compile import cuda_signature, numba_compiler, nvrtc, ptx_assembler
 from warplab.compile.architecture import DEFAULT_ARCH
+from warplab.compile.headers import COURSE_HEADERS
 from warplab.compile.ptx_assembler import Assembled
 from warplab.compile.source_files import label_files, shared_array_names
 from warplab.launch import cuda_arguments, numba_arguments
@@ -58,7 +59,8 @@ class KernelSource(Protocol):
     def assembler(self, args: tuple) -> Assemble: ...
 
 
-_BY_CUPY = ("-ftz=true",)  # cupy.cuda.compiler._compile_with_cache_cuda gives it to every kernel
+# What cupy.cuda.compiler._compile_with_cache_cuda gives to every kernel, with this project's headers for CuPy's.
+_BY_CUPY = ("-ftz=true", f"-I{COURSE_HEADERS}")
 
 
 @dataclass(frozen=True)
