@@ -1,8 +1,9 @@
-"""CuPy on the simulator: the names and behaviour that the course uses.
+"""CuPy on the simulator: the names that public programs use (evidence/cupy_names).
 
 Arrays are in simulated device memory. NumPy computes on them what CuPy's own kernels would, so that results have
 CuPy's shapes and dtypes. As in CuPy, nothing moves between host and device unasked, and reductions and single
-elements are arrays on the device.
+elements are arrays on the device. Kernels that a program writes itself (`RawKernel`, `ElementwiseKernel`,
+`ReductionKernel`, `fuse`) are compiled and run on the simulator, with its checks and counters.
 """
 
 from __future__ import annotations
@@ -12,45 +13,116 @@ from typing import Literal as _Literal
 
 import numpy as np
 
-from warplab.dropin.cupy import cuda, random, testing
+from warplab.dropin.cupy import cuda, fft, random, testing
+from warplab.dropin.cupy._core._kernel import ElementwiseKernel
+from warplab.dropin.cupy._core._reduction import ReductionKernel
 from warplab.dropin.cupy._core.core import functions as _array_functions
-from warplab.dropin.cupy._core.core import lift, ndarray
+from warplab.dropin.cupy._core.core import lift, ndarray, ufunc
+from warplab.dropin.cupy._core.core import lift_answer as _lift_answer
+from warplab.dropin.cupy._core.core import lift_in_place as _lift_in_place
 from warplab.dropin.cupy._core.core import to_host as _to_host
+from warplab.dropin.cupy._core.fusion import fuse
 from warplab.dropin.cupy._core.missing import missing as _missing
+from warplab.dropin.cupy._core.missing import small_module as _small_module
 from warplab.dropin.cupy._core.raw import RawKernel, RawModule
+from warplab.dropin.cupy._routines import apply_along_axis, c_, clear_memo, memoize, mgrid, ogrid, r_
+from warplab.launch import dlpack as _dlpack
+from warplab.launch.device_arrays import BorrowedBuffer as _BorrowedBuffer
 from warplab.launch.device_arrays import DeviceArray
 from warplab.launch.device_arrays import Order as _Order
+from warplab.simulator import default_device as _default_device
 
+__version__ = "14.2.0"  # of the CuPy whose names these are
 __all__ = ["RawKernel", "RawModule", "asarray", "asnumpy", "cuda", "ndarray", "random", "testing"]
 
 _SAME = """
-    bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 intp dtype
-    e inf nan newaxis pi finfo iinfo result_type
+    bool bool_ byte cdouble complex64 complex128 complexfloating csingle double dtype e euler_gamma finfo float16
+    float32 float64 floating generic half iinfo index_exp inexact inf int8 int16 int32 int64 int_ intc integer intp
+    iterable long longlong nan ndindex newaxis number pi printoptions s_ set_printoptions get_printoptions short
+    signedinteger single ubyte uint uint8 uint16 uint32 uint64 uintc uintp ulong ulonglong unsignedinteger ushort
 """
 
-_CREATION = "arange eye identity indices linspace logspace tri"
+# Of which arguments may be arrays, and what is returned is none.
+_ANSWERS = """
+    array2string array_repr array_str base_repr binary_repr broadcast_shapes can_cast common_type
+    format_float_positional format_float_scientific iscomplexobj isdtype isfortran isrealobj isscalar issubdtype
+    may_share_memory min_scalar_type mintypecode promote_types result_type save savetxt savez savez_compressed
+    shares_memory typename
+"""
+
+_CREATION = """
+    arange bartlett blackman diag_indices diag_indices_from eye frombuffer fromfile fromfunction fromiter fromstring
+    genfromtxt hamming hanning identity indices ix_ kaiser linspace load loadtxt logspace mask_indices tri tril_indices
+    tril_indices_from triu_indices triu_indices_from
+"""
+
+_IN_PLACE = "fill_diagonal place put put_along_axis putmask"
 
 _FUNCTIONS = """
-    all allclose amax amin any argmax argmin argsort argwhere array_equal average bincount broadcast_to clip
-    concatenate count_nonzero cumprod cumsum diag diagonal diff dot einsum expand_dims flip histogram hstack inner
-    isclose max mean median min moveaxis nanmax nanmean nanmin nansum nonzero outer pad percentile prod ptp ravel repeat
-    reshape roll round searchsorted sort split squeeze stack std sum swapaxes take tensordot tile trace transpose
-    tril triu unique var vdot vstack where
+    all allclose amax amin angle any append argmax argmin argpartition argsort argwhere around array_equal array_equiv
+    array_split astype atleast_1d atleast_2d atleast_3d average bincount broadcast_arrays broadcast_to choose clip
+    column_stack compress concat concatenate convolve copy corrcoef correlate count_nonzero cov cross cumprod cumsum
+    cumulative_prod cumulative_sum delete diag diagflat diagonal diff digitize dot dsplit dstack ediff1d einsum
+    expand_dims extract fix flatnonzero flip fliplr flipud gradient histogram histogram2d histogramdd hsplit hstack i0
+    imag inner interp intersect1d iscomplex isin isneginf isposinf isreal isclose kron lexsort matrix_transpose max mean
+    median meshgrid min moveaxis nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin
+    nanprod nanstd nansum nanvar nonzero outer packbits pad partition percentile permute_dims piecewise poly polyadd
+    polyfit polymul polysub polyval prod ptp quantile ravel ravel_multi_index real real_if_close repeat require reshape
+    resize roll rollaxis roots rot90 round searchsorted select setdiff1d setxor1d sinc sort sort_complex split squeeze
+    stack std sum swapaxes take take_along_axis tensordot tile trace transpose trapezoid tril trim_zeros triu union1d
+    unique unique_all unique_counts unique_inverse unique_values unpackbits unravel_index unwrap vander var vdot vsplit
+    vstack where
 """
+
+# Old names, which NumPy has given up and CuPy 14 has not.
+_OLD = {
+    **dict.fromkeys(("NaN", "NAN"), "nan"),
+    **dict.fromkeys(("Inf", "Infinity", "PINF", "infty"), "inf"),
+    "alltrue": "all",
+    "cumproduct": "cumprod",
+    "product": "prod",
+    "round_": "round",
+    "sometrue": "any",
+    "complex_": "complex128",
+    "float_": "float64",
+    "in1d": "isin",
+    "row_stack": "vstack",
+    "trapz": "trapezoid",
+    "cfloat": "complex128",
+    "singlecomplex": "complex64",
+    "asanyarray": "asarray",
+}
 
 # Ufuncs of NumPy that CuPy 14 does not have.
 _NOT_IN_CUPY = ("isnat", "matvec", "spacing", "vecdot", "vecmat")
 
+_pool, _pinned_pool = cuda.MemoryPool(), cuda.PinnedMemoryPool()
+
+_LINALG = """
+    cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_power matrix_rank matrix_transpose norm
+    pinv qr slogdet solve svd tensorinv tensorsolve
+"""
+linalg = _small_module(
+    "cupy.linalg",
+    LinAlgError=np.linalg.LinAlgError,
+    **{_name: lift(getattr(np.linalg, _name)) for _name in _LINALG.split()},
+)
+exceptions = _small_module("cupy.exceptions", find=lambda name: getattr(np.exceptions, name))
+_as_strided = lift(np.lib.stride_tricks.as_strided)
+lib = _small_module("cupy.lib", stride_tricks=_small_module("cupy.lib.stride_tricks", as_strided=_as_strided))
+
 # From here on names such as `sum` and `any` mean CuPy's functions in this module.
 for _name in _SAME.split():
     globals()[_name] = getattr(np, _name)
-for _name in _CREATION.split():
+for _name in (*_CREATION.split(), *_FUNCTIONS.split()):
     globals()[_name] = lift(getattr(np, _name))
-for _name in _FUNCTIONS.split():
-    globals()[_name] = lift(getattr(np, _name))
+for _name in _ANSWERS.split():
+    globals()[_name] = _lift_answer(getattr(np, _name))
+for _name in _IN_PLACE.split():
+    globals()[_name] = _lift_in_place(getattr(np, _name))
 for _name in dir(np):
     if isinstance(getattr(np, _name), np.ufunc) and _name not in _NOT_IN_CUPY:
-        globals()[_name] = lift(getattr(np, _name), elementwise=True)
+        globals()[_name] = ufunc(getattr(np, _name))
 
 
 def array(
@@ -59,6 +131,8 @@ def array(
     """Make a new array on the device, from an array of the host or the device, a number or nested lists of numbers."""
     if isinstance(obj, ndarray) and not copy and dtype in (None, obj.dtype) and obj.ndim >= ndmin:
         return obj
+    if _dlpack.is_foreign(obj):
+        obj = _dlpack.host_view(obj)
     source = obj if isinstance(obj, np.ndarray) else _to_host(obj)
     return ndarray._from_host(np.array(source, dtype, order=order, ndmin=ndmin))
 
@@ -67,7 +141,27 @@ def asarray(a, dtype=None, order=None) -> ndarray:
     """Return `a` on the device, copied unless it is there already in this dtype."""
     if isinstance(a, DeviceArray) and dtype in (None, a.dtype):
         return a if isinstance(a, ndarray) else ndarray._wrap(a._buffer, a._view)
+    if _dlpack.is_foreign(a):
+        return _of_foreign(a, dtype, order)
     return array(a, dtype, order=order or "K")
+
+
+def from_dlpack(array, *, device=None, copy: bool | None = None) -> ndarray:
+    """Return `array` of another library on the device: a copy, unless the library had its memory from here."""
+    if isinstance(array, ndarray):
+        return array
+    if not _dlpack.is_foreign(array):
+        raise TypeError(f"from_dlpack takes arrays with __dlpack__ in the CPU's memory, not {type(array).__name__}")
+    return _of_foreign(array)
+
+
+def _of_foreign(value, dtype=None, order=None) -> ndarray:
+    host = _dlpack.host_view(value)
+    memory = _default_device().memory
+    address = memory.address_of(host)
+    if address is None or dtype not in (None, host.dtype) or not host.flags.forc:
+        return array(host, dtype, order=order or "K")
+    return ndarray._wrap(_BorrowedBuffer(address, host.nbytes, value), host)
 
 
 def ascontiguousarray(a, dtype=None) -> ndarray:
@@ -132,6 +226,14 @@ def copyto(dst: ndarray, src, casting: str = "same_kind") -> None:
     dst[...] = src
 
 
+def get_default_memory_pool() -> cuda.MemoryPool:
+    return _pool
+
+
+def get_default_pinned_memory_pool() -> cuda.PinnedMemoryPool:
+    return _pinned_pool
+
+
 def get_array_module(*args):
     """Return this module if any of the arguments is one of its arrays, else numpy."""
     for arg in args:
@@ -156,4 +258,5 @@ def __getattr__(name: str):
     raise _missing("cupy", name)
 
 
+globals().update({_name: globals()[_new] for _name, _new in _OLD.items()})
 _array_functions.update({name: value for name, value in globals().items() if callable(value) and name[0] != "_"})

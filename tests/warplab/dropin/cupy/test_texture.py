@@ -108,5 +108,5 @@ def test_integers_are_not_filtered_unless_they_are_read_as_floats():
 def test_what_is_not_on_the_simulator():
     with pytest.raises(NotImplementedError, match="cudaResourceTypeMipmappedArray"):
         texture.ResourceDescriptor(runtime.cudaResourceTypeMipmappedArray)
-    with pytest.raises(AttributeError, match=r"cupy\.cuda\.texture\.TextureReference is not on the simulator"):
-        texture.TextureReference  # noqa: B018
+    with pytest.raises(AttributeError, match="CuPy has none of that name"):
+        texture.TextureReference  # noqa: B018 - CUDA 12 has removed them

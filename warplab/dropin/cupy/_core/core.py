@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Literal
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from warplab.dropin.cupy import cuda
 from warplab.dropin.cupy._core.missing import missing
+from warplab.dropin.cupy.cuda.memory import MemoryPointer
 from warplab.launch.device_arrays import Buffer, DeviceArray
 
 NumpyOrder = Literal["K", "A", "C", "F"]
@@ -23,13 +24,6 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 # CuPy's functions by name, for NumPy's functions of device arrays (`np.sum(a)`); the package fills it.
 functions: dict[str, Callable] = {}
-
-
-class MemoryPointer(NamedTuple):
-    """Address in device memory and the memory that it points into, as `array.data`."""
-
-    mem: Buffer
-    ptr: int
 
 
 class ndarray(DeviceArray, NDArrayOperatorsMixin):
@@ -80,6 +74,15 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
             raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {arr.shape}")
         self._buffer.device.synchronize()
         self._write(..., arr)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """Return a capsule by which a library of CPU arrays shares this memory, as on a GPU one of GPU arrays does."""
+        self._buffer.device.synchronize()
+        self._mark(self._view)  # it may be written at any time
+        return self._view.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._view.__dlpack_device__()
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError(
@@ -199,12 +202,24 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
 
     @property
     def device(self) -> cuda.Device:
-        owner = self._buffer.device
-        return cuda.Device(owner.number, siblings=owner.siblings or (owner,))
+        return self.data.device
+
+    @property
+    def base(self) -> ndarray | None:
+        """Return an array of the whole memory that a view is of; None for an array of its own memory."""
+        if self._view.nbytes == self._buffer.nbytes:
+            return None
+        return ndarray._wrap(self._buffer, self._buffer.bytes)
+
+    @property
+    def mT(self) -> ndarray:
+        return _device(self._view.mT, [self])
 
     # -- NumPy's protocols: np.add(a, b), np.sum(a) give device arrays ----------------------------------------
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if method == "at":
+            return lift_in_place(ufunc.at)(*inputs, **kwargs)
         return lift(getattr(ufunc, method), elementwise=True)(*inputs, **kwargs)
 
     def __array_function__(self, function, types, args, kwargs):
@@ -215,7 +230,8 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
 
 
 def lift(function: Callable, elementwise: bool = False) -> Callable:
-    """Make `function` of NumPy take device arrays. It refuses NumPy arrays, and lists if `elementwise` (TypeError)."""
+    """Make `function` of NumPy take and return device arrays. It refuses NumPy arrays, and lists if `elementwise`
+    (TypeError)."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"))
     def lifted(*args, **kwargs):
@@ -223,7 +239,7 @@ def lift(function: Callable, elementwise: bool = False) -> Callable:
         outs = out if isinstance(out, tuple) else (out,)
         if elementwise:
             for arg in args:
-                if not isinstance(arg, (DeviceArray, *_NUMBERS)):
+                if not isinstance(arg, (DeviceArray, *_NUMBERS)) and not hasattr(arg, "_traced"):  # by `fuse`
                     raise TypeError(f"Unsupported type {type(arg)}")
         inputs = [a for a in (*args, *kwargs.values()) if isinstance(a, DeviceArray)]
         inputs += [a for arg in args if isinstance(arg, tuple | list) for a in arg if isinstance(a, DeviceArray)]
@@ -232,16 +248,66 @@ def lift(function: Callable, elementwise: bool = False) -> Callable:
             host_kwargs["out"] = to_host(out)
         if out is None:
             return _device(function(*map(to_host, args), **host_kwargs), inputs)
-        with contextlib.ExitStack() as stack:
-            written = [array for array in outs if array is not None]
-            for array in written:
-                stack.enter_context(array._buffer.device.memory.host_write(array._buffer.address))
+        with writing(*(array for array in outs if array is not None)):
             function(*map(to_host, args), **host_kwargs)
-        for array in written:
-            array._mark(array._view)
         return outs[0] if len(outs) == 1 else outs
 
     return lifted
+
+
+@contextlib.contextmanager
+def writing(*arrays: DeviceArray) -> Iterator[None]:
+    """Write to the bytes of these arrays inside the block."""
+    with contextlib.ExitStack() as stack:
+        for array in arrays:
+            stack.enter_context(array._buffer.device.memory.host_write(array._buffer.address))
+        yield
+    for array in arrays:
+        array._mark(array._view)
+
+
+def lift_in_place(function: Callable) -> Callable:
+    """Make a function of NumPy that changes its first argument do so with a device array."""
+
+    @functools.wraps(function, assigned=("__name__", "__doc__"))
+    def lifted(a: ndarray, *args, **kwargs) -> None:
+        host = [to_host(arg) for arg in args], {name: to_host(value) for name, value in kwargs.items()}
+        with writing(a):
+            function(to_host(a), *host[0], **host[1])
+
+    return lifted
+
+
+def lift_answer(function: Callable) -> Callable:
+    """Make a function of NumPy that returns no array take device arrays."""
+
+    @functools.wraps(function, assigned=("__name__", "__doc__"))
+    def lifted(*args, **kwargs):
+        return function(*map(to_host, args), **{name: to_host(value) for name, value in kwargs.items()})
+
+    return lifted
+
+
+class ufunc:
+    """An elementwise function of CuPy, by NumPy's of the same name."""
+
+    def __init__(self, function: np.ufunc) -> None:
+        self._function, self._lifted = function, lift(function, elementwise=True)
+        self.__name__ = self.name = function.__name__
+        self.__doc__ = function.__doc__
+        self.nin, self.nout, self.nargs, self.types = function.nin, function.nout, function.nargs, function.types
+        self.at = lift_in_place(function.at)
+        for method in ("reduce", "accumulate", "reduceat", "outer"):
+            setattr(self, method, lift(getattr(function, method), elementwise=True))
+
+    def __call__(self, *args, **kwargs):
+        return self._lifted(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<ufunc '{self.name}'>"
+
+    def __reduce__(self) -> str:
+        return self.name
 
 
 def lift_method(function: Callable) -> Callable:
@@ -256,11 +322,13 @@ def lift_method(function: Callable) -> Callable:
 
 
 _METHODS = """
-    all any argmax argmin argsort clip conj cumprod cumsum diagonal dot max mean min nonzero prod ravel repeat round
-    searchsorted squeeze std sum swapaxes take trace var
+    all any argmax argmin argpartition argsort choose clip compress conj conjugate cumprod cumsum diagonal dot max mean
+    min nonzero prod ptp ravel repeat round searchsorted squeeze std sum swapaxes take trace var
 """
 for _name in _METHODS.split():
     setattr(ndarray, _name, lift_method(getattr(np, _name)))
+ndarray.put = lift_in_place(np.ndarray.put)  # type: ignore[attr-defined]
+ndarray.partition = lift_in_place(np.ndarray.partition)  # type: ignore[attr-defined]
 
 
 def to_host(value):
@@ -285,7 +353,8 @@ def _index(key):
 def _device(result, inputs: list[DeviceArray]):
     """Put a result of NumPy on the device: as a view of an input if it is one, else as a new array."""
     if isinstance(result, tuple | list):
-        return type(result)(_device(part, inputs) for part in result)
+        kind = type(result) if type(result) in (tuple, list) else tuple  # NumPy has named tuples where CuPy has none
+        return kind(_device(part, inputs) for part in result)
     if not isinstance(result, np.ndarray | np.generic | bool | int | float | complex):
         return result
     array = np.asarray(result)

@@ -8,7 +8,8 @@ import numpy as np
 
 from warplab import simulator
 from warplab.compile import cuda_signature
-from warplab.dropin.cupy._core.core import MemoryPointer, ndarray
+from warplab.dropin.cupy._core.core import ndarray
+from warplab.dropin.cupy.cuda.memory import MemoryPointer
 from warplab.launch import profiling
 from warplab.launch.device_arrays import Buffer, DeviceArray
 from warplab.launch.errors import ArgumentError, CallError, launch_of_cuda

@@ -1,124 +1,46 @@
-"""cupy.cuda on the simulator: streams, events, the device."""
+"""cupy.cuda on the simulator: streams, events, the device, memory."""
 
 from __future__ import annotations
 
+import contextlib as _contextlib
 import types
-from collections.abc import Sequence as _Sequence
+from collections.abc import Iterator as _Iterator
 
 import numpy as np
 
 from warplab import simulator as _simulator
+from warplab.compile.errors import CompileError as _CompileError
 from warplab.dropin import simulated_device as _device
+from warplab.dropin.cupy._core.missing import do_nothing as _do_nothing
 from warplab.dropin.cupy._core.missing import missing as _missing
-from warplab.dropin.cupy.cuda import texture
+from warplab.dropin.cupy._core.missing import small_module as _small_module
+from warplab.dropin.cupy.cuda import device, memory, stream, texture
+from warplab.dropin.cupy.cuda.device import Device, get_device_id
+from warplab.dropin.cupy.cuda.memory import (
+    MemoryPointer,
+    MemoryPool,
+    UnownedMemory,
+    alloc,
+    get_allocator,
+    malloc_managed,
+    set_allocator,
+    using_allocator,
+)
+from warplab.dropin.cupy.cuda.stream import Event, ExternalStream, Stream, get_current_stream, get_elapsed_time
 from warplab.simulator.constants import WARP_SIZE as _WARP_SIZE
 from warplab.simulator.run.launch_limits import MAX_THREADS as _MAX_THREADS
 
-get_elapsed_time = _device.elapsed_time
 
+class PinnedMemoryPool:
+    """A pool of the host's memory, which holds nothing. That a GPU locks such memory makes no difference here."""
 
-def is_available() -> bool:
-    """Return True: kernels can be launched, on the simulator."""
-    return True
+    free_all_blocks = staticmethod(_do_nothing)
 
+    def malloc(self, size: int) -> np.ndarray:
+        return alloc_pinned_memory(size)
 
-class Event:
-    """An event. It orders work and has no time, as `get_elapsed_time` says."""
-
-    def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
-        self.done = True
-
-    def record(self, stream=None) -> None:
-        pass
-
-    def synchronize(self) -> None:
-        pass
-
-
-class Stream:
-    """A stream; also a context manager. Work in it is done when the call returns."""
-
-    ptr = 0
-    null: Stream
-
-    def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority=None) -> None:
-        self.done = True
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_) -> None:
-        pass
-
-    def use(self) -> Stream:
-        return self
-
-    def synchronize(self) -> None:
-        _simulator.default_device().synchronize()
-
-    def record(self, event: Event | None = None) -> Event:
-        return Event() if event is None else event
-
-    def wait_event(self, event: Event) -> None:
-        pass
-
-
-Stream.null = Stream(null=True)
-
-
-def get_current_stream() -> Stream:
-    return Stream.null
-
-
-class Device:
-    """The current simulated device, or number `device` of those that share its memory (`warplab.virtual_devices`).
-
-    As a context manager it is the current one inside the block.
-    """
-
-    def __init__(self, device: int | None = None, *, siblings: _Sequence[_simulator.Device] = ()) -> None:
-        current = _simulator.default_device()
-        every = siblings or current.siblings or (current,)
-        number = current.number if device is None else int(device)
-        if not 0 <= number < len(every):
-            have = "the one simulated device is 0" if len(every) == 1 else f"there are 0 to {len(every) - 1}"
-            raise ValueError(f"device {device} does not exist; {have}; `with virtual_devices(k):` makes k of them")
-        self.id, self._device = number, every[number]
-
-    def __enter__(self) -> Device:
-        _simulator.push_device(self._device)
-        return self
-
-    def __exit__(self, *_) -> None:
-        _simulator.pop_device()
-
-    def __int__(self) -> int:
-        return self.id
-
-    def __eq__(self, other) -> bool:
-        return isinstance(other, Device) and other._device is self._device
-
-    def __hash__(self) -> int:
-        return hash((Device, self.id))
-
-    def __repr__(self) -> str:
-        return f"<CUDA Device {self.id}>"
-
-    def use(self) -> None:
-        _simulator.replace_device(self._device)
-
-    def synchronize(self) -> None:
-        self._device.synchronize()
-
-    @property
-    def compute_capability(self) -> str:
-        return "".join(map(str, _device.COMPUTE_CAPABILITY))
-
-    @property
-    def mem_info(self) -> tuple[int, int]:
-        """Return bytes of device memory: free, total."""
-        free, total = _device.memory_info()
-        return free, total
+    def n_free_blocks(self) -> int:
+        return 0
 
 
 def alloc_pinned_memory(size: int) -> np.ndarray:
@@ -126,7 +48,28 @@ def alloc_pinned_memory(size: int) -> np.ndarray:
     return np.empty(size, np.uint8)
 
 
-def _get_device_properties(device: int = 0) -> dict:
+set_pinned_memory_allocator = _do_nothing
+compiler = _small_module("cupy.cuda.compiler", CompileException=_CompileError)
+nvtx = _small_module("cupy.cuda.nvtx", RangePush=_do_nothing, RangePop=_do_nothing, Mark=_do_nothing)
+
+
+def is_available() -> bool:
+    """Return True: kernels can be launched, on the simulator."""
+    return True
+
+
+@_contextlib.contextmanager
+def profile() -> _Iterator[None]:
+    """Let a profiler of NVIDIA see the block, on a GPU; here `warplab.profile()` counts."""
+    yield
+
+
+def get_local_runtime_version() -> int:
+    """Return the version of CUDA's headers that kernels are compiled with, 13000 for 13.0."""
+    return runtime.runtimeGetVersion()
+
+
+def _get_device_properties(number: int = 0) -> dict:
     return {
         "name": _device.NAME.encode(),
         "major": _device.COMPUTE_CAPABILITY[0],
@@ -139,16 +82,16 @@ def _get_device_properties(device: int = 0) -> dict:
     }
 
 
-def _peers(device: int, peer: int) -> tuple[set[tuple[int, int]], tuple[int, int]]:
+def _peers(number: int, peer: int) -> tuple[set[tuple[int, int]], tuple[int, int]]:
     """Return the pairs of devices with peer access, and this pair."""
-    here, there = Device(device), Device(peer)
+    here, there = Device(number), Device(peer)
     if here.id == there.id:
-        raise ValueError(f"device {device} and its peer are the same; give two devices")
+        raise ValueError(f"device {number} and its peer are the same; give two devices")
     return here._device.queue.group.peer_access, (here.id, there.id)
 
 
-def _can_access_peer(device: int, peer: int) -> int:
-    _peers(device, peer)
+def _can_access_peer(number: int, peer: int) -> int:
+    _peers(number, peer)
     return 1
 
 
@@ -167,9 +110,16 @@ runtime = types.SimpleNamespace(
     deviceSynchronize=lambda: Device().synchronize(),
     getDevice=lambda: Device().id,
     getDeviceCount=lambda: len(_simulator.default_device().siblings) or 1,
-    setDevice=lambda device: Device(device).use(),
+    setDevice=lambda number: Device(number).use(),
     getDeviceProperties=_get_device_properties,
     memGetInfo=lambda: Device().mem_info,
+    profilerStart=lambda: None,
+    profilerStop=lambda: None,
+    runtimeGetVersion=lambda: 13000,
+    driverGetVersion=lambda: 13000,
+    streamSynchronize=lambda _: Device().synchronize(),
+    is_hip=False,
+    CUDARuntimeError=RuntimeError,
 )
 
 
