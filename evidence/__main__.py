@@ -39,6 +39,7 @@ PARTS = {
     "numba-tests": Part("numba-cuda's own tests and the stand-in", "-m evidence.numba_tests.run"),
     "public-programs": Part("published programs in the simulator", "-m evidence.public_programs.run", CLONES),
     "foreign-scripts": Part("scripts of others under `run`", "-m evidence.foreign_scripts.run", CLONES),
+    "cupy-names": Part("CuPy's names in public programs and the stand-in's", "-m evidence.cupy_names.count", CLONES),
     "attacks": Part("what hostile submissions get", "-m evidence.attacks_page --try", "bubblewrap and a browser"),
     "mutations": Part("which random faults of the course's code its tests find", "-m evidence.mutations", TIMES),
     "simulator-speed": Part("the simulator's speed and Numba's own", "-m evidence.simulator.speed", TIMES),

@@ -95,6 +95,14 @@ def numba_tests() -> Iterator[str]:
     yield re.search(r"tests of (numba-cuda [\d.]+\d)", text)[1]
 
 
+def cupy_names() -> Iterator[str]:
+    text = (EVIDENCE / "cupy_names" / "README.md").read_text(encoding="utf-8")
+    date, files, share, own = re.search(
+        r"On ([\d-]+): (\d+) public files.*\*\*([\d.]+ %)\*\*.*without `cupyx`, ([\d.]+ %)", text
+    ).groups()
+    yield from (date, f"{files} public files", f"it has {share} of the uses", f"{own} of those of `cupy` without")
+
+
 def attacks() -> Iterator[str]:
     text = (COURSE / "docs" / "attacks.md").read_text(encoding="utf-8")
     rows = [line.split("|")[4:7] for line in text.splitlines() if line.startswith("| ") and line.count("|") == 7]
@@ -129,6 +137,7 @@ SAID = {
     "results of whole kernels": random_kernels,
     "**Published programs**": published_programs,
     "**The stand-in for `numba.cuda`**": numba_tests,
+    "the stand-in for `cupy`": cupy_names,
     "**Grading**": attacks,
     "**Speed** of the simulator": simulator_speed,
     "speed of the grading": grading_speed,

@@ -37,6 +37,8 @@ def _lifting(module: str) -> Callable[[str], Any]:
 for _name in ("spatial.distance", "fft", "fftpack", "linalg", "ndimage", "signal", "spatial", "special", "stats"):
     globals()[_name] = _small_module(f"cupyx.scipy.{_name}", find=_lifting(f"scipy.{_name}"))
 globals()["spatial"].distance = globals()["spatial.distance"]
+# No sparse matrix can be made, so whether something is one can be answered.
+sparse = _small_module("cupyx.scipy.sparse", spmatrix=type("spmatrix", (), {}), issparse=lambda x: False)
 
 
 def get_array_module(*args):
