@@ -39,6 +39,7 @@ _TYPE_NAMES = {
     np.dtype("u4"): "unsigned int",
     np.dtype("u8"): "unsigned long long",
 }
+C_TYPES = frozenset(_TYPE_NAMES.values())
 TEXTURE = "cudaTextureObject_t"
 _SMALL = 2**31  # bytes of an array up to which its indices have 32 bits
 

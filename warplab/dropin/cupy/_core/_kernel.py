@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -205,9 +205,9 @@ class _Kernel:
     """What both kinds of kernels share: their generated code by the types that it was made for."""
 
     name: str
-    _checks: ClassVar[dict] = {}  # options of the launch
 
     def __init__(self) -> None:
+        self._checks: dict[str, bool] = {}  # options of the launch
         self._compiled: dict[str, GeneratedKernel] = {}
         self.cached_codes: dict[tuple[np.dtype, ...], str] = {}
 

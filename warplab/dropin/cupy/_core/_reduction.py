@@ -7,12 +7,11 @@ tree in shared memory, neighbouring outputs to neighbouring threads where memory
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from warplab.dropin.cupy._core._carray import Indexer
+from warplab.dropin.cupy._core._carray import C_TYPES, Indexer
 from warplab.dropin.cupy._core._kernel import (
     Types,
     _Kernel,
@@ -81,8 +80,6 @@ class ReductionKernel(_Kernel):
     `in_params`, `out_params`, `preamble` and further parameters: as in `ElementwiseKernel` and CuPy.
     """
 
-    _checks: ClassVar[dict] = {"used_reads_only": True}  # a struct is copied with the bytes between its members
-
     def __init__(
         self,
         in_params: str,
@@ -107,6 +104,8 @@ class ReductionKernel(_Kernel):
         self.name = self.__name__ = name
         self.reduce_type = self.out_params[0].c_type if reduce_type is None else reduce_type
         self.reduce_dims, self.preamble, self.options = reduce_dims, preamble, tuple(options)
+        if self.reduce_type not in ("", self.out_params[0].c_type, *C_TYPES):
+            self._checks = {"used_reads_only": True}  # a struct is copied with the bytes between its members
 
     def __call__(self, *args, out: ndarray | None = None, axis=None, keepdims: bool = False, stream=None, **kwargs):
         """Run the kernel. `args`: its inputs, and the output unless a new one is wanted. `axis`: int or tuple, the axes
