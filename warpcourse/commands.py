@@ -16,6 +16,9 @@ USAGE = """usage: python -m warplab COMMAND
   grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
   similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
 
+  run SCRIPT ...             run any program of numba.cuda, CuPy, ... on the simulator, and report on its kernels
+  judge TASK ANSWER          judge a kernel by a task: right, defects, counters, estimated time (docs/run.md)
+
 {applications}See python -m warplab COMMAND --help.
 """
 

@@ -24,14 +24,15 @@ SWITCH = "WARPLAB"  # 1 in the environment of child processes
 STARTUP = str(Path(__file__).parents[1] / "running" / "startup")
 STANDINS = {
     "numba.cuda": "warplab.dropin.numba_cuda",
-    "numba_cuda_mlir": "warplab.dropin.numba_cuda_mlir",
     "cupy": "warplab.dropin.cupy",
     "cupyx": "warplab.dropin.cupyx",
-    "triton": "warplab.dropin.triton",
 }
-# Beside a stand-in these have its library under it: what the stand-in lacks is the library's own.
-_BESIDE_THE_LIBRARY = ("numba.cuda", "numba_cuda_mlir", "triton")
-_TOPS = frozenset(name.partition(".")[0] for name in STANDINS)
+# Libraries that a program gets as they are, once these modules have made them launch on the simulator.
+_INSTALLED = {
+    "numba_cuda_mlir": ("warplab.dropin.numba_cuda_mlir", {}),
+    "triton": ("warplab.dropin.triton", {"torch_cuda": True}),
+}
+_TOPS = frozenset(("numba", "cupy", "cupyx", *_INSTALLED))
 _LIBRARIES = frozenset((*_TOPS, "warplab", "warpcourse", "numba_cuda", "llvmlite", "cupy_backends"))
 
 _plain_import, _plain_import_module = builtins.__import__, importlib.import_module
@@ -105,10 +106,10 @@ def standin(name: str) -> types.ModuleType:
         return _whole(library)
     if _exists(replacement):
         module = _plain_import_module(replacement)
-        return _Merged(_plain_import_module(name), module) if library in _BESIDE_THE_LIBRARY else module
-    if library in _BESIDE_THE_LIBRARY:
+        return _Merged(_plain_import_module(name), module) if library == "numba.cuda" else module
+    if library == "numba.cuda":  # what the stand-in lacks is Numba's own
         module = _plain_import_module(name)
-        if library == "numba.cuda" and name == f"{library}.testing":  # whose base classes ask for the device
+        if name == f"{library}.testing":  # whose base classes ask for the device
             vars(module)["devices"] = _plain_import_module(f"{STANDINS[library]}.cudadrv.devices")
         return module
     raise ModuleNotFoundError(f"the stand-in for {library} has no {name}", name=name)
@@ -122,12 +123,28 @@ def before_first_use(function: Callable[[], None]) -> None:
         _waiting.append(function)
 
 
-@functools.cache
-def _whole(library: str) -> types.ModuleType:
+def _begin(library: str) -> None:
     if not _used:
         _used.append(library)
         for function in _waiting:
             function()
+
+
+@functools.cache
+def _install_in(library: str) -> None:
+    """Make a library of _INSTALLED launch on the simulator."""
+    _begin(library)
+    module, options = _INSTALLED[library]
+    builtins.__import__ = _plain_import  # an extension module of numba-cuda-mlir is loaded twice otherwise
+    try:
+        _plain_import_module(module).install(**options)
+    finally:
+        builtins.__import__ = _import
+
+
+@functools.cache
+def _whole(library: str) -> types.ModuleType:
+    _begin(library)
     module = _plain_import_module(STANDINS[library])
     getattr(module, "install", lambda: None)()
     if library == "numba.cuda" and _tests:  # Numba's own tests look into it
@@ -158,13 +175,15 @@ def _is_program(module_globals: dict | None, depth: int = 2) -> bool:
 
 def is_replaced(name: str) -> bool:
     """Return whether a program that imports the module `name` gets a stand-in, or is told that there is none."""
-    top = name.partition(".")[0]
-    return top in _TOPS and (top != "numba" or f"{name}.".startswith("numba.cuda."))
+    return any(f"{name}.".startswith(f"{library}.") for library in STANDINS)
 
 
 def _import(name, globals=None, locals=None, fromlist=(), level=0):
     top = name.partition(".")[0]
     if level or top not in _TOPS or not _is_program(globals):
+        return _plain_import(name, globals, locals, fromlist, level)
+    if top in _INSTALLED:
+        _install_in(top)
         return _plain_import(name, globals, locals, fromlist, level)
     if not is_replaced(name):
         module = _plain_import(name, globals, locals, fromlist, level)
@@ -194,6 +213,9 @@ def _member(module: types.ModuleType, name: str, wanted: str) -> None:
 def _import_module(name: str, package: str | None = None):
     if name.startswith(".") or name.partition(".")[0] not in _TOPS or not _is_program(None):
         return _plain_import_module(name, package)
+    top = name.partition(".")[0]
+    if top in _INSTALLED:
+        _install_in(top)
     if name == "numba":
         return _numba()
     return standin(name) if is_replaced(name) else _plain_import_module(name)

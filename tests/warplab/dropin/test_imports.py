@@ -8,6 +8,32 @@ import pytest
 
 from tests.warplab.running.programs import COURSE, python
 
+OF_LIBRARY = {
+    "triton": """
+import triton
+import triton.language as tl
+
+@triton.jit
+def double(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+
+def launch(x):
+    double[(1,)](x, x.size, BLOCK=128)
+""",
+    "numba_cuda_mlir": """
+from numba_cuda_mlir import cuda
+
+@cuda.jit
+def double(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= 2
+
+def launch(x):
+    double[1, 128](x)
+""",
+}
 INSTALL = "import warplab; warplab.install()\n"
 
 
@@ -93,6 +119,14 @@ def test_a_kernel_may_name_the_modules(tmp_path) -> None:
     )
     text = "import numpy as np; from kernels import k; x = np.zeros(32, np.float32); k[1, 32](x); print(x.sum())"
     assert _run(tmp_path, text) == "528.0\n"
+
+
+@pytest.mark.parametrize("library", ["triton", "numba_cuda_mlir"])
+def test_a_library_that_stays_itself_launches_on_the_simulator(tmp_path, library: str) -> None:
+    pytest.importorskip(library)
+    (tmp_path / "kernels.py").write_text(OF_LIBRARY[library])
+    text = "import numpy as np; from kernels import launch; x = np.ones(100, np.float32); launch(x); print(x.sum())"
+    assert _run(tmp_path, text) == "200.0\n"
 
 
 def test_a_gpu_needs_no_stand_in(tmp_path) -> None:
