@@ -2,7 +2,7 @@
 
     python -m evidence.foreign_scripts.run accelerated-computing-hub=DIR numba-cuda=DIR stumpy=DIR cupy=DIR
     python -m evidence.foreign_scripts.run ... --only NAME [--only NAME]     keep what is recorded of the others
-    python -m evidence.foreign_scripts.run numba-cuda=DIR --times            measure three scripts, on a quiet machine
+    python -m evidence.foreign_scripts.run numba-cuda=DIR --times            measure three scripts
     python -m evidence.foreign_scripts.run --page                            write the page from the record
 
 DIR is a clone. stumpy's tests need pandas (before 3) and polars: --path DIR adds a folder with them. The record,
@@ -22,7 +22,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +159,7 @@ def _timed_programs() -> list[Program]:
 
 
 def _timed(program: Program, clone: Path) -> dict[str, Any]:
-    """Return processor and wall seconds of a script under `run`, with all checks, counters and the report, and in
+    """Return processor seconds of a script under `run`, with all checks, counters and the report, and in
     Numba's own simulator."""
     found: dict[str, Any] = {"script": program.name}
     with tempfile.TemporaryDirectory(prefix="foreign-") as folder:
@@ -169,17 +168,13 @@ def _timed(program: Program, clone: Path) -> dict[str, Any]:
             ("run", ["-m", "warplab", "run", script], {}),
             ("numba_simulator", [script], {"NUMBA_ENABLE_CUDASIM": "1"}),
         ):
-            wall, began = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            began = resource.getrusage(resource.RUSAGE_CHILDREN)
             ran = subprocess.run(
                 [sys.executable, *command], cwd=folder, env=_environment("", **more), capture_output=True, text=True
             )
             ended = resource.getrusage(resource.RUSAGE_CHILDREN)
             processor = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
-            found[name] = {
-                "exit_code": ran.returncode,
-                "processor_seconds": round(processor, 1),
-                "wall_seconds": round(time.monotonic() - wall, 1),
-            }
+            found[name] = {"exit_code": ran.returncode, "processor_seconds": round(processor, 1)}
     print(json.dumps(found), flush=True)
     return found
 
@@ -232,21 +227,17 @@ def page(record: dict[str, Any]) -> str:
     parts.append(_KNOWN)
     if "times" in record:
         rows = [
-            [
-                one["script"],
-                *(f"{one[name][kind]}" for kind in ("processor_seconds", "wall_seconds") for name in _SIMULATORS),
-            ]
+            [one["script"], *(f"{one[name]['processor_seconds']}" for name in ("run", "numba_simulator"))]
             for one in record["times"]["scripts"]
         ]
-        heads = ["script", "`run`: processor s", "Numba's: processor s", "`run`: wall s", "Numba's: wall s"]
+        heads = ["script", "`warplab run`", "Numba's simulator"]
         parts.append(
-            f"## Against Numba's own simulator\n\nWhole processes, {record['times']['date']}, 2 cores; `run` with all "
-            f"checks, counters, the report and its estimates.\n\n{markdown(heads, rows, numbers=True)}\n"
+            f"## Against Numba's own simulator\n\nProcessor seconds of whole processes, {record['times']['date']}, on 2 "
+            "cores (x86-64) that others used, too; `run` with all checks, counters, the report and its estimates.\n\n"
+            f"{markdown(heads, rows, numbers=True)}\n"
         )
     return "\n".join(parts)
 
-
-_SIMULATORS = ("run", "numba_simulator")
 
 if __name__ == "__main__":
     raise SystemExit(main(sys.argv[1:]))

@@ -216,7 +216,7 @@ def _numba_alone(source: str) -> bool:
     """Whether a file names nothing that the stand-in replaces, not even in a program that it starts."""
     if "from numba import cuda" in source:
         return False
-    return not any(shim.replaces(*name) for name in shim.rewritten(source)[1])
+    return not any(shim.replaces(*name) for name in shim.imported(source))
 
 
 def _uses(path: Path, tests: dict[str, dict]) -> dict[str, list[str]]:
@@ -296,7 +296,7 @@ def _warm_up() -> None:
     """Import what all tests need, and compile and launch a kernel."""
     os.environ |= {"PYTHONPATH": str(COURSE), "WARPLAB_BACKEND": "simulator"}
     shim.install()
-    cuda = shim.cuda()
+    from warplab.dropin import numba_cuda as cuda
 
     @cuda.jit
     def nothing(x):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
@@ -12,7 +11,6 @@ import pytest
 from evidence.numba_tests import page, run, shim
 from evidence.numba_tests.rules import RULES, Rule, used_names
 from warpcourse.paths import COURSE
-from warplab.dropin import numba_cuda
 
 SOURCE = '''
 """A file of tests."""
@@ -45,24 +43,11 @@ class TestOne(Base):
 
 
 def test_only_names_of_numba_cuda_are_changed():
-    tree, imported = shim.rewritten(SOURCE)
-    namespace: dict = {"__name__": "tests"}
-    exec(compile(tree, "tests.py", "exec"), namespace)
-    assert namespace["cuda"] is numba_cuda
-    assert namespace["types"].__name__ == "numba.cuda.types"
-    assert namespace["prange"].__module__.startswith("numba.")
-    assert namespace["driver"].Event is not None
-    assert namespace["__doc__"] == "A file of tests."
-    assert ("numba", "cuda") in imported
+    assert ("numba", "cuda") in shim.imported(SOURCE)
     assert shim.replaces("numba", "cuda")
     assert shim.replaces("numba.cuda", "jit")
     assert not shim.replaces("numba.cuda", "types")
     assert not shim.replaces("numba.cuda.core.errors", "TypingError")
-
-
-def test_a_name_that_nobody_has_is_an_import_error():
-    with pytest.raises(ImportError, match=r"cannot import name 'nothing' from 'numba\.cuda'"):
-        shim.member("numba.cuda", "nothing")
 
 
 def test_names_are_followed_through_helpers_and_bases():
@@ -147,15 +132,6 @@ def test_a_run_that_was_broken_off_goes_on(monkeypatch, tmp_path):
         run._run(None, resume=False)
     run._run(None, resume=True)
     assert ran == ["test_a.py", "test_b.py", "test_b.py", "test_c.py"]
-
-
-@pytest.mark.parametrize("python", [sys.executable, os.fsencode(sys.executable)])
-def test_a_python_that_a_test_starts_has_the_stand_in(python):
-    assert "shim.execute('import x')" in shim._with_standin([python, "-B", "-c", "import x"])[3]
-    module = shim._with_standin([python, "-m", "numba.runtests", "a.b"])
-    assert (module[1], module[3]) == ("-c", "a.b")
-    assert module[2].endswith("shim.run_module('numba.runtests')")
-    assert shim._with_standin([python, "x.py"]) == [python, "x.py"]
 
 
 def test_a_file_of_tests_runs():

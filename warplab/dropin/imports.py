@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-SWITCH = "WARPLAB"  # 1 in the environment of child processes
+SWITCH, _TESTS = "WARPLAB", "WARPLAB_TESTS"  # in the environment of child processes: 1; what `tests` was
 STARTUP = str(Path(__file__).parents[1] / "running" / "startup")
 STANDINS = {
     "numba.cuda": "warplab.dropin.numba_cuda",
@@ -33,7 +33,7 @@ _INSTALLED = {
     "triton": ("warplab.dropin.triton", {"torch_cuda": True}),
 }
 _TOPS = frozenset(("numba", "cupy", "cupyx", *_INSTALLED))
-_LIBRARIES = frozenset((*_TOPS, "warplab", "warpcourse", "numba_cuda", "llvmlite", "cupy_backends"))
+_LIBRARIES = frozenset((*_TOPS, "warplab", "warpcourse", "numba_cuda", "llvmlite", "cupy_backends", "importlib"))
 
 _plain_import, _plain_import_module = builtins.__import__, importlib.import_module
 _used: list[str] = []  # the first stand-in that was loaded
@@ -79,10 +79,13 @@ def install(*, children: bool = True, tests: Sequence[str] = ()) -> None:
     if os.environ.setdefault("WARPLAB_BACKEND", "simulator") != "simulator":
         raise RuntimeError("WARPLAB_BACKEND=gpu asks for a GPU, where kernels need no stand-in: unset it")
     os.environ.pop("NUMBA_ENABLE_CUDASIM", None)  # Numba's own simulator, which compiles nothing
-    _tests.extend(name for name in tests if name not in _tests)
+    inherited = os.environ.get(_TESTS, "").split()
+    _tests.extend(name for name in dict.fromkeys((*tests, *inherited)) if name not in _tests)
     builtins.__import__, importlib.import_module = _import, _import_module
     if children:
         os.environ[SWITCH] = "1"
+        if _tests:
+            os.environ[_TESTS] = " ".join(_tests)
         folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         os.environ["PYTHONPATH"] = os.pathsep.join([STARTUP, *(f for f in folders if f and f != STARTUP)])
 
@@ -92,6 +95,7 @@ def installed() -> bool:
     return builtins.__import__ is _import
 
 
+@functools.cache
 def standin(name: str) -> types.ModuleType:
     """Return what a program gets that imports `name`, one of STANDINS or a module in it. Raises ModuleNotFoundError
     that says what is missing."""
@@ -103,7 +107,9 @@ def standin(name: str) -> types.ModuleType:
             name=name,
         )
     if name == library:
-        return _whole(library)
+        whole = _whole(library)
+        # Numba's own tests look into it.
+        return _Merged(_plain_import_module(name), whole) if name == "numba.cuda" and _tests else whole
     if _exists(replacement):
         module = _plain_import_module(replacement)
         return _Merged(_plain_import_module(name), module) if library == "numba.cuda" else module
@@ -113,6 +119,11 @@ def standin(name: str) -> types.ModuleType:
             vars(module)["devices"] = _plain_import_module(f"{STANDINS[library]}.cudadrv.devices")
         return module
     raise ModuleNotFoundError(f"the stand-in for {library} has no {name}", name=name)
+
+
+def library(name: str) -> types.ModuleType:
+    """Return the library's own module of this name."""
+    return _plain_import_module(name)
 
 
 def before_first_use(function: Callable[[], None]) -> None:
@@ -147,14 +158,14 @@ def _whole(library: str) -> types.ModuleType:
     _begin(library)
     module = _plain_import_module(STANDINS[library])
     getattr(module, "install", lambda: None)()
-    if library == "numba.cuda" and _tests:  # Numba's own tests look into it
-        return _Merged(_plain_import_module(library), module)
     return module
 
 
 @functools.cache
-def _numba() -> types.ModuleType:
-    return _Merged(_plain_import("numba"), None, cuda=functools.partial(standin, "numba.cuda"))
+def _numba(member: bool = False) -> types.ModuleType:
+    """Return numba with another `cuda`. `member`: for `from numba import cuda`."""
+    cuda = functools.partial(_whole if member else standin, "numba.cuda")
+    return _Merged(_plain_import("numba"), None, cuda=cuda)
 
 
 @functools.cache
@@ -187,18 +198,21 @@ def _import(name, globals=None, locals=None, fromlist=(), level=0):
         return _plain_import(name, globals, locals, fromlist, level)
     if not is_replaced(name):
         module = _plain_import(name, globals, locals, fromlist, level)
-        return _numba() if name == top or not fromlist else module
+        return _numba(bool(fromlist)) if name == top or not fromlist else module
     module = standin(name)
     if not fromlist:
         return _numba() if top == "numba" else standin(top)
     for wanted in fromlist:
-        _member(module, name, wanted)
+        see_to(module, name, wanted)
     return module
 
 
-def _member(module: types.ModuleType, name: str, wanted: str) -> None:
-    """See to it that `from NAME import WANTED` finds it, or says why there is none."""
+def see_to(module: types.ModuleType, name: str, wanted: str) -> None:
+    """See to it that `from NAME import WANTED` finds it in `module`. Raises ImportError that says why there is none."""
     if wanted == "*" or wanted in vars(module):
+        return
+    if isinstance(module, _Merged) and _exists(f"{name}.{wanted}"):
+        vars(module)[wanted] = standin(f"{name}.{wanted}")
         return
     try:
         getattr(module, wanted)

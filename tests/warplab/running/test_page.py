@@ -49,4 +49,4 @@ def test_the_workflow_runs_a_projects_tests_and_writes_what_it_uploads(tmp_path,
     ran = subprocess.run(["bash", "-ec", command], cwd=tmp_path, env=known | more, capture_output=True, text=True)
     assert ran.returncode == code, ran.stdout + ran.stderr
     results = json.loads((tmp_path / upload).read_text())["runs"][0]["results"]
-    assert [result["ruleId"] for result in results] == ["DataRace", "DataRace"][: 2 * code]
+    assert [result["ruleId"] for result in results] == ["DataRace"] * code
