@@ -232,8 +232,8 @@ def page(record: dict[str, Any]) -> str:
         ]
         heads = ["script", "`warplab run`", "Numba's simulator"]
         parts.append(
-            f"## Against Numba's own simulator\n\nProcessor seconds of whole processes, {record['times']['date']}, on 2 "
-            "cores (x86-64) that others used, too; `run` with all checks, counters, the report and its estimates.\n\n"
+            f"## Against Numba's own simulator\n\nProcessor seconds of whole processes, {record['times']['date']}, on "
+            "2 cores (x86-64) that others used, too; `run` with all checks, counters, the report and its estimates.\n\n"
             f"{markdown(heads, rows, numbers=True)}\n"
         )
     return "\n".join(parts)
