@@ -126,12 +126,8 @@ def compile_answer(task: Task, answer: str, cases: Sequence[Case], archs: Sequen
         copy = Path(folder, f"answer{Path(answer).suffix}")
         copy.write_bytes(Path(answer).read_bytes())
         result = Path(folder, "result.json")
-        request = {
-            "answer": str(copy),
-            "kernels": list(wanted.values()),
-            "archs": list(archs),
-            "options": list(task.options),
-        }
+        request = {"answer": str(copy), "kernels": list(wanted.values()), "archs": list(archs)}
+        request["options"] = list(task.options)
         found = _child(folder, result, json.dumps(request))
     if not isinstance(found, dict) or "error" in found:
         told = found.get("error") if isinstance(found, dict) else None
@@ -155,15 +151,9 @@ def _child(folder: str, result: Path, request: str) -> Any:
     command = [sys.executable, "-I", "-c", _CHILD, _ROOT, str(result)]
     known = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "LANG") if name in os.environ}
     environment = {**known, "HOME": folder, "TMPDIR": folder, "WARPLAB_BACKEND": "simulator"}
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    nowhere = subprocess.DEVNULL
+    streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": nowhere, "stderr": nowhere}
+    process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **streams)
     try:
         process.communicate(request.encode(), COMPILE_SECONDS)
     except subprocess.TimeoutExpired:
@@ -181,16 +171,8 @@ def _child(folder: str, result: Path, request: str) -> Any:
 
 
 def _kernel(name: str, data: Any) -> JudgedKernel:
-    shapes = {
-        "language": str,
-        "ptx": dict,
-        "entry": str,
-        "sources": dict,
-        "code": str,
-        "parameters": list,
-        "types": list,
-        "names": dict,
-    }
+    shapes: dict[str, type] = dict.fromkeys(("language", "entry", "code"), str)
+    shapes |= dict.fromkeys(("ptx", "sources", "names"), dict) | dict.fromkeys(("parameters", "types"), list)
     if not isinstance(data, dict) or not all(isinstance(data[k], shapes[k]) for k in data.keys() & shapes.keys()):
         raise WrongAnswer("the process that compiled the answer gave something else than kernels")
     parts = [data.get(k, {}) for k in ("ptx", "sources", "names")]

@@ -40,32 +40,19 @@ def parser() -> argparse.ArgumentParser:
     add_settings(found.add_argument, "--")
     for name in FORMATS:
         found.add_argument(f"--{name}", metavar="FILE", help=f"also write the report as {name.upper()}")
-    found.add_argument(
-        "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module, as python -m"
-    )
-    found.add_argument(
-        "command", metavar="script.py ...", nargs=argparse.REMAINDER, help="the script and its arguments"
-    )
+    rest = argparse.REMAINDER
+    found.add_argument("-m", dest="module", metavar="MODULE", nargs=rest, help="run a module, as python -m does")
+    found.add_argument("command", metavar="script.py ...", nargs=rest, help="the script and its arguments")
     return found
 
 
 def add_settings(add: Callable[..., Any], prefix: str) -> None:
     """Add the options that `settings` reads; those of pytest have another prefix."""
-    add(f"{prefix}card", action="append", metavar="CARD", help="estimate times for this card; again for another (H100)")
-    add(
-        f"{prefix}strict",
-        choices=list(BOOKS),
-        default=DEFAULT,
-        help=f"what counts as a defect ({DEFAULT}); docs/run.md",
-    )
+    more, less = "estimate times for this card (H100); again for another", f"for one launch ({SECONDS:g}); 0: no limit"
+    add(f"{prefix}card", action="append", metavar="CARD", help=more)
+    add(f"{prefix}strict", choices=list(BOOKS), default=DEFAULT, help=f"what counts as a defect ({DEFAULT})")
     add(f"{prefix}suppress", metavar="FILE", help="known defects: lines of kernel, error, file:line")
-    add(
-        f"{prefix}max-seconds",
-        type=float,
-        default=SECONDS,
-        metavar="S",
-        help=f"for one launch ({SECONDS:g}); 0: no limit",
-    )
+    add(f"{prefix}max-seconds", type=float, default=SECONDS, metavar="S", help=less)
 
 
 def settings(card: list[str] | None, strict: str, suppress: str | None, max_seconds: float) -> session.Settings:
