@@ -93,7 +93,12 @@ class CudaSource:
     @property
     def compiler_options(self) -> tuple[str, ...]:
         """Return all that NVRTC is given."""
-        return (*self.options, *(_BY_CUPY if self.by_cupy else ()))
+        if not self.by_cupy:
+            return self.options
+        own = self.options
+        if "<cupy/" in self.code:  # complex numbers are libcu++'s, which needs C++17
+            own = tuple(re.sub(r"^(--?std=c\+\+)(03|11|14)$", r"\g<1>17", option) for option in own)
+        return (*own, *_BY_CUPY)
 
     @property
     def ptx(self) -> str:

@@ -122,6 +122,25 @@ def test_what_surrounds_the_loop():
     np.testing.assert_array_equal(kernel(cp.arange(10)).get(), 3 * np.arange(10))
 
 
+def test_complex_numbers_in_an_older_standard():
+    """As cuSignal writes it."""
+    turn = cp.ElementwiseKernel(
+        "float64 x",
+        "complex128 z",
+        "double half{ x * 0.5 }; z = 2 * exp(thrust::complex<double>(0.0, half)) * 1.0f",
+        "turn",
+        options=("-std=c++11",),
+    )
+    x = random_array((20,), "f8", 12)
+    np.testing.assert_allclose(turn(cp.asarray(x)).get(), 2 * np.exp(0.5j * x), rtol=1e-13)
+    raw = """#include <cupy/complex.cuh>
+    extern "C" __global__ void square(complex<float>* z) { z[threadIdx.x] = z[threadIdx.x] * z[threadIdx.x]; }"""
+    z = cp.asarray(random_array((9,), "c8", 13))
+    expected = z * z
+    cp.RawKernel(raw, "square", ("-std=c++11",))((1,), (9,), (z,))
+    cp.testing.assert_allclose(z, expected, rtol=1e-5)
+
+
 def test_outputs():
     two = cp.ElementwiseKernel("T x", "T y, float64 z", "y = x; z = -x", "two")
     y, z = two(cp.arange(4))
