@@ -26,7 +26,7 @@ def matmul(a: Any, b: Any, out: Any = None, kernel: str = "tuned") -> Any:
     m, n, k = check_factors(a, b)
     if out is None:
         out = cp.empty((m, n), np.float32)
-    check_product(out, a, b)
+    check_product(out, a, b, (m, n))
     if m == 0 or n == 0:
         return out  # a grid of no blocks is an invalid launch
     if k == 0:

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from kernels.tensor_core import recordings, tiles
-from kernels.tensor_core.cublaslt import Product
 from kernels.tensor_core.ladder import SOURCES, STEPS
 from kernels.tensor_core.product import multiply
 from warpcourse.bench import hopper
+from warpcourse.bench.cublaslt import Product
 from warpcourse.bench.products import rates_of
 from warpcourse.bench.recordings import step_seconds
 from warpcourse.bench.timing import Candidate, cupy_on_gpu, time_together
@@ -66,7 +66,7 @@ def cublas(a: Any, b: Any, c: Any) -> None:
 def cublaslt(a: Any, b: Any, c: Any) -> Callable[..., None]:
     """Return cuBLASLt's fastest algorithm for these matrices."""
     product = Product(*c.shape, a.shape[1], c.dtype)
-    return functools.partial(product.launch, result=product.fastest(a, b, c))
+    return functools.partial(product.launch, result=product.fastest((a, b, c)))
 
 
 def of_step(name: str) -> Callable[..., None]:

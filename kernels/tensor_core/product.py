@@ -33,7 +33,7 @@ def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dt
         if np.dtype(dtype) not in RESULTS:
             raise ValueError(f"dtype is {np.dtype(dtype)}; the kernels write float32 or float16")
         out = cp.empty((m, n), dtype)
-    check_product(out, a, b, dtype=RESULTS)
+    check_product(out, a, b, (m, n), dtype=RESULTS)
     if m == 0 or n == 0:
         return out  # a grid of no blocks is an invalid launch
     if k == 0:

@@ -60,28 +60,30 @@ def _contiguous(shape: Sequence[int], strides: Sequence[int] | None, itemsize: i
     return True
 
 
-def check_factors(a: Any, b: Any, *, dtype: Any = np.float32) -> tuple[int, int, int]:
+def check_factors(a: Any, b: Any, *, dtype: Any = np.float32, transposed: str = "NN") -> tuple[int, int, int]:
     """Return m, n and k of the product of `a`, shape (m, k), and `b`, shape (k, n), both C-contiguous arrays of
     `dtype`.
 
+    `transposed`: "T" for a factor that is given transposed, a as (k, m), b as (n, k).
     Raise as `check_array` does, and ValueError for shapes that do not fit or that 32 bits do not count.
     """
     for name, array in (("a", a), ("b", b)):
         check_array(name, array, (None, None), dtype=dtype)
         if max(array.shape) >= 2**31:
             raise ValueError(f"{name} has shape {array.shape}; the kernels count rows and columns with 32 bits")
-    (m, k), n = a.shape, b.shape[1]
-    if b.shape[0] != k:
+    of_a, of_b = (letter == "T" for letter in transposed)
+    (m, k), (depth, n) = a.shape[:: -1 if of_a else 1], b.shape[:: -1 if of_b else 1]
+    if depth != k:
+        sides = "rows" if of_a else "columns", "columns" if of_b else "rows"
         raise ValueError(
-            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: the columns of a ({k}) must be as many as the rows "
-            f"of b ({b.shape[0]})"
+            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: the {sides[0]} of a ({k}) must be as many as the "
+            f"{sides[1]} of b ({depth})"
         )
     return m, n, k
 
 
-def check_product(out: Any, a: Any, b: Any, *, dtype: Any = np.float32) -> None:
-    """Raise unless `out` can take the product of `a`, shape (m, k), and `b`, shape (k, n), without overlap."""
-    shape = (a.shape[0], b.shape[1])
+def check_product(out: Any, a: Any, b: Any, shape: tuple[int, int], *, dtype: Any = np.float32) -> None:
+    """Raise unless `out` can take the product of `a` and `b`, which has that shape, without overlap."""
     check_array("out", out, (None, None), dtype=dtype)
     if tuple(out.shape) != shape:
         raise ValueError(f"out has shape {tuple(out.shape)}; the product has {shape}")

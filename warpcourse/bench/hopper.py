@@ -12,6 +12,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import multiprocessing
+import os
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +49,8 @@ class Boxes:
 
     In shared memory a box lies row after row of 128 bytes, the 16-byte chunks of each exchanged by chunk ^ row % 8.
     Outside the matrix loads give zeros and stores write nothing. With `middle` the tensor has three axes: each of
-    `rows` has so many rows of `columns` elements, and a box has one of them.
+    `rows` has so many rows of `columns` elements, and a box has one of them. `promotion`: bytes that the L2 cache
+    fetches together.
     """
 
     address: int
@@ -55,6 +60,7 @@ class Boxes:
     box_rows: int
     box_columns: int
     middle: int | None = None
+    promotion: int = 256
 
     def __post_init__(self) -> None:
         """Raise ValueError for what the driver would refuse, and for boxes whose rows are not 128 bytes."""
@@ -145,10 +151,11 @@ def address_of(array: Any) -> int:
     return array.__cuda_array_interface__["data"][0]
 
 
-def tensor_map(matrix: Any, box_rows: int, box_columns: int) -> np.ndarray:
+def tensor_map(matrix: Any, box_rows: int, box_columns: int, promotion: int = 256) -> np.ndarray:
     """Return the tensor map of a row-major matrix on the GPU, 128 bytes, to be given to a kernel by value."""
     rows, columns = matrix.shape
-    return encoded(Boxes(address_of(matrix), matrix.dtype.name, rows, columns, box_rows, box_columns))
+    address, dtype = address_of(matrix), matrix.dtype.name
+    return encoded(Boxes(address, dtype, rows, columns, box_rows, box_columns, promotion=promotion))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -157,11 +164,12 @@ def encoded(what: Boxes | Pixels) -> np.ndarray:
     from cuda.bindings import driver
 
     call, arguments = _pixels_call(what) if isinstance(what, Pixels) else _boxes_call(what)
+    promotion = what.promotion if isinstance(what, Boxes) else 256
     kind = getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{what.dtype.upper()}")
     modes = (
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE.value,
         driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B.value,
-        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B.value,
+        getattr(driver.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_L2_{promotion}B").value,
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE.value,
     )
     if backend.name() != "gpu":
@@ -282,11 +290,13 @@ class CubinKernel:
         shared_bytes: int = 0,
         *,
         early: bool = False,
+        together: bool = False,
     ) -> None:
         """Queue a launch on CuPy's current stream. `arguments`: arrays on the GPU, tensor maps and NumPy scalars.
 
         `early`: the kernel may start before the one queued before it has ended ("programmatic dependent launch"); it
-        waits itself, by wait_for_kernel_before().
+        waits itself, by wait_for_kernel_before(). `together`: blocks wait for one another, so that all must be at work
+        at a time. The GPU is not asked for that, which takes time: the caller sees to it that they fit.
         """
         from cuda.bindings import driver
 
@@ -339,8 +349,20 @@ def _simulated_kernel(file: Path, entry: str, options: tuple[str, ...]) -> Simul
     return SimulatedKernel(file, entry, (f"--gpu-architecture={ARCHITECTURE}", *include(), *options))
 
 
+_ahead: dict[tuple[Path, tuple[str, ...]], bytes] = {}  # machine code that `compile_ahead` has made
+
+
+def compile_ahead(wanted: Iterable[tuple[Path, tuple[str, ...]]]) -> None:
+    """Compile files with their options, as `cubin` takes them, in a process for each core."""
+    new = sorted(set(wanted) - set(_ahead), key=str)
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:
+        _ahead.update(zip(new, pool.map(cubin, *zip(*new, strict=True)) if new else (), strict=True))
+
+
 def cubin(file: Path, options: tuple[str, ...] = ()) -> bytes:
     """Return the machine code for sm_90a of a file; needs no GPU. `options`: for NVRTC, such as "-DGROUP=8"."""
+    if (file, options) in _ahead:
+        return _ahead[file, options]
     code = file.read_text(encoding="utf-8")
     return nvrtc.compile_cubin(code, file.name, options=(f"--gpu-architecture={ARCHITECTURE}", *include(), *options))
 

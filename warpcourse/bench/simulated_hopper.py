@@ -49,10 +49,14 @@ class SimulatedKernel:
         shared_bytes: int = 0,
         *,
         early: bool = False,
+        together: bool = False,
     ) -> None:
         """Run a launch and wait for it, as `hopper.CubinKernel` queues one. No launches overlap, whatever `early` says.
 
         Raises SimulatorError for what the kernel does wrong.
         """
         counters = profiling.active()
-        profiling.record(simulate(self, grid, block, arguments, shared_bytes=shared_bytes, counters=counters))
+        launched = simulate(
+            self, grid, block, arguments, shared_bytes=shared_bytes, counters=counters, cooperative=together
+        )
+        profiling.record(launched)

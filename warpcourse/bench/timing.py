@@ -268,11 +268,25 @@ def machine(gpus: int = 1) -> dict[str, Any]:
         "memory_bytes": properties["totalGlobalMem"],
         "cuda_driver": _version(runtime.driverGetVersion()),
         "cuda_runtime": _version(runtime.runtimeGetVersion()),
+        "driver": driver_build(),
         "packages": {name: importlib.metadata.version(name) for name in ("numpy", "numba", "numba-cuda")}
-        | {"cupy": cupy.__version__},
+        | {"cupy": cupy.__version__}
+        | {found.name: found.version for found in importlib.metadata.distributions() if _is_library(found.name)},
         "host": host(),
         "date": datetime.date.today().isoformat(),
     }
+
+
+def driver_build() -> str:
+    """Return the driver's version, such as "580.159.04"; "" where the kernel module does not say."""
+    module = Path("/sys/module/nvidia/version")
+    return module.read_text().strip() if module.exists() else ""
+
+
+def _is_library(name: str) -> bool:
+    return name.startswith(
+        ("nvidia-cublas", "nvidia-cudnn", "nvidia-cufft", "nvidia-cuda-nvrtc", "nvidia-nccl", "nvmath")
+    )
 
 
 def host() -> dict[str, Any]:

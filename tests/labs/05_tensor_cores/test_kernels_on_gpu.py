@@ -7,11 +7,11 @@ import pytest
 
 from kernels.tensor_core import STEPS, multiply
 from kernels.tensor_core.autotune import candidates
-from kernels.tensor_core.cublaslt import WORKSPACE_BYTES, Product
 from kernels.tensor_core.launches import LAUNCHES
 from kernels.tensor_core.measurements import MOST_ERROR, checked, cublas, ladder, operands
 from tests.support.tensor_products import STEP_ERROR
 from warpcourse.bench import hopper
+from warpcourse.bench.cublaslt import WORKSPACE_BYTES, Product
 from warplab import cp
 from warplab.hardware import backend
 from warplab.launch.simulate import simulate

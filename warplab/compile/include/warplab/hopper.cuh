@@ -231,8 +231,9 @@ __device__ __forceinline__ void wgmma_wait() {
         "+f"(sum[i + 6]), "+f"(sum[i + 7])
 #define SUM32(i) SUM8(i), SUM8(i + 8), SUM8(i + 16), SUM8(i + 24)
 
-#define LIST32 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+#define LIST8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define LIST16 LIST8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define LIST32 LIST16 ", "                                                                    \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define LIST64 LIST32 ", " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
@@ -250,8 +251,26 @@ __device__ __forceinline__ void wgmma_wait() {
 // Which index of an operand runs along the lines: that of the sum, or the other one. See `k_major` and `mn_major`.
 constexpr int K_MAJOR = 0, MN_MAJOR = 1;
 
-// sum = a · b + (add ? sum : 0), for N of 64, 128, 192 or 256. A thread holds of row 16 · (warp % 4) + lane / 4, and of
+// sum = a · b + (add ? sum : 0), for N of 16, 32, 64, 128, 192 or 256. A thread holds of row 16 · (warp % 4) + lane / 4, and of
 // the row eight below, columns 8j + lane % 4 · 2 and the next, as sum[4j] to sum[4j + 3].
+template <int A_MAJOR, int B_MAJOR>
+__device__ __forceinline__ void wgmma(float (&sum)[8], unsigned long long a, unsigned long long b, int add) {
+    asm volatile(
+        "{\n.reg .pred add;\nsetp.ne.b32 add, %10, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {" LIST8 "}, %8, %9, add, 1, 1, %11, %12;\n}"
+        : SUM8(0)
+        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
+}
+
+template <int A_MAJOR, int B_MAJOR>
+__device__ __forceinline__ void wgmma(float (&sum)[16], unsigned long long a, unsigned long long b, int add) {
+    asm volatile(
+        "{\n.reg .pred add;\nsetp.ne.b32 add, %18, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {" LIST16 "}, %16, %17, add, 1, 1, %19, %20;\n}"
+        : SUM8(0), SUM8(8)
+        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
+}
+
 template <int A_MAJOR, int B_MAJOR>
 __device__ __forceinline__ void wgmma(float (&sum)[32], unsigned long long a, unsigned long long b, int add) {
     asm volatile(
@@ -301,5 +320,7 @@ __device__ __forceinline__ void settle(float (&sum)[SUMS]) {
 #undef LIST96
 #undef LIST64
 #undef LIST32
+#undef LIST16
+#undef LIST8
 #undef SUM32
 #undef SUM8

@@ -19,21 +19,32 @@ FINALISTS = 4
 
 
 class Product:
-    """C = A · B by cuBLASLt: A (m × k) and B (k × n) float16, C of `dtype`, all row-major; sums in float32.
+    """C = A · B by cuBLASLt: A (m × k) and B (k × n), `operands` each, C of `dtype`, all row-major; sums in float32.
 
-    `results`: the library's algorithms (`MatmulHeuristicResult`), the one that it expects to be fastest first.
+    `operands`: float16 or float32, which is not rounded to TF32. `transposed`: of A and B each "N" or "T", as BLAS
+    says: with "T", A is given as (k, m), B as (n, k). `results`: the library's algorithms (`MatmulHeuristicResult`),
+    the one that it expects to be fastest first.
     Raises `nvmath.bindings.cublasLt.cuBLASLtError` where the library refuses the product.
     """
 
-    def __init__(self, m: int, n: int, k: int, dtype: Any = np.float16) -> None:
+    def __init__(
+        self, m: int, n: int, k: int, dtype: Any = np.float16, operands: Any = np.float16, transposed: str = "NN"
+    ) -> None:
         from nvmath import CudaDataType
         from nvmath.bindings import cublas, cublasLt
 
         half, single = CudaDataType.CUDA_R_16F, CudaDataType.CUDA_R_32F
-        kind = {np.dtype(np.float16): half, np.dtype(np.float32): single}[np.dtype(dtype)]
+        kinds = {np.dtype(np.float16): half, np.dtype(np.float32): single}
+        given, kind = kinds[np.dtype(operands)], kinds[np.dtype(dtype)]
         self._operation = cublasLt.matmul_desc_create(cublas.ComputeType.COMPUTE_32F, single)
         # The library stores matrices by columns: it multiplies Bᵀ by Aᵀ, which are the same bytes.
-        sizes = ((half, n, k), (half, k, m), (kind, n, m))
+        turned = [letter == "T" for letter in transposed]
+        attributes = cublasLt.MatmulDescAttribute.TRANSB, cublasLt.MatmulDescAttribute.TRANSA
+        for attribute, turn in zip(attributes, turned, strict=True):
+            value = np.array([cublas.Operation.T if turn else cublas.Operation.N], np.int32)
+            cublasLt.matmul_desc_set_attribute(self._operation, attribute, value.ctypes.data, value.nbytes)
+        of_a, of_b = (k, m), (n, k)
+        sizes = ((given, *of_b[:: -1 if turned[1] else 1]), (given, *of_a[:: -1 if turned[0] else 1]), (kind, n, m))
         self._layouts = [cublasLt.matrix_layout_create(t, rows, columns, rows) for t, rows, columns in sizes]
         self.results = self._ask()
 
@@ -78,13 +89,25 @@ class Product:
             cupy.cuda.get_current_stream().ptr,
         )
 
-    def fastest(self, a: Any, b: Any, c: Any) -> Any:
-        """Return the fastest algorithm on these matrices: all run a few times, then the best take turns."""
-        seconds = [time_gpu(self.launch, [(a, b, c, result)], runs=3).seconds for result in self.results]
+    def fastest(self, *sets: tuple[Any, Any, Any]) -> Any:
+        """Return the fastest algorithm on sets of matrices (a, b, c): all run a few times, then the best take turns."""
+
+        def candidate(result: Any) -> Candidate:
+            return Candidate(self.launch, [(*arrays, result) for arrays in sets])
+
+        seconds = [time_gpu(self.launch, candidate(result).arguments, runs=3).seconds for result in self.results]
         finalists = sorted(range(len(seconds)), key=seconds.__getitem__)[:FINALISTS]
-        candidates = {str(i): Candidate(self.launch, [(a, b, c, self.results[i])]) for i in finalists}
+        candidates = {str(i): candidate(self.results[i]) for i in finalists}
         timings = time_together(candidates, rounds=4, runs=3, warmup=1)
         return self.results[int(min(timings, key=lambda i: timings[i].seconds))]
+
+
+def version() -> str:
+    """Return the version of the library that is loaded, such as "13.1.0"."""
+    from nvmath.bindings import cublasLt
+
+    number = cublasLt.get_version()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
 @functools.cache

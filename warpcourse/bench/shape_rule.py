@@ -1,0 +1,84 @@
+"""Rules that choose, for each shape, how a product is computed: an estimate of the time whose constants are fitted to
+measured times, and what the choices by it cost.
+
+A plan's time is launch + waves × (start + steps × max(products, bytes from L2, latency) + results) + fix-up; each lab
+says what its kernels' plans come to in these terms. What is fitted are the constants, on every second row of a table of
+measured plans; the other rows tell how good the choice is where nothing was fitted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Shape = tuple[int, int, int]  # m, n, k
+Constants = Mapping[str, float]
+STEPS, FARTHEST = 12_000, 10  # of the search for constants; times what they start from
+_NEAR = 3  # plans count by how near they are to the fastest: (its time / theirs) ** _NEAR
+_SURE = 40  # a choice between two plans counts by (their ratio) ** _SURE, where the rule takes the lower
+_TIMES = 0.5  # how much the estimate of a time counts beside the choice
+
+
+@dataclass(frozen=True)
+class Row:
+    """Measured plans of one shape: `seconds` of each, and of the library's fastest algorithm; None where it refuses."""
+
+    shape: Shape
+    plans: Sequence[Any]
+    seconds: Sequence[float]
+    library: float | None
+
+
+Terms = Callable[[Any, Shape], tuple[float, ...]]  # of a plan for a shape
+Estimate = Callable[[Constants, Any], Any]  # seconds from constants and terms: numbers, or arrays of them
+
+
+def regret(row: Row, chosen: Any) -> float:
+    """Return how many times as long as the fastest plan of a row the chosen one takes; ValueError if it is not among
+    them."""
+    if chosen not in row.plans:
+        raise ValueError(f"{chosen} was not measured for {row.shape}")
+    return row.seconds[list(row.plans).index(chosen)] / min(row.seconds)
+
+
+def mean_regret(regrets: Sequence[float]) -> float:
+    """Return the geometric mean."""
+    return math.exp(sum(map(math.log, regrets)) / len(regrets))
+
+
+def fit(rows: Sequence[Row], terms: Terms, estimate: Estimate, start: Constants, seed: int = 0) -> dict[str, float]:
+    """Return constants with which the plan of the shortest estimated time costs least over the rows.
+
+    `start`: where the search begins, seconds and their like, all positive. The search is random: it changes one or two
+    constants at a time and keeps what is better; `seed` makes it repeatable.
+    """
+    random, names = np.random.default_rng(seed), list(start)
+    table = np.array([terms(plan, row.shape) for row in rows for plan in row.plans]).T
+    times = np.array([seconds for row in rows for seconds in row.seconds])
+    sizes = [len(row.plans) for row in rows]
+    first, least = np.cumsum([0, *sizes[:-1]]), np.repeat([min(row.seconds) for row in rows], sizes)
+    near, more = (least / times) ** _NEAR, np.log(times / least)
+    near /= np.repeat(np.add.reduceat(near, first), sizes)
+
+    def loss(values: np.ndarray) -> float:
+        estimated = estimate(dict(zip(names, values, strict=True)), table)
+        chosen = (np.repeat(np.minimum.reduceat(estimated, first), sizes) / estimated) ** _SURE
+        choices = np.add.reduceat(chosen * more, first) / np.add.reduceat(chosen, first)
+        return (choices.sum() + _TIMES * float(near @ np.log(estimated / times) ** 2)) / len(rows)
+
+    begin = np.array([start[name] for name in names])
+    values, lowest, width = begin, loss(begin), 0.3
+    for _ in range(STEPS):
+        changed = values.copy()
+        which = random.integers(len(values), size=random.integers(1, 3))
+        changed[which] *= np.exp(random.normal(0, width, len(which)))
+        changed = np.clip(changed, begin / FARTHEST, begin * FARTHEST)
+        found = loss(changed)
+        width = min(0.5, width * 1.1) if found < lowest else max(0.03, width * 0.995)
+        if found < lowest:
+            values, lowest = changed, found
+    return {name: float(f"{value:.3g}") for name, value in zip(names, values, strict=True)}
