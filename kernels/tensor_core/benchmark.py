@@ -8,7 +8,8 @@ from typing import Any
 
 from kernels.tensor_core import recordings
 from kernels.tensor_core.measurements import MEASUREMENTS
-from warpcourse.bench.benchmark import Benchmark
+from warpcourse.bench import measured_plans
+from warpcourse.bench.benchmark import Benchmark, Table
 from warpcourse.bench.products import ProductTables
 
 
@@ -25,10 +26,15 @@ TABLES = ProductTables(
     heading=_heading,
     shapes_heading="TFLOP/s by shape, results float16; the library is cuBLASLt",
 )
+EVERY_SHAPE = Table(measured_plans.text, lambda value: {"summaries": value["summaries"]})
 BENCHMARK = Benchmark(
     recordings,
     MEASUREMENTS,
-    {**{key: TABLES.ladder() for key in ("ladder", "small_ladder", "float32_ladder")}, "shapes": TABLES.shapes()},
+    {
+        **{key: TABLES.ladder() for key in ("ladder", "small_ladder", "float32_ladder")},
+        "shapes": TABLES.shapes(),
+        "every_shape": EVERY_SHAPE,
+    },
     __doc__,
 )
 

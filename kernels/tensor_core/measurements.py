@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.tensor_core import recordings, tiles
+from kernels.tensor_core import measured_shapes, recordings, tiles
 from kernels.tensor_core.ladder import SOURCES, STEPS
+from kernels.tensor_core.measured_shapes import MOST_ERROR
 from kernels.tensor_core.product import multiply
 from warpcourse.bench import hopper
 from warpcourse.bench.cublaslt import Product
@@ -28,8 +29,6 @@ from warplab.estimating.beside import KnownTime
 SIDE, SMALL_SIDE = 8192, 4096
 LIBRARIES = ("cublas", "cublaslt")
 CHECKED_ROWS = 256
-# A result rounded to float16 is off by up to 2^-11, in the mean by 2e-4; sums of float32 with k to 16384 by far less.
-MOST_ERROR = {"float16": 3e-4, "float32": 3e-5}
 PEAK_ROUNDS, PEAK_BLOCK = {"wgmma": 2000, "mma": 8000}, 256
 PEAK_OPERATIONS = {"wgmma": 2 * 64 * 256 * 64 / 128, "mma": 2 * 16 * 8 * 16 * 16 / 32}  # of a thread and round
 PEAK_BYTES = 6 * 64 * 128 + 1024  # of shared memory, and so of random numbers
@@ -170,6 +169,11 @@ def shapes() -> list[dict[str, Any]]:
     return result
 
 
+def every_shape() -> dict[str, Any] | None:
+    """Measure step 7, and what the rule chooses, over many shapes, cold and warm, beside cuBLASLt."""
+    return measured_shapes.measured(SHAPES)
+
+
 def _sizes() -> dict[str, str]:
     """Return what steps 4 and 6 are compiled for."""
     return {"mma_stages": str(tiles.stages()), "wgmma_persistent": str(tiles.persistent())}
@@ -195,4 +199,5 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "small_ladder": small_ladder,
     "float32_ladder": float32_ladder,
     "shapes": shapes,
+    "every_shape": every_shape,
 }

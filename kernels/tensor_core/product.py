@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.tensor_core import every_shape, shape_rule
 from kernels.tensor_core.ladder import Step
 from kernels.tensor_core.ladder import step as step_of
 from warpcourse.bench import hopper
@@ -45,6 +46,29 @@ def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dt
         chosen.launch(a, b, out)
     else:
         _launch_padded(chosen, a, b, out)
+    return out
+
+
+def multiply_any(a: Any, b: Any, out: Any = None, dtype: Any = np.float16, transposed: str = "NN") -> Any:
+    """Compute A · B by step 7, for any shape; return the result at once, before the kernel has finished.
+
+    `a`, `b`, `out`, `dtype`: as `multiply` takes them, but `transposed` says of a and b each "N" or "T", as BLAS does:
+    with "T", a is given as (k, m), b as (n, k). What the kernel is compiled for is chosen by `shape_rule`.
+    Raise as `multiply` does.
+    """
+    if len(transposed) != 2 or not set(transposed) <= set("NT"):
+        raise ValueError(f'transposed is {transposed!r}; it must be "NN", "NT", "TN" or "TT"')
+    hopper.require("every_shape", "mma_stages")
+    m, n, k = check_factors(a, b, dtype=np.float16, transposed=transposed)
+    if out is None:
+        if np.dtype(dtype) not in RESULTS:
+            raise ValueError(f"dtype is {np.dtype(dtype)}; the kernels write float32 or float16")
+        out = cp.empty((m, n), dtype)
+    check_product(out, a, b, (m, n), dtype=RESULTS)
+    if m and n and k:
+        every_shape.launch(a, b, out, shape_rule.chosen(m, n, k, transposed), transposed, shape_rule.group_of(m, n, k))
+    elif m and n:
+        out.fill(0)
     return out
 
 

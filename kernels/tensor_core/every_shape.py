@@ -1,0 +1,251 @@
+"""Step 7, `7_every_shape.cu`: its sizes, what a launch of it is made of, and products of any shape by it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels.tensor_core.ladder import SOURCES, TYPES
+from kernels.tensor_core.tiles import DEPTH
+from warpcourse.bench import hopper
+from warpcourse.bench.hopper import demand
+from warplab import cp
+from warplab.hardware import backend
+
+ENTRY, ENTRY_FILE = "tensor_core_every_shape", SOURCES.folder / "7_every_shape.cu"
+WIDE = 8  # elements of float16 in 16 bytes, which TMA copies
+BOX_BYTES = 64 * hopper.LINE_BYTES
+SHARED_BYTES, BLOCK_BYTES = 228 * 1024, 227 * 1024  # of a multiprocessor, and of a block at most
+EXTRA_BYTES = 2048  # of a block: barriers, the start at a multiple of 1024, and 1024 that each block costs
+MOST_CLUSTER = 8  # blocks
+PROMOTION = 128  # bytes that the L2 cache fetches together
+FEW_PARTS = 8  # of whose sums a thread adds up several at once, alone
+PAD_BLOCKS = 8  # of pad.cu on a multiprocessor
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sizes that 7_every_shape.cu is compiled for.
+
+    `bm`, `bn`: rows and columns of C of a tile; `consumers`: warpgroups that multiply; `stages`: pairs of operands'
+    tiles in shared memory; `blocks`: on a multiprocessor at a time; `split`: blocks of a cluster that share a tile's
+    depth; `stack`: blocks, one below the other, that share tiles of B. A cluster has split × stack blocks.
+    """
+
+    bm: int
+    bn: int
+    consumers: int
+    stages: int
+    blocks: int = 1
+    split: int = 1
+    stack: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ValueError, naming the rule that the sizes break."""
+        if min(astuple(self)) < 1:
+            raise ValueError(f"{self}: all sizes must be at least 1")
+        sent = (self.split - 1) * self.bm * self.bn * 4 // self.split
+        block = self.shared_bytes(boxes=self.split == 1 and self.bn >= 64) + EXTRA_BYTES
+        demand(
+            self,
+            (self.bm % (64 * self.consumers) == 0, "bm must be a multiple of 64 for each consumer"),
+            (self.bn in (16, 32, 64, 128, 192, 256), "bn must be 16, 32, 64, 128, 192 or 256"),
+            (self.bm <= 256 and self.bm * self.bn <= 64 * 256 * self.consumers, "a consumer holds 64 × 256 sums"),
+            (max(1, self.bn // 64) % self.stack == 0, "stack must divide bn / 64"),
+            (
+                self.bm * self.bn // self.consumers // 512 % self.split == 0,
+                "split must divide a thread's fours of sums",
+            ),
+            (sent <= self.stages * self.stage_bytes, "the sums of a split must fit the stages"),
+            (self.cluster <= MOST_CLUSTER, f"a cluster has {MOST_CLUSTER} blocks at most"),
+            (self.stages >= 2, "stages must be at least 2"),
+            (
+                self.blocks * block <= SHARED_BYTES,
+                f"{self.blocks} blocks need {self.blocks * block} bytes of shared memory",
+            ),
+        )
+
+    @property
+    def cluster(self) -> int:
+        """Return blocks of a cluster."""
+        return self.split * self.stack
+
+    @property
+    def threads(self) -> int:
+        """Return threads of a block: the consumers, and a warp that loads."""
+        return 128 * self.consumers + 32
+
+    @property
+    def stage_bytes(self) -> int:
+        """Return shared memory of a pair of operands' tiles."""
+        return 2 * DEPTH * (self.bm + self.bn)
+
+    def shared_bytes(self, *, boxes: bool) -> int:
+        """Return dynamic shared memory of a block: stages, and `boxes` of C on their way out."""
+        of_consumer = 2 if self.blocks == 1 else 1
+        return self.stages * self.stage_bytes + boxes * self.consumers * of_consumer * BOX_BYTES
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a product is computed.
+
+    `parts`: blocks that share the depth of a tile through global memory. `swapped`: Cᵀ = Bᵀ Aᵀ is computed, so that the
+    tile's columns, of which there may be 16, are rows of C.
+    """
+
+    tile: Tile
+    parts: int = 1
+    swapped: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what does not go together."""
+        demand(
+            self,
+            (self.parts >= 1, "parts must be at least 1"),
+            (self.parts == 1 or self.tile.cluster == 1, "parts are for blocks without a cluster"),
+            (self.swapped or self.tile.bn >= 64, "tiles of fewer than 64 columns are for swapped products"),
+        )
+
+    @property
+    def boxes(self) -> bool:
+        """Return whether C leaves through boxes in shared memory."""
+        return self.parts == 1 and self.tile.split == 1 and not self.swapped
+
+    @property
+    def shared_bytes(self) -> int:
+        """Return dynamic shared memory of a block."""
+        return self.tile.shared_bytes(boxes=self.boxes)
+
+    def options(self, result: str, transposed: str, *, direct: bool) -> tuple[str, ...]:
+        """Return options for the compiler.
+
+        `result`: dtype of C; `transposed`: as `launch` takes it; `direct`: TMA cannot store the rows of C.
+        """
+        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "STACK"
+        turned = [letter == "T" for letter in transposed]
+        if self.swapped:  # of bᵀ and aᵀ
+            turned = [not turned[1], not turned[0]]
+        flags = {
+            "TRANSPOSED_A": turned[0],
+            "TRANSPOSED_B": turned[1],
+            "DIRECT": direct and self.boxes,
+            "MEET": 0 if self.parts == 1 else 1 if self.parts <= FEW_PARTS else 4,
+            "SWAPPED": self.swapped,
+        }
+        return (
+            f"-I{SOURCES.folder}",
+            f"-DRESULT={TYPES[result]}",
+            *(f"-D{name}={value}" for name, value in zip(names, astuple(self.tile), strict=True)),
+            *(f"-D{name}={int(value)}" for name, value in flags.items()),
+        )
+
+    def tiles(self, m: int, n: int) -> int:
+        """Return tiles of C, those of a stack as one."""
+        if self.swapped:
+            m, n = n, m
+        return math.ceil(m / (self.tile.bm * self.tile.stack)) * math.ceil(n / self.tile.bn)
+
+    def refuses(self, m: int, n: int, k: int, transposed: str, multiprocessors: int) -> str:
+        """Return why the plan is not for a product, "" if it is."""
+        steps, units, shares = math.ceil(k / DEPTH), self.tiles(m, n) * self.parts, self.parts * self.tile.split
+        if shares > steps:
+            return f"a depth of {k} has {steps} steps for {shares} blocks"
+        if self.parts > 1 and units > multiprocessors * self.tile.blocks:
+            return (
+                f"{units} blocks must be at work at a time, and there is room for {multiprocessors * self.tile.blocks}"
+            )
+        if self.tile.bn < 64 and transposed[0] == "T":
+            return f"a tile of {self.tile.bn} rows of C takes no transposed a"
+        return ""
+
+
+def launch(a: Any, b: Any, c: Any, plan: Plan, transposed: str = "NN", group: int = 8) -> None:
+    """Queue the kernel, without any check but `Plan.refuses`, after pad.cu where rows need it.
+
+    `transposed`: of a and b each "N" or "T", as BLAS says: with "T", a is given as (k, m), b as (n, k). `group`: tiles
+    that blocks run down before the next column of tiles.
+    """
+    m, n = c.shape
+    k = a.shape[0 if transposed[0] == "T" else 1]
+    tile, result, direct = plan.tile, c.dtype.name, not _by_tma(c)
+    if reason := plan.refuses(m, n, k, transposed, hopper.multiprocessors()):
+        raise ValueError(f"{plan}: {reason}")
+    a, b = (x if hopper.address_of(x) % 4 == 0 else x.copy() for x in (a, b))  # words.cuh reads them
+    a, b, early = _padded(a, b)
+    units = plan.tiles(m, n) * plan.parts
+    function = hopper.kernel(ENTRY_FILE, ENTRY, plan.options(result, transposed, direct=direct))
+    together = plan.parts > 1
+    if not together and tile.split == 1:  # blocks stay and take tile after tile
+        units = min(units, _resident(function, plan))
+    partials, counters = _meeting(plan, units) if together else (np.uint64(0), np.uint64(0))
+    left, right, turned = a, b, transposed
+    if plan.swapped:
+        m, n = n, m
+        left, right, turned = b, a, "".join("NT"[letter == "N"] for letter in reversed(transposed))
+    of_a = (64, 64) if turned[0] == "T" else (tile.bm, 64)
+    of_b = (tile.bn // tile.stack, 64) if turned[1] == "T" else (64, 64)
+    maps = [hopper.tensor_map(*each, PROMOTION) for each in ((left, *of_a), (right, *of_b))]
+    to_boxes = plan.boxes and not direct
+    maps.append(hopper.tensor_map(c, 64, hopper.LINE_BYTES // c.dtype.itemsize) if to_boxes else _NO_MAP)
+    arguments = *maps, c, partials, counters, *map(np.int32, (m, n, k, plan.parts, group))
+    function((units * tile.cluster,), (tile.threads,), arguments, plan.shared_bytes, early=early, together=together)
+
+
+_NO_MAP = np.zeros(1, "V128")
+
+
+def _padded(a: Any, b: Any) -> tuple[Any, Any, bool]:
+    """Return a and b, or copies whose rows TMA can copy, and whether there are such."""
+    wide = [None if _by_tma(x) else cp.empty((x.shape[0], -(-x.shape[1] // WIDE) * WIDE), x.dtype) for x in (a, b)]
+    if all(to is None for to in wide):
+        return a, b, False
+    matrices = [_MATRIX_NONE if to is None else _matrix(x, to) for x, to in zip((a, b), wide, strict=True)]
+    chunks = sum(to.size // WIDE for to in wide if to is not None)
+    grid = min(math.ceil(chunks / 256), hopper.multiprocessors() * PAD_BLOCKS)
+    hopper.kernel(SOURCES.folder / "pad.cu", "tensor_core_pad", (f"-I{SOURCES.folder}",))(
+        (grid,), (256,), tuple(matrices)
+    )
+    a, b = (x if to is None else to for x, to in zip((a, b), wide, strict=True))
+    return a, b, True
+
+
+def _by_tma(x: Any) -> bool:
+    return x.shape[1] * x.dtype.itemsize % 16 == 0 and hopper.address_of(x) % 16 == 0
+
+
+_MATRIX = np.dtype([("from", "u8"), ("to", "u8"), ("rows", "i4"), ("columns", "i4"), ("wide", "i4"), ("rest", "i4")])
+_MATRIX_NONE = np.zeros(1, _MATRIX)
+
+
+def _matrix(x: Any, to: Any) -> np.ndarray:
+    """Return a `Matrix` of pad.cu."""
+    row = hopper.address_of(x), hopper.address_of(to), *x.shape, to.shape[1] // WIDE, 0
+    return np.array([row], _MATRIX)
+
+
+_counters: dict[tuple[int, int], Any] = {}  # by device and stream, of which products use them one after another
+
+
+def _meeting(plan: Plan, units: int) -> tuple[Any, Any]:
+    """Return room for the sums of all parts, and counters that are 0, as each launch leaves them."""
+    partials = cp.empty(units * plan.tile.bm * plan.tile.bn, np.float32)
+    size = hopper.multiprocessors() * 4
+    if backend.name() != "gpu":
+        return partials, cp.zeros(size, np.uint32)
+    key = cp.cuda.runtime.getDevice(), cp.cuda.get_current_stream().ptr
+    if key not in _counters:
+        _counters[key] = cp.zeros(size, np.uint32)
+    return partials, _counters[key]
+
+
+@functools.cache
+def _resident(function: Any, plan: Plan) -> int:
+    """Return clusters that the GPU can hold at a time."""
+    if plan.tile.cluster == 1:
+        return hopper.multiprocessors() * plan.tile.blocks
+    return function.resident_clusters(plan.tile.cluster, plan.tile.threads, plan.shared_bytes)

@@ -1,0 +1,193 @@
+"""Which plan step 7 takes for a product: the one of the shortest time by arithmetic.
+
+    launch + pad + waves × (start + steps × max(products, bytes from L2, latency) + results) + fix-up
+
+`autotune` measures all plans of many shapes and fits the constants to half of them: plans.json.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.tensor_core.every_shape import Plan, Tile
+from kernels.tensor_core.tiles import DEPTH
+from warpcourse.bench import hopper
+from warpcourse.bench.shape_rule import Constants, Row, Shape
+
+PATH = Path(__file__).parent / "plans.json"
+LINE = 64  # elements of float16 in a line of the L2 cache
+PRODUCTS, SHARED_BANDWIDTH = 2048, 128  # of a multiprocessor in a clock, and bytes of its shared memory
+
+ALONE = (
+    *(Tile(64, 64, 1, 4, 3), Tile(64, 64, 1, 8), Tile(64, 64, 1, 12), Tile(64, 128, 1, 8), Tile(128, 64, 2, 8)),
+    *(Tile(128, 128, 2, 6), Tile(128, 128, 2, 3, 2), Tile(192, 128, 3, 4), Tile(64, 256, 1, 5), Tile(128, 256, 2, 4)),
+)
+STACKS = (Tile(64, 128, 1, 8, stack=2), Tile(64, 256, 1, 5, stack=4), Tile(128, 256, 2, 4, stack=2))
+SPLITS = (
+    *(Tile(64, 64, 1, 8, split=2), Tile(64, 64, 1, 8, split=4)),
+    *(Tile(64, 128, 1, 8, split=4), Tile(128, 64, 2, 8, split=4)),
+)
+MEETING = (Tile(64, 64, 1, 4, 3), Tile(64, 64, 1, 12), Tile(64, 128, 1, 8), Tile(128, 64, 2, 8), Tile(128, 128, 2, 6))
+SWAPPED = (Tile(64, 16, 1, 6, 3), Tile(128, 16, 2, 10), Tile(64, 32, 1, 5, 3), Tile(128, 32, 2, 10))
+FEW_ROWS = 32
+PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128)
+
+# Where the search for constants starts: seconds, and seconds for a clock, a byte or 1024 bytes.
+START = {
+    "launch": 4e-6,
+    "start": 0.7e-6,  # of a wave: the first stage arrives
+    "clock": 0.6e-9,
+    "aligned_byte": 0.1e-12,  # from L2, in lines of which TMA takes the whole
+    "other_byte": 0.2e-12,
+    "latency": 1.0e-6,
+    "result_byte": 15e-12,  # of a multiprocessor
+    "direct_byte": 10e-12,  # more, where TMA cannot store
+    "pad": 2.5e-6,
+    "pad_byte": 0.7e-12,
+    "meet": 2.5e-6,
+    "meet_byte": 20e-12,
+    "split": 0.5e-6,
+    "split_byte": 15e-12,
+    "cluster": 0.5e-6,
+    "memory_byte": 0.35e-12,
+}
+
+
+def plans(shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> list[Plan]:
+    """Return the plans among which the rule chooses."""
+    m, *_ = shape
+    if m <= FEW_ROWS and transposed[0] == "N":  # TMA is slow where most of a box is outside of its matrix
+        found = [Plan(tile, parts, swapped=True) for tile in SWAPPED for parts in PARTS if tile.bn >= m]
+    else:
+        found = [Plan(tile) for tile in (*ALONE, *STACKS, *SPLITS)]
+        found += [Plan(tile, parts) for tile in MEETING for parts in PARTS[1:]]
+    sensible = [plan for plan in found if _sensible(plan, shape, transposed, multiprocessors)]
+    return sensible or [Plan(tile) for tile in ALONE]
+
+
+def _sensible(plan: Plan, shape: Shape, transposed: str, multiprocessors: int) -> bool:
+    """Return whether a plan can compute a product, and leaves neither most of a tile nor most of the GPU empty where
+    others do not."""
+    m, n, k = shape
+    tile, tiles = plan.tile, plan.tiles(m, n)
+    rows, columns = (n, m) if plan.swapped else (m, n)
+    if plan.refuses(m, n, k, transposed, multiprocessors):
+        return False
+    if (tile.bm > 64 and tile.bm > 2 * rows + 62) or (tile.bn > 64 and tile.bn > 2 * columns + 62):
+        return False
+    if 2.0 * m * n * k > 4e11 and tile.bm * tile.bn < 128 * 128:
+        return False
+    few = tiles * plan.parts < 30 and 2 * plan.parts <= math.ceil(k / DEPTH)
+    return not (plan.parts > 1 and few) and (tile.split == 1 or tiles * tile.split <= 2 * multiprocessors)
+
+
+def _lines(shape: Shape, transposed: str) -> tuple[int, int]:
+    """Return elements in a row of a and of b, as they are given."""
+    m, n, k = shape
+    return m if transposed[0] == "T" else k, k if transposed[1] == "T" else n
+
+
+def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> tuple[float, ...]:
+    """Return what `estimate` reckons with, of a plan for a shape."""
+    m, n, k = shape
+    tile, tiles = plan.tile, plan.tiles(m, n)
+    clusters = tiles * plan.parts
+    blocks = clusters * tile.cluster
+    # Clusters of four or eight do not fit every group of multiprocessors.
+    usable = multiprocessors if tile.cluster < 4 else multiprocessors * 32 // 33
+    waves = math.ceil(clusters / max(1, usable // tile.cluster * tile.blocks))
+    together = min(tile.blocks, math.ceil(blocks / multiprocessors))
+    steps = math.ceil(math.ceil(k / DEPTH) / (plan.parts * tile.split))
+    products = tile.bm * tile.bn * DEPTH / PRODUCTS
+    lines = tile.bm // 64 * (64 + tile.bn) + tile.bm + tile.bn  # of 128 bytes that wgmma reads, and TMA writes
+    clocks = max(products, lines * 2 * DEPTH / SHARED_BANDWIDTH) * together
+    at_work = min(blocks, multiprocessors * tile.blocks)
+    given = _lines(shape, transposed)
+    left, right = (given[1], given[0]) if plan.swapped else given
+    loaded = {True: 0.0, False: 0.0}  # bytes of a step, by whether lines of boxes are lines of the L2 cache
+    for line, rows in ((left, tile.bm), (right, tile.bn / tile.stack)):
+        loaded[-(-line // 8) * 8 % LINE == 0] += rows * 2 * DEPTH * at_work
+    rows_of_c, columns_of_c = (n, m) if plan.swapped else (m, n)
+    results = min(tile.bm, rows_of_c) * min(tile.bn, columns_of_c) * 2 * together
+    padded = [size for line, size in zip(given, (m * k, k * n), strict=True) if line % 8]
+    return (
+        *(waves, steps, clocks),
+        *(loaded[True], loaded[False], (tile.stages - 1) * together),
+        *(results, results * (n % 8 > 0), len(padded) > 0, 2 * sum(padded)),
+        *(plan.parts > 1, tile.bm * tile.bn * 4 * together * (plan.parts > 1)),
+        *(tile.split > 1, tile.bm * tile.bn * 4 * (tile.split - 1) / tile.split, tile.cluster > 1),
+        2 * (m * k + k * n + m * n),
+    )
+
+
+def estimate(constants: Constants, of: Sequence[Any]) -> Any:
+    """Return seconds of a plan from its `terms`, numbers or arrays."""
+    waves, steps, clocks, aligned, other, ahead, *rest = of
+    results, direct, pads, padded, meets, met, splits, sent, clusters, memory = rest
+    c = constants
+    moved = aligned * c["aligned_byte"] + other * c["other_byte"]
+    step = np.maximum(np.maximum(clocks * c["clock"], moved), c["latency"] / ahead)
+    wave = c["start"] + steps * step + results * c["result_byte"] + direct * c["direct_byte"]
+    body = np.maximum(waves * wave, c["start"] + memory * c["memory_byte"])
+    fix_up = meets * c["meet"] + met * c["meet_byte"] + splits * c["split"] + sent * c["split_byte"]
+    return c["launch"] + pads * c["pad"] + padded * c["pad_byte"] + clusters * c["cluster"] + body + fix_up
+
+
+@functools.cache
+def table() -> dict[str, Any]:
+    """Return plans.json: `device`, `date`, `rule` with its `constants` and regret, and `rows`, which these are from."""
+    return json.loads(PATH.read_text(encoding="utf-8"))
+
+
+def chosen(m: int, n: int, k: int, transposed: str = "NN") -> Plan:
+    """Return the plan of the shortest estimated time."""
+    return _chosen((m, n, k), transposed, hopper.multiprocessors())
+
+
+@functools.lru_cache(maxsize=4096)
+def _chosen(shape: Shape, transposed: str, multiprocessors: int) -> Plan:
+    return best(table()["rule"]["constants"], shape, transposed, multiprocessors)
+
+
+def best(constants: Constants, shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> Plan:
+    """Return the plan that takes the shortest time with these constants."""
+    found = plans(shape, transposed, multiprocessors)
+    of = np.array([terms(plan, shape, transposed, multiprocessors) for plan in found]).T
+    return found[int(np.argmin(estimate(constants, of)))]
+
+
+def group_of(m: int, n: int, k: int) -> int:
+    """Return tiles that blocks run down before the next column: more where the operands are far beyond the L2 cache."""
+    return 16 if min(m, n, k) >= 6144 else 8
+
+
+def packed(plan: Plan) -> list[int]:
+    """Return a plan as plans.json holds it."""
+    return [*astuple(plan.tile), plan.parts, int(plan.swapped)]
+
+
+def unpacked(numbers: Sequence[int]) -> Plan:
+    """Return a plan from what `packed` gave."""
+    *tile, parts, swapped = numbers
+    return Plan(Tile(*tile), parts, bool(swapped))
+
+
+def rows(found: Iterable[dict[str, Any]]) -> list[Row]:
+    """Return measured plans from what plans.json holds: `shape`, `library` in µs and `plans`, each [*packed, µs]."""
+    return [
+        Row(
+            tuple(row["shape"]),
+            [unpacked(numbers) for *numbers, _ in row["plans"]],
+            [1e-6 * time for *_, time in row["plans"]],
+            row["library"] and 1e-6 * row["library"],
+        )
+        for row in found
+    ]

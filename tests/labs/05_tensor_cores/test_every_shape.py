@@ -1,0 +1,228 @@
+"""Step 7 of lab 05: products of drawn shapes by drawn plans in the simulator, with all its checks; what it compiles to;
+the rule that chooses a plan, and what was measured of it."""
+
+import re
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels.tensor_core import every_shape, measured_shapes, multiply_any, recordings, shape_rule
+from kernels.tensor_core.every_shape import ENTRY, ENTRY_FILE, Plan, Tile, launch
+from tests.support.random_inputs import generator
+from tests.support.tensor_products import operands, within
+from warpcourse.bench import hopper, measured_plans
+from warpcourse.bench.shape_rule import mean_regret, regret
+from warplab import cp, simulator
+from warplab.compile import nvrtc
+from warplab.hardware import backend
+
+ON_SIMULATOR = pytest.mark.skipif(backend.name() == "gpu", reason="a wrong kernel may hang a GPU")
+LETTERS = ("NN", "NT", "TN", "TT")
+# Tiles, endings and clusters of all kinds, with few stages, so that they come round in small products, too.
+PLANS = (
+    Plan(Tile(64, 64, 1, 2)),
+    Plan(Tile(64, 64, 1, 3, 2)),
+    Plan(Tile(128, 128, 2, 2)),
+    Plan(Tile(192, 128, 3, 2)),
+    Plan(Tile(128, 256, 2, 2, stack=2)),
+    Plan(Tile(64, 256, 1, 2, stack=4)),
+    Plan(Tile(64, 64, 1, 2, split=2)),
+    Plan(Tile(64, 128, 1, 3, split=4)),
+    Plan(Tile(64, 128, 1, 3, split=2, stack=2)),
+    Plan(Tile(64, 64, 1, 2), parts=2),
+    Plan(Tile(128, 64, 2, 2), parts=3),
+    Plan(Tile(64, 64, 1, 2), parts=9),
+    Plan(Tile(64, 16, 1, 3), swapped=True),
+    Plan(Tile(128, 32, 2, 3), parts=3, swapped=True),
+)
+
+
+def product(m, n, k, transposed, plan=None, dtype=np.float16):
+    """A drawn product, by a plan or by the rule, into poisoned memory; is every element near enough?"""
+    a, b = operands(m, n, k)
+    given = [
+        cp.asarray(np.ascontiguousarray(x.T) if letter == "T" else x)
+        for x, letter in zip((a, b), transposed, strict=True)
+    ]
+    c = cp.asarray(np.full((m, n), np.nan, dtype))
+    if plan:
+        launch(*given, c, plan, transposed, group=2)
+    else:
+        assert multiply_any(*given, c, transposed=transposed) is c
+    assert within(a, b, cp.asnumpy(c)).all(), (m, n, k, transposed, plan, np.dtype(dtype))
+    return cp.asnumpy(c)
+
+
+def drawn(random, most):
+    return [int(np.exp(random.uniform(0, np.log(high)))) for high in most]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: "-".join(map(str, shape_rule.packed(plan))))
+def test_drawn_shapes_by_each_kind_of_plan(plan):
+    random = generator()
+    m, n, k = drawn(random, (260, 260, 700))
+    k = max(k, 64 * plan.parts * plan.tile.split)  # a step for each that shares the depth
+    transposed = LETTERS[random.integers(2 if plan.tile.bn < 64 else 4)]
+    product(m, n, k, transposed, plan, (np.float16, np.float32)[random.integers(2)])
+
+
+@pytest.mark.parametrize("transposed", LETTERS)
+def test_drawn_shapes_as_the_rule_chooses(transposed):
+    random = generator()
+    for most in ((32, 400, 400), (400, 32, 400), (200, 200, 2000), (9, 9, 9)):
+        product(*drawn(random, most), transposed)
+
+
+def test_more_tiles_than_blocks(monkeypatch):
+    monkeypatch.setattr(every_shape, "_resident", lambda function, plan: 2)
+    product(300, 270, 200, "NT", Plan(Tile(64, 64, 1, 2)))
+    product(300, 270, 200, "TN", Plan(Tile(64, 128, 1, 2, stack=2)))
+
+
+def test_parts_are_added_in_the_same_order_every_time():
+    a, b = (cp.asarray(x) for x in operands(70, 72, 900))
+    found = []
+    for _ in range(2):
+        c = cp.asarray(np.full((70, 72), np.nan, np.float32))
+        launch(a, b, c, Plan(Tile(64, 64, 1, 2), parts=5))
+        found.append(cp.asnumpy(c))
+    np.testing.assert_array_equal(*found)
+
+
+def test_rows_that_start_anywhere():
+    """Arrays two bytes past a multiple of four, as a view may lie."""
+    a, b = operands(33, 40, 64)
+    memory = cp.asarray(np.concatenate([np.zeros(1, np.float16), a.ravel()]))
+    c = multiply_any(memory[1:].reshape(33, 64), cp.asarray(b), dtype=np.float32)
+    assert within(a, b, cp.asnumpy(c)).all()
+
+
+def test_empty_products_and_wrong_arguments():
+    half = lambda *shape: cp.zeros(shape, np.float16)  # noqa: E731
+    assert not cp.asnumpy(multiply_any(half(5, 0), half(0, 7), cp.asarray(np.ones((5, 7), np.float32)))).any()
+    assert multiply_any(half(0, 3), half(3, 7)).shape == (0, 7)
+    assert multiply_any(half(3, 5), half(7, 3), transposed="TT").shape == (5, 7)
+    for arguments, options, error, message in (
+        ((half(4, 6), half(6, 8)), {"transposed": "N"}, ValueError, r"it must be \"NN\", \"NT\", \"TN\" or \"TT\""),
+        ((half(4, 6), half(6, 8)), {"transposed": "TN"}, ValueError, r"rows of a \(4\) .* rows of b \(6\)"),
+        ((half(4, 6), half(6, 8)), {"transposed": "NT"}, ValueError, r"columns of a \(6\) .* columns of b \(8\)"),
+        ((half(4, 6), half(6, 8)), {"dtype": np.float64}, ValueError, "writes? float32 or float16"),
+        ((half(4, 6), half(6, 8), half(8, 4)), {}, ValueError, r"out has shape \(8, 4\); the product has \(4, 8\)"),
+        ((np.zeros((4, 6), np.float16), half(6, 8)), {}, TypeError, "in host memory"),
+    ):
+        with pytest.raises(error, match=message):
+            multiply_any(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rule"),
+    [
+        ((96, 64, 1, 4), "bm must be a multiple of 64 for each consumer"),
+        ((64, 96, 1, 4), "bn must be 16, 32"),
+        ((256, 256, 2, 2), "64 × 256 sums"),
+        ((64, 64, 1, 20), "bytes of shared memory"),
+        ((64, 64, 1, 4, 1, 1, 2), "stack must divide"),
+        ((64, 64, 1, 2, 1, 16), "split must divide|8 blocks at most"),
+        ((64, 64, 1, 1), "stages must be at least 2"),
+        ((64, 64, 0, 2), "at least 1"),
+    ],
+)
+def test_sizes_that_do_not_go_together_are_refused(sizes, rule):
+    with pytest.raises(ValueError, match=rule):
+        Tile(*sizes)
+
+
+def test_plans_that_do_not_fit_a_product_are_refused():
+    with pytest.raises(ValueError, match="parts are for blocks without a cluster"):
+        Plan(Tile(64, 64, 1, 2, split=2), parts=2)
+    with pytest.raises(ValueError, match="fewer than 64 columns are for swapped"):
+        Plan(Tile(64, 16, 1, 2))
+    a, b, c = cp.zeros((64, 64), np.float16), cp.zeros((64, 64), np.float16), cp.zeros((64, 64), np.float16)
+    with pytest.raises(ValueError, match="a depth of 64 has 1 steps for 2 blocks"):
+        launch(a, b, c, Plan(Tile(64, 64, 1, 2), parts=2))
+    reason = Plan(Tile(64, 64, 1, 2), parts=2).refuses(8192, 8192, 8192, "NN", 132)
+    assert reason == "32768 blocks must be at work at a time, and there is room for 132"
+
+
+@ON_SIMULATOR
+@pytest.mark.parametrize(
+    ("plan", "old", "new", "error"),
+    [
+        (Plan(Tile(64, 64, 1, 2), parts=3), "__threadfence();", "", simulator.DataRace),
+        (Plan(Tile(64, 64, 1, 2)), "fence_for_tma();", "", simulator.MissingProxyFence),
+        (Plan(Tile(64, 64, 1, 2)), "barrier_wait(full_at + 8 * stage, parity);", "", simulator.UninitializedRead),
+    ],
+)
+def test_mistakes_are_found(monkeypatch, plan, old, new, error):
+    source = ENTRY_FILE.read_text(encoding="utf-8")
+    assert source.count(old) == 1
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / ENTRY_FILE.name
+        file.write_text(source.replace(old, new), encoding="utf-8")
+        monkeypatch.setattr(every_shape, "ENTRY_FILE", file)
+        with pytest.raises(error):
+            product(72, 72, 448, "NN", plan)
+
+
+@pytest.mark.parametrize("tile", [*shape_rule.ALONE, *shape_rule.STACKS], ids=str)
+def test_machine_code_for_hopper_is_as_it_must_be(tile):
+    options = Plan(tile).options("float16", "NN", direct=False)
+    log, *_ = nvrtc.assemble_cuda(ENTRY_FILE.read_text(), ENTRY_FILE.name, "90a", (*hopper.include(), *options))
+    assert "0 bytes spill stores" in log
+    assert not re.search(r"warning|C75\d\d|Potential Performance", log), log
+    registers = int(re.search(r"Used (\d+) registers", log).group(1))
+    assert -(-registers // 8) * 8 * tile.threads * tile.blocks <= 65536
+    assert ENTRY.encode() in hopper.cubin(ENTRY_FILE, options)
+
+
+# -- the rule ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_rule_chooses_about_as_well_as_it_says():
+    table = shape_rule.table()
+    assert table["device"].startswith("NVIDIA H100")
+    rule, rows = table["rule"], shape_rule.rows(table["rows"])
+    assert set(rule["constants"]) == set(shape_rule.START)
+    for name, half in (("fitted", rows[::2]), ("held_out", rows[1::2])):
+        regrets = [regret(row, shape_rule.best(rule["constants"], row.shape)) for row in half]
+        said = rule[f"regret_{name}"]
+        assert mean_regret(regrets) == pytest.approx(said["mean"], rel=1e-3)
+        assert max(regrets) == pytest.approx(said["most"], rel=1e-3)
+    assert rule["regret_held_out"]["mean"] <= 1.05
+
+
+def test_every_shape_has_a_plan():
+    random = generator()
+    for _ in range(300):
+        shape = tuple(drawn(random, (40000, 40000, 40000)))
+        for transposed in LETTERS:
+            plan = shape_rule.chosen(*shape, transposed)
+            assert not plan.refuses(*shape, transposed, 132), (shape, transposed)
+    few, many = shape_rule.chosen(1024, 1024, 1024), shape_rule.chosen(8192, 8192, 8192)
+    assert few.tile.bm * few.tile.bn < many.tile.bm * many.tile.bn
+    assert shape_rule.chosen(64, 64, 65536).parts > 1
+    assert shape_rule.chosen(4, 8192, 8192).swapped
+
+
+def test_a_plan_comes_back_from_the_table():
+    for plan in PLANS:
+        assert shape_rule.unpacked(shape_rule.packed(plan)) == plan
+
+
+def test_what_was_measured_is_what_the_rule_chooses():
+    value = recordings.values()["every_shape"]
+    rows = value["rows"]
+    assert value["seed"] == measured_shapes.SEED
+    for name, multiple in (("drawn", 1), ("drawn multiples of 8", 8)):
+        assert [tuple(row["shape"]) for row in rows[name]] == measured_plans.drawn(measured_shapes.SEED, multiple)
+    for group, found in rows.items():
+        for row in found:
+            assert row["correct"], row
+            assert row["plan"] == str(shape_rule.chosen(*row["shape"], row["transposed"])), row["shape"]
+        for of in ("cold", "warm"):
+            assert measured_plans.summary(found, of) == pytest.approx(value["summaries"][group][of], rel=1e-3)
+    machine = recordings.recorded("every_shape").machine
+    assert machine["driver"]
+    assert "nvidia-cublas" in machine["packages"]
