@@ -6,7 +6,8 @@ from typing import Any
 
 from kernels.matmul import recordings
 from kernels.matmul.measurements import MEASUREMENTS
-from warpcourse.bench.benchmark import Benchmark
+from warpcourse.bench import measured_plans
+from warpcourse.bench.benchmark import Benchmark, Table
 from warpcourse.bench.products import ProductTables
 
 
@@ -22,10 +23,15 @@ TABLES = ProductTables(
     heading=_heading,
     shapes_heading="TFLOP/s by shape; tiles: what step 9 is compiled for, as in tiles.py",
 )
+EVERY_SHAPE = Table(measured_plans.text, lambda value: {"summaries": value["summaries"]})
 BENCHMARK = Benchmark(
     recordings,
     MEASUREMENTS,
-    {**{key: TABLES.ladder() for key in ("ladder", "large_ladder")}, "shapes": TABLES.shapes()},
+    {
+        **{key: TABLES.ladder() for key in ("ladder", "large_ladder")},
+        "shapes": TABLES.shapes(),
+        "every_shape": EVERY_SHAPE,
+    },
     __doc__,
 )
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.matmul import nsight_compute, recordings
+from kernels.matmul import measured_shapes, nsight_compute, recordings
 from kernels.matmul.cublas_product import cublas, operands
 from kernels.matmul.ladder import SOURCES, STEPS, Step
+from kernels.matmul.measured_shapes import FLOAT32_ERROR
 from warpcourse.bench.products import rates_of
 from warpcourse.bench.recordings import Measurement, step_seconds
 from warpcourse.bench.timing import COPY_BYTES, Candidate, copy_candidate, cupy_on_gpu, time_gpu, time_together
@@ -24,7 +25,6 @@ from warplab.hardware import backend, cards
 SIDE, LARGE_SIDE = 4096, 8192
 FAST = ("register_tile_2d", "vectorised", "warp_tile", "async_copies", "tuned")
 CHECKED_ROWS = 256
-FLOAT32_ERROR = 2e-5  # float32 with k to 65536 stays below; TF32, with its 10 bits, comes to 3e-4
 PEAK_BLOCKS_PER_MULTIPROCESSOR, PEAK_BLOCK, PEAK_ROUNDS = 8, 256, 4000
 PEAK_OPERATIONS = 2 * 16 * 16  # of a thread and round of fma_peak
 # Shapes (m, n, k): square from small to large, few rows, few columns, deep, shallow, and rows that no vector fits.
@@ -116,6 +116,11 @@ def shapes() -> list[dict[str, Any]]:
     return result
 
 
+def every_shape() -> dict[str, Any]:
+    """Measure step 10, and what the rule chooses, over many shapes, cold and warm, beside cuBLASLt."""
+    return measured_shapes.measured(SHAPES)
+
+
 def _tiles(m: int, n: int, k: int) -> str:
     """Return what step 9 takes for a shape, as the arguments of its template."""
     tuned: Step = STEPS["tuned"]
@@ -181,6 +186,7 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "ladder": ladder,
     "large_ladder": large_ladder,
     "shapes": shapes,
+    "every_shape": every_shape,
     "copy_gbps": copy_gbps,
     "traffic": traffic,
     "library_kernels": library_kernels,

@@ -1,0 +1,185 @@
+"""Which plan step 10 takes for a product: the one of the shortest time by arithmetic.
+
+    launch + pad + waves × (start + steps × max(multiply-adds, bytes from L2) + results) + fix-up
+
+`autotune` measures all plans of many shapes and fits the constants to half of them: plans.json.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.matmul.split_k import Plan
+from kernels.matmul.tiles import Tiles
+from warpcourse.bench.shape_rule import Constants, Row, Shape
+from warplab.hardware import backend
+
+PATH = Path(__file__).parent / "plans.json"
+SHARED_BYTES = 228 * 1024  # of a multiprocessor; each block on it costs 1 KiB more than it asks for
+CORES = 128  # of a multiprocessor
+MOST_TURNS = 6  # of parts, which need not be at work at a time
+LEAST_PADDED = 60_000  # elements of b
+
+TILES = (
+    Tiles(64, 128, 16, 32, 64, 8, 8, 3, 3, 8),
+    Tiles(128, 64, 16, 64, 32, 8, 8, 4, 3, 8),
+    Tiles(128, 128, 16, 64, 32, 8, 8, 3, 2, 8),
+    Tiles(64, 64, 16, 32, 64, 8, 8, 3, 6, 8),
+    Tiles(64, 64, 16, 32, 32, 8, 4, 3, 4, 8),
+    Tiles(32, 64, 64, 16, 32, 4, 4, 3, 4, 8),
+    Tiles(32, 32, 32, 16, 32, 4, 4, 3, 6, 8),
+    Tiles(16, 128, 32, 16, 32, 4, 4, 4, 4, 8),
+    Tiles(16, 64, 64, 16, 32, 4, 4, 3, 6, 8),
+    Tiles(64, 16, 64, 32, 16, 4, 4, 3, 6, 8),
+)
+PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128, 192, 256)
+
+# Where the search for constants starts: seconds, and seconds for a clock or a byte; `eight_by_four` and on are factors.
+START = {
+    "launch": 4e-6,
+    "start": 1.0e-6,  # of a wave: the first tiles arrive
+    "clock": 0.7e-9,
+    "eight_by_four": 1.1,  # clocks more, where a thread computes 8 × 4 sums and not 8 × 8
+    "four_by_four": 1.4,
+    "other_rows": 1.15,  # where rows of b are copied word by word
+    "warps": 5.0,  # on a multiprocessor, that hide two thirds of the latency
+    "byte": 0.2e-12,  # from L2
+    "result_byte": 15e-12,  # of a multiprocessor
+    "other_byte": 5e-12,  # more, where rows of C are stored word by word
+    "pad": 2.5e-6,
+    "pad_byte": 0.7e-12,
+    "meet": 1.5e-6,
+    "meet_byte": 10e-12,  # of the last block
+    "meet_round": 0.6e-6,
+    "part_byte": 0.2e-12,  # of all parts
+    "memory_byte": 0.35e-12,
+}
+
+
+def plans(shape: Shape) -> list[Plan]:
+    """Return the plans among which the rule chooses."""
+    _, n, k = shape
+    pads = (False, True) if n % 4 and k * n > LEAST_PADDED else (False,)
+    found = [Plan(tiles, parts, pad) for tiles in TILES for parts in PARTS for pad in pads]
+    sensible = [plan for plan in found if _sensible(plan, shape)]
+    return sensible or [plan for plan in found if plan.parts == 1]
+
+
+def _sensible(plan: Plan, shape: Shape) -> bool:
+    """Return whether a plan can compute a product, and leaves neither most of a tile nor most of the GPU empty where
+    others do not."""
+    m, n, k = shape
+    tiles, parts, blocks = plan.tiles, plan.parts, _tiles(plan, m, n) * plan.parts
+    if plan.refuses(k) or (parts > 1 and k < 2 * parts * tiles.bk) or _tiles(plan, m, n) > 40_000:
+        return False
+    if (tiles.bm > 16 and tiles.bm > 2 * m + 14) or (tiles.bn > 16 and tiles.bn > 2 * n + 14):
+        return False
+    if 2.0 * m * n * k > 4e10 and tiles.bm * tiles.bn < 64 * 64:
+        return False
+    few = blocks < 60 and k >= 4 * parts * tiles.bk
+    return parts == 1 or (not few and blocks <= MOST_TURNS * 132 * tiles.blocks)
+
+
+def _tiles(plan: Plan, m: int, n: int) -> int:
+    return math.ceil(m / plan.tiles.bm) * math.ceil(n / plan.tiles.bn)
+
+
+def terms(plan: Plan, shape: Shape, multiprocessors: int = 132) -> tuple[float, ...]:
+    """Return what `estimate` reckons with, of a plan for a shape."""
+    m, n, k = shape
+    tiles, parts = plan.tiles, plan.parts
+    most = min(tiles.blocks, SHARED_BYTES // (tiles.shared_bytes + 1024))  # blocks on a multiprocessor
+    blocks, slots = _tiles(plan, m, n) * parts, most * multiprocessors
+    full, rest = divmod(blocks, slots)
+    last = math.ceil(rest / multiprocessors)  # blocks on a multiprocessor, in the last wave
+    size, at_work = tiles.bm * tiles.bn, min(blocks, slots)
+    padded = n % 4 > 0 and plan.pad
+    meets = parts > 1
+    at_once = max(1, 64 // (tiles.tm * tiles.tn))  # parts whose sums the last block reads at a time
+    return (
+        *(full, last, most, k / parts + tiles.bk, size / CORES),
+        *(tiles.tm * tiles.tn == 32, tiles.tm * tiles.tn == 16, n % 4 > 0 and not padded, tiles.threads // 32),
+        *((tiles.bm + tiles.bn) * 4 * at_work, 4 * size, 4 * size * (n % 4 > 0)),
+        *(padded, 8 * k * n * padded),
+        *(meets, 4 * size * parts * meets, math.ceil(parts / at_once) * meets, 4 * size * at_work * meets),
+        4 * (m * k + k * n + m * n),
+    )
+
+
+def estimate(constants: Constants, of: Sequence[Any]) -> Any:
+    """Return seconds of a plan from its `terms`, numbers or arrays."""
+    full, last, most, steps, clocks, by_four, four, other, warps, loaded, stored, apart, *rest = of
+    pads, padded, meets, met, rounds, written, memory = rest
+    c = constants
+    clock = c["clock"] * clocks * np.where(by_four, c["eight_by_four"], 1) * np.where(four, c["four_by_four"], 1)
+    clock = clock * np.where(other, c["other_rows"], 1)
+
+    def wave(together: Any) -> Any:
+        hidden = 1 - np.exp(-np.maximum(warps * together, 0.5) / c["warps"])
+        step = np.maximum(clock * together / hidden, loaded * c["byte"])
+        return c["start"] + steps * step + together * (stored * c["result_byte"] + apart * c["other_byte"])
+
+    body = full * wave(most) + (last > 0) * wave(np.maximum(last, 1))
+    body = np.maximum(body, memory * c["memory_byte"])
+    fix_up = meets * c["meet"] + met * c["meet_byte"] + rounds * c["meet_round"] + written * c["part_byte"]
+    return c["launch"] + pads * c["pad"] + padded * c["pad_byte"] + body + fix_up
+
+
+@functools.cache
+def table() -> dict[str, Any]:
+    """Return plans.json: `device`, `date`, `rule` with its `constants` and regret, and `rows`, which these are from."""
+    return json.loads(PATH.read_text(encoding="utf-8"))
+
+
+@functools.lru_cache(maxsize=4096)
+def chosen(m: int, n: int, k: int) -> Plan:
+    """Return the plan of the shortest estimated time."""
+    return best(table()["rule"]["constants"], (m, n, k), multiprocessors())
+
+
+def multiprocessors() -> int:
+    """Return the number of multiprocessors of the current device; in the simulator, of the H100 SXM that it is like."""
+    if backend.name() != "gpu":
+        return 132
+    import cupy
+
+    return cupy.cuda.Device().attributes["MultiProcessorCount"]
+
+
+def best(constants: Constants, shape: Shape, multiprocessors: int = 132) -> Plan:
+    """Return the plan that takes the shortest time with these constants."""
+    found = plans(shape)
+    of = np.array([terms(plan, shape, multiprocessors) for plan in found]).T
+    return found[int(np.argmin(estimate(constants, of)))]
+
+
+def packed(plan: Plan) -> list[int]:
+    """Return a plan as plans.json holds it."""
+    return [*astuple(plan.tiles), plan.parts, int(plan.pad)]
+
+
+def unpacked(numbers: Sequence[int]) -> Plan:
+    """Return a plan from what `packed` gave."""
+    *sizes, parts, pad = numbers
+    return Plan(Tiles(*sizes), parts, bool(pad))
+
+
+def rows(found: Iterable[dict[str, Any]]) -> list[Row]:
+    """Return measured plans from what plans.json holds: `shape`, `library` in µs and `plans`, each [*packed, µs]."""
+    return [
+        Row(
+            tuple(row["shape"]),
+            [unpacked(numbers) for *numbers, _ in row["plans"]],
+            [1e-6 * time for *_, time in row["plans"]],
+            row["library"] and 1e-6 * row["library"],
+        )
+        for row in found
+    ]

@@ -1,0 +1,135 @@
+"""Step 10 of lab 04: products of drawn shapes by drawn plans in the simulator, with all its checks; the rule that
+chooses a plan, and what was measured of it."""
+
+import numpy as np
+import pytest
+
+from kernels.matmul import matmul, measured_shapes, recordings, shape_rule
+from kernels.matmul.ladder import SOURCES
+from kernels.matmul.split_k import Plan, launch
+from kernels.matmul.tiles import Tiles
+from tests.support.matrix_products import guarded, operands
+from tests.support.random_inputs import generator
+from warpcourse.bench import measured_plans
+from warpcourse.bench.shape_rule import mean_regret, regret
+from warplab import cp, simulator
+from warplab.hardware import backend
+from warplab.launch import resources
+from warplab.launch.kernel_source import CudaSource
+from warplab.launch.simulate import simulate
+
+PLANS = (
+    Plan(Tiles(64, 64, 16, 32, 64, 8, 8, 3, 6, 8)),
+    Plan(Tiles(64, 64, 16, 32, 32, 8, 4, 3, 4, 8), 3, True),
+    Plan(Tiles(32, 32, 32, 16, 32, 4, 4, 3, 6, 8), 2),
+    Plan(Tiles(16, 64, 64, 16, 32, 4, 4, 3, 6, 8), 1, True),
+    Plan(Tiles(64, 16, 64, 32, 16, 4, 4, 3, 6, 8), 4),
+)
+
+
+def check(a, b, found):
+    """Each element within the bound of a float32 sum of k products, in any order."""
+    exact, size = a.astype(np.float64) @ b.astype(np.float64), np.abs(a) @ np.abs(b).astype(np.float64)
+    np.testing.assert_array_less(np.abs(found - exact), 2.0**-24 * (a.shape[1] + 1) * size + 1e-30)
+
+
+def drawn(random, most):
+    return [int(np.exp(random.uniform(0, np.log(high)))) for high in most]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: "-".join(map(str, shape_rule.packed(plan))))
+def test_drawn_shapes_by_each_kind_of_plan(plan):
+    random = generator()
+    m, n, k = drawn(random, (150, 150, 500))
+    k = max(k, plan.parts * plan.tiles.bk)
+    for columns in (n, -(-n // 4) * 4):  # rows that no float4 fits, most likely, and those that it does
+        a, b = operands(m, columns, k)
+        out = cp.asarray(np.full((m, columns), np.nan, np.float32))
+        launch(cp.asarray(a), cp.asarray(b), out, plan)
+        check(a, b, cp.asnumpy(out))
+
+
+def test_drawn_shapes_as_the_rule_chooses():
+    random = generator()
+    for most in ((16, 300, 300), (300, 16, 300), (60, 60, 3000), (9, 9, 9)):
+        a, b = operands(*drawn(random, most))
+        check(a, b, guarded(lambda a, b, out: matmul(a, b, out, "split_k"), a, b))
+
+
+def test_the_parts_are_added_in_the_same_order_every_time():
+    a, b = (cp.asarray(x) for x in operands(40, 36, 500))
+    found = []
+    for _ in range(2):
+        out = cp.asarray(np.full((40, 36), np.nan, np.float32))
+        launch(a, b, out, Plan(PLANS[2].tiles, 7))
+        found.append(cp.asnumpy(out))
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.skipif(backend.name() == "gpu", reason="the simulator finds it")
+def test_without_the_fence_the_sums_race(monkeypatch):
+    text = SOURCES.text("10_split_k.cu")
+    old = "        __threadfence();\n        __syncthreads();\n        __shared__ bool last;"
+    assert text.count(old) == 1
+    changed = text.replace(old, old.replace("__threadfence();", ""))
+    code = CudaSource(changed, PLANS[2].entry(True, True), ("-std=c++17",))
+    a, b = (cp.asarray(x) for x in operands(32, 32, 256))
+    out, sums, counters = (
+        cp.zeros(size, kind) for size, kind in ((1024, np.float32), (2048, np.float32), (1, np.uint32))
+    )
+    arguments = a, b, out, sums, counters, *map(np.int32, (32, 32, 256, 32))
+    with pytest.raises(simulator.DataRace):
+        simulate(code, (1, 1, 2), PLANS[2].tiles.threads, arguments, shared_bytes=PLANS[2].tiles.shared_bytes)
+
+
+def test_plans_and_sizes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="parts must be 1 to 1024"):
+        Plan(PLANS[0].tiles, 0)
+    a, b, c = (cp.zeros(shape, np.float32) for shape in ((4, 20), (20, 4), (4, 4)))
+    with pytest.raises(ValueError, match="a depth of 20 has 2 tiles for 3 blocks"):
+        launch(a, b, c, Plan(PLANS[0].tiles, 3))
+    with pytest.raises(ValueError, match="split_k takes fewer than 16,777,216"):
+        matmul(cp.zeros((1, 2**24), np.float32), cp.zeros((2**24, 1), np.float32), kernel="split_k")
+
+
+@pytest.mark.parametrize("tiles", shape_rule.TILES, ids=str)
+def test_the_sizes_compile_without_spills(tiles):
+    code = SOURCES.text("10_split_k.cu")
+    for parts in (1, 2):
+        found = resources.of(CudaSource(code, Plan(tiles, parts).entry(True, True), ("-std=c++17",)))
+        assert found.spill_bytes == 0, (tiles, parts)
+
+
+def test_the_rule_chooses_about_as_well_as_it_says():
+    table = shape_rule.table()
+    assert table["device"].startswith("NVIDIA H100")
+    rule, rows = table["rule"], shape_rule.rows(table["rows"])
+    assert set(rule["constants"]) == set(shape_rule.START)
+    for name, half in (("fitted", rows[::2]), ("held_out", rows[1::2])):
+        regrets = [regret(row, shape_rule.best(rule["constants"], row.shape)) for row in half]
+        said = rule[f"regret_{name}"]
+        assert mean_regret(regrets) == pytest.approx(said["mean"], rel=1e-3)
+        assert max(regrets) == pytest.approx(said["most"], rel=1e-3)
+    assert rule["regret_held_out"]["mean"] <= 1.07
+
+
+def test_every_shape_has_a_plan():
+    random = generator()
+    for _ in range(300):
+        shape = drawn(random, (40000, 40000, 40000))
+        assert not shape_rule.chosen(*shape).refuses(shape[2]), shape
+    assert shape_rule.chosen(64, 64, 65536).parts > 1
+    for plan in PLANS:
+        assert shape_rule.unpacked(shape_rule.packed(plan)) == plan
+
+
+def test_what_was_measured_is_what_the_rule_chooses():
+    value = recordings.values()["every_shape"]
+    assert value["seed"] == measured_shapes.SEED
+    assert [tuple(row["shape"]) for row in value["rows"]["drawn"]] == measured_plans.drawn(measured_shapes.SEED)
+    for group, found in value["rows"].items():
+        for row in found:
+            assert row["correct"], row
+            assert row["plan"] == str(shape_rule.chosen(*row["shape"])), row["shape"]
+        for of in ("cold", "warm"):
+            assert measured_plans.summary(found, of) == pytest.approx(value["summaries"][group][of], rel=1e-3)
