@@ -224,6 +224,9 @@ def page(record: dict[str, Any]) -> str:
         dates = sorted({p["date"] for key, p in record["programs"].items() if key.startswith(f"{source}/")})
         table = markdown(["program", "verdict", "launches", "what it said", "processor seconds"], rows)
         parts.append(f"## {source}\n\nCommit {(commit or 'unknown')[:12]}, run on {', '.join(dates)}.\n\n{table}\n")
+    left = [p.name for p in PROGRAMS if f"{p.source}/{p.path} {p.cell}".strip() not in record["programs"]]
+    if left:
+        parts.append(f"Not run yet: {', '.join(left)}.\n")
     parts.append(_KNOWN)
     if "times" in record:
         rows = [
