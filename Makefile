@@ -11,14 +11,15 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 # The first Python that runs at all; tools/bootstrap.py finds one that fits. $(SETUP) cluster dev: with these layers.
-SETUP = set_up() { for python in $${PYTHON:-python3} python3.13 python3.12 python3.11 python; do \
+SETUP = set_up() { for python in $${PYTHON:-python3} python3.13 python3.12 python3.11 python3.14 python; do \
 		if $$python -c "" 2>/dev/null; then exec $$python tools/bootstrap.py "$$@"; fi; \
 	done; \
-	echo "error: no Python found. Warp Lab needs Python 3.11, 3.12 or 3.13." \
+	echo "error: no Python found. Warp Lab needs Python 3.11, 3.12, 3.13 or 3.14." \
 		"On Debian or Ubuntu: sudo apt install python3 python3-venv" >&2; exit 1; }; set_up
 # From the default index alone: the pins must not depend on wheels that lie on one machine.
-PINS = UV_INDEX= UV_FIND_LINKS= $(BIN)/python -m tools.run_uv pip compile pyproject.toml --quiet \
-	--python-version 3.11 --python-platform x86_64-manylinux_2_28 --custom-compile-command "make pins" $(PINS_ARGS)
+PINS = UV_INDEX= UV_FIND_LINKS= $(BIN)/python -m tools.run_uv pip compile warpcourse/pyproject.toml --quiet \
+	--universal --fork-strategy fewest --python-version 3.11 --no-emit-package warplab \
+	--custom-compile-command "make pins" $(PINS_ARGS)
 LABS ?=
 # Three workers on two cores, since some tests wait for processes; the long tests at the end are shared out.
 WORKERS ?= -n 3 --dist worksteal
@@ -98,7 +99,7 @@ new-lab: setup-dev ## lay the skeleton of a lab: make new-lab NUMBER=06 TOPIC=co
 doctor: setup ## what this machine has, which backend runs and why
 	$(BIN)/python -m warplab doctor
 
-pins: setup ## compile pyproject.toml into the pinned sets (PINS_ARGS=--upgrade for newer versions)
+pins: setup ## compile both pyproject.toml into the pinned sets (PINS_ARGS=--upgrade for newer versions)
 	$(PINS) --extra gpu --output-file requirements-gpu.txt
 	@# uv keeps the versions of an existing file: so the sets agree on what they share.
 	cp requirements-gpu.txt requirements.txt
@@ -118,6 +119,6 @@ setup-dev: ## the same with all that the tests need
 	@$(SETUP) cluster dev
 
 clean: ## remove .venv and caches; your copy, submissions and grades stay
-	rm -rf .venv .verdicts .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .estimate_error warplab.egg-info
+	rm -rf .venv .verdicts .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .estimate_error dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +

@@ -8,6 +8,7 @@ LAB = Lab(
     "DIGITS: train, look inside and deploy, in one page",
     simulator=False,
     cpu=True,
+    tensorflow=True,
     code_cells=82,
     pictures=12,
     shown={

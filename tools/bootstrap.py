@@ -10,8 +10,9 @@ import os
 import subprocess
 import sys
 
-OLDEST, NEWEST = (3, 11), (3, 13)  # requires-python in pyproject.toml says the same
-RANGE = "Python 3.11, 3.12 or 3.13"
+OLDEST, NEWEST = (3, 11), (3, 14)  # requires-python in warpcourse/pyproject.toml says the same
+NEWEST_FOR_TENSORFLOW = (3, 13)
+RANGE = "Python 3.11, 3.12, 3.13 or 3.14"
 INSTALL = "On Debian or Ubuntu: sudo apt install python3.12 python3.12-venv"
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -41,17 +42,24 @@ def probe(command):
 
 
 def choose(candidates):
-    """Return (path, None) of the first interpreter that fits, or (None, what is wrong and what to do)."""
-    problem = None
+    """Return (path, None) of the first interpreter that fits, or (None, what is wrong and what to do).
+
+    One that TensorFlow has packages for is taken before those that lack them.
+    """
+    problem = without_tensorflow = None
     for command in candidates:
         found = probe(command)
         if found is None:
             continue
         version, complete, path = found
         if OLDEST <= version[:2] <= NEWEST and complete:
-            return path, None
-        if problem is None or OLDEST <= version[:2] <= NEWEST:
+            if version[:2] <= NEWEST_FOR_TENSORFLOW:
+                return path, None
+            without_tensorflow = without_tensorflow or path
+        elif problem is None or OLDEST <= version[:2] <= NEWEST:
             problem = describe(command, version)
+    if without_tensorflow:
+        return without_tensorflow, None
     return None, problem or "%s is no Python that runs. Warp Lab needs %s." % (" or ".join(candidates), RANGE)
 
 
@@ -66,7 +74,7 @@ def describe(command, version):
             INSTALL,
         )
     if version[:2] > NEWEST:
-        return "Python %s is too new: TensorFlow has no package for it. Warp Lab runs on %s. %s" % (
+        return "Python %s is too new: nobody has tried Warp Lab on it. Warp Lab runs on %s. %s" % (
             number,
             RANGE,
             INSTALL,
@@ -83,7 +91,7 @@ def main():
     if named:
         candidates = [named]
     else:
-        candidates = [sys.executable, "python3", "python3.13", "python3.12", "python3.11"]
+        candidates = [sys.executable, "python3", "python3.13", "python3.12", "python3.11", "python3.14"]
         candidates.append(os.path.join(ROOT, ".venv", "bin", "python"))
     path, problem = choose(candidates)
     if problem:

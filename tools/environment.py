@@ -23,7 +23,7 @@ import venv
 from pathlib import Path
 from typing import NamedTuple
 
-from tools import run_uv
+from tools import bootstrap, run_uv
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -32,6 +32,7 @@ STAMP = VENV / "warplab-setup.json"
 LOG = VENV / "setup.log"
 GB = 10**9
 OLDEST_GLIBC = (2, 28)
+MACHINES = ("x86_64", "aarch64")
 
 
 class PinnedSet(NamedTuple):
@@ -96,6 +97,9 @@ def prepare(layers: list[str], this_python: bool) -> None:
     if anew:
         check_machine(kind)
         say(f"Setting up Warp Lab in .venv ({anew}): {SETS[kind].file}, as {why}")
+        if sys.version_info[:2] > bootstrap.NEWEST_FOR_TENSORFLOW:
+            python = "Python {}.{}".format(*sys.version_info[:2])
+            say(f"TensorFlow has no package for {python}: labs that need it are left out (make doctor names them).")
         create_venv(stamp)
     else:
         changed = " and ".join(name for name in files if pins[name] != installed.get(name))
@@ -181,8 +185,8 @@ def output_of(*command: str | Path, environment: dict[str, str] | None = None) -
 def check_machine(kind: str) -> None:
     if sys.platform != "linux":
         raise SetupError("Warp Lab runs on Linux: NVIDIA's compilers come as Linux packages. On Windows use WSL 2.")
-    if kind == "cpu" and platform.machine() != "x86_64":
-        raise SetupError(f"no tensorflow-cpu package for {platform.machine()}: Warp Lab needs a 64-bit x86 processor.")
+    if platform.machine() not in MACHINES:
+        raise SetupError(f"no packages for {platform.machine()}: Warp Lab needs a 64-bit processor, x86 or ARM.")
     library, version = platform.libc_ver()
     if library != "glibc" or tuple(map(int, version.split(".")[:2])) < OLDEST_GLIBC:
         found = f"{library or 'another C library'} {version}".strip()

@@ -24,10 +24,10 @@ from warpcourse.paths import COURSE
 from warplab.hardware import backend
 from warplab.hardware import driver as nvidia
 
-OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)  # requires-python in pyproject.toml
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)  # requires-python in warpcourse/pyproject.toml
 GB = 10**9
 
-# Without these no lesson runs. TensorFlow is one of two packages, see `package_findings`.
+# Without these no lesson runs. TensorFlow, which three labs need, is one of two packages; see `package_findings`.
 ESSENTIAL = (
     "jupyterlab",
     "nbgrader",
@@ -198,7 +198,7 @@ def python_findings(version: tuple[int, int, int], prefix: str) -> Iterator[Find
     if version[:2] < OLDEST_PYTHON:
         yield problem(f"Python {number} is too old: 3.11 or newer needed", "PYTHON=python3.12 make setup")
     elif version[:2] > NEWEST_PYTHON:
-        yield problem(f"Python {number} is too new: TensorFlow has no package for it", "PYTHON=python3.12 make setup")
+        yield problem(f"Python {number} is too new: nobody has tried it", "PYTHON=python3.12 make setup")
     else:
         yield ok(f"Python {number}")
     if (COURSE / ".venv").exists() and Path(prefix).resolve() != (COURSE / ".venv").resolve():
@@ -219,21 +219,31 @@ def normalised(name: str) -> str:
 
 
 def pinned_set(installed: dict[str, str]) -> str:
-    """Return the pinned set that the installed TensorFlow belongs to."""
-    return "requirements-gpu.txt" if "tensorflow" in installed else "requirements.txt"
+    """Return the pinned set that is installed: nvmath-python is in one of them."""
+    return "requirements-gpu.txt" if "nvmath-python" in installed else "requirements.txt"
 
 
 def pinned_packages(file: str) -> dict[str, str]:
-    """Return the version that the pinned set asks for, by name."""
-    pins = re.findall(r"^([\w.-]+)==([^\s;]+)", (COURSE / file).read_text(), re.MULTILINE)
-    return {normalised(name): version for name, version in pins}
+    """Return the version that the pinned set asks for on this machine, by name."""
+    pins = re.findall(r"^([\w.-]+)==([^\s;]+)(?: ; (.+))?", (COURSE / file).read_text(), re.MULTILINE)
+    return {normalised(name): version for name, version, marker in pins if not marker or holds(marker)}
+
+
+def holds(marker: str) -> bool:
+    """Return whether a marker of a pin, such as `python_full_version < '3.14'`, is true here."""
+    try:
+        from packaging.markers import Marker
+    except ImportError:  # nothing is installed, which is reported
+        return True
+    return Marker(marker).evaluate()
 
 
 def package_findings(installed: dict[str, str], pinned: dict[str, str], file: str) -> Iterator[Finding]:
-    tensorflow = [name for name in ("tensorflow", "tensorflow-cpu") if name in installed]
+    either = ("tensorflow", "tensorflow-cpu")
+    tensorflow = [name for name in either if name in installed]
     missing = [name for name in ESSENTIAL if name not in installed]
     if not tensorflow:
-        missing.append("tensorflow-cpu")
+        missing += [name for name in either if name in pinned]
     rivals = [name for pair in RIVALS for name in pair]
     present = [name for name in [*ESSENTIAL, *tensorflow, *rivals] if name in installed]
     as_pinned = [f"{name} {installed[name]}" for name in present if installed[name] == pinned.get(name)]
@@ -251,6 +261,14 @@ def package_findings(installed: dict[str, str], pinned: dict[str, str], file: st
                 f"{pair[0]} and {pair[1]} are both installed; they overwrite each other's files",
                 RENEW,
             )
+    if not tensorflow and not missing:
+        from warpcourse.bench.lab import labs
+
+        without = ", ".join(f"{lab.number:02}" for lab in labs() if lab.tensorflow)
+        yield note(
+            f"TensorFlow has no package for Python {platform.python_version()}: labs {without} are left out",
+            "For them: PYTHON=python3.13 make setup",
+        )
     if len(tensorflow) == 2:
         yield problem("tensorflow and tensorflow-cpu overwrite each other's files", RENEW)
     met = sum(installed.get(name) == version for name, version in pinned.items())

@@ -10,57 +10,29 @@ from __future__ import annotations
 import importlib as _importlib
 import sys as _sys
 
+__version__ = "0.1.0"
+
 # Name -> module that defines it, or that it names.
+# fmt: off
 _NAMES = {
-    "CompileError": "compile.errors",
-    "CudaSource": "launch.kernel_source",
-    "DeviceDeadlock": "simulator",
-    "DeviceRace": "simulator",
-    "PeerAccess": "simulator",
-    "Profile": "report.profile",
-    "SimulatorError": "simulator",
-    "assert_counters": "running.assertions",
-    "backend": "hardware.backend",
-    "cards": "hardware.cards",
-    "checks": "checks",
-    "draw_accesses": "draw.accesses",
-    "draw_banks": "draw.banks",
-    "draw_cluster": "draw.cluster",
-    "draw_estimate": "draw.estimated_time",
-    "draw_estimates": "draw.estimated_times",
-    "draw_grid": "draw.grid",
-    "draw_halo": "draw.halo",
-    "draw_look_back": "draw.look_back",
-    "draw_machine": "draw.machine",
-    "draw_mask": "draw.mask",
-    "draw_number": "draw.number_format",
-    "draw_outer_product": "draw.outer_product",
-    "draw_roofline": "draw.roofline",
-    "draw_rounds": "draw.rounds",
-    "draw_stages": "draw.stages",
-    "draw_sum_tree": "draw.sum_tree",
-    "draw_swizzle": "draw.swizzle",
-    "draw_tile_order": "draw.tile_order",
-    "draw_timeline": "draw.timeline",
-    "draw_zoom": "draw.zoom",
-    "estimate": "estimating.estimate",
-    "estimate_if_possible": "estimating.beside",
-    "explore_accesses": "draw.explore",
-    "explore_banks": "draw.explore",
-    "explore_timeline": "draw.explore",
-    "heat_map": "draw.heat_map",
-    "install": "dropin.imports",
-    "machine_counts": "estimating.machine_counts",
-    "occupancy": "hardware.occupancy",
-    "profile": "report.profile",
-    "resources": "launch.resources",
-    "roofline": "estimating.roofline",
-    "roofline_all": "estimating.roofline",
-    "sass": "report.machine_code",
-    "simulate": "launch.simulate",
-    "sliders": "draw.sliders",
+    "CompileError": "compile.errors", "CudaSource": "launch.kernel_source", "DeviceDeadlock": "simulator",
+    "DeviceRace": "simulator", "PeerAccess": "simulator", "Profile": "report.profile", "SimulatorError": "simulator",
+    "assert_counters": "running.assertions", "backend": "hardware.backend", "cards": "hardware.cards",
+    "checks": "checks", "draw_accesses": "draw.accesses", "draw_banks": "draw.banks", "draw_cluster": "draw.cluster",
+    "draw_estimate": "draw.estimated_time", "draw_estimates": "draw.estimated_times", "draw_grid": "draw.grid",
+    "draw_halo": "draw.halo", "draw_look_back": "draw.look_back", "draw_machine": "draw.machine",
+    "draw_mask": "draw.mask", "draw_number": "draw.number_format", "draw_outer_product": "draw.outer_product",
+    "draw_roofline": "draw.roofline", "draw_rounds": "draw.rounds", "draw_stages": "draw.stages",
+    "draw_sum_tree": "draw.sum_tree", "draw_swizzle": "draw.swizzle", "draw_tile_order": "draw.tile_order",
+    "draw_timeline": "draw.timeline", "draw_zoom": "draw.zoom", "estimate": "estimating.estimate",
+    "estimate_if_possible": "estimating.beside", "explore_accesses": "draw.explore", "explore_banks": "draw.explore",
+    "explore_timeline": "draw.explore", "heat_map": "draw.heat_map", "install": "dropin.imports",
+    "machine_counts": "estimating.machine_counts", "occupancy": "hardware.occupancy", "profile": "report.profile",
+    "resources": "launch.resources", "roofline": "estimating.roofline", "roofline_all": "estimating.roofline",
+    "sass": "report.machine_code", "simulate": "launch.simulate", "sliders": "draw.sliders",
     "virtual_devices": "dropin.virtual_devices",
 }
+# fmt: on
 _BACKEND_NAMES = ("cuda", "cp")
 
 
@@ -80,7 +52,8 @@ def __getattr__(name: str):
     if name in _BACKEND_NAMES:
         value = _importlib.import_module(f"{__name__}.dropin.choice").load(name)
     elif name in _MODULES:
-        module = _importlib.import_module(_MODULES[name])
+        with _importlib.import_module(f"{__name__}.extras").needed_for(f"warplab.{name}"):
+            module = _importlib.import_module(_MODULES[name])
         value = getattr(module, name, module)
     else:
         raise AttributeError(f"module 'warplab' has no attribute {name!r}")

@@ -28,7 +28,9 @@ from tests.support import run_record, tiers
 from warpcourse.paths import COURSE
 
 # A change to one of these selects all tests.
-SHARED = re.compile(r"pyproject\.toml|requirements.*\.txt|tests/conftest\.py|tests/support/(tiers|run_record)\.py")
+SHARED = re.compile(
+    r"(warpcourse/)?pyproject\.toml|requirements.*\.txt|tests/conftest\.py|tests/support/(tiers|run_record)\.py"
+)
 PACKAGES = ("warplab", "warpcourse", "kernels", "digits", "tools")
 LESSONS = "tests/test_notebooks.py"
 LESSON_RUNS = f"{LESSONS}::test_a_lesson_runs_and_its_checks_tell_right_from_wrong"

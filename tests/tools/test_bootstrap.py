@@ -46,8 +46,14 @@ def test_old_pythons_can_read_the_bootstrap():
 
 
 def test_first_python_in_range_is_taken(interpreter):
-    found = bootstrap.choose([interpreter("3 8 18"), "no-such-python", interpreter("3 14 0"), interpreter("3 12 4")])
+    found = bootstrap.choose([interpreter("3 8 18"), "no-such-python", interpreter("3 15 0"), interpreter("3 12 4")])
     assert found == ("/opt/python3.12.4", None)
+
+
+def test_a_python_without_tensorflow_is_taken_where_there_is_no_other(interpreter):
+    new, old = interpreter("3 14 1"), interpreter("3 10 2")
+    assert bootstrap.choose([new, interpreter("3 12 4")]) == ("/opt/python3.12.4", None)
+    assert bootstrap.choose([old, new, old]) == ("/opt/python3.14.1", None)
 
 
 @pytest.mark.parametrize("version", ["2 7 18", "3 8 18", "3 10 13"])
@@ -60,8 +66,8 @@ def test_too_old(interpreter, version):
 
 
 def test_too_new(interpreter):
-    _, problem = bootstrap.choose([interpreter("3 14 0")])
-    assert problem.startswith("Python 3.14.0 is too new: TensorFlow has no package for it")
+    _, problem = bootstrap.choose([interpreter("3 15 0")])
+    assert problem.startswith("Python 3.15.0 is too new: nobody has tried Warp Lab on it")
 
 
 def test_venv_missing(interpreter):
@@ -99,7 +105,7 @@ def test_make_without_any_python(tmp_path):
         (tools / tool).symlink_to(shutil.which(tool))
     process = subprocess.run(["make", "setup"], cwd=COURSE, env={"PATH": str(tools)}, capture_output=True, text=True)
     assert process.returncode != 0
-    assert "error: no Python found. Warp Lab needs Python 3.11, 3.12 or 3.13." in process.stderr
+    assert "error: no Python found. Warp Lab needs Python 3.11, 3.12, 3.13 or 3.14." in process.stderr
 
 
 # Which machine
@@ -136,8 +142,9 @@ def test_a_disk_that_is_too_small_is_named_before_packages_are_fetched(monkeypat
 @pytest.mark.parametrize(
     ("machine", "libc", "words"),
     [
-        ("aarch64", ("glibc", "2.36"), "no tensorflow-cpu package for aarch64"),
+        ("riscv64", ("glibc", "2.36"), "no packages for riscv64"),
         ("x86_64", ("", ""), "glibc 2.28 or newer"),
+        ("aarch64", ("glibc", "2.17"), "glibc 2.28 or newer"),
     ],
 )
 def test_machine_without_packages(monkeypatch, machine, libc, words):

@@ -1,4 +1,4 @@
-"""pyproject.toml, the pinned sets, the layers on top of them and environment.yml say the same."""
+"""Both pyproject.toml, the pinned sets, the layers on top of them and the environment files say the same."""
 
 from __future__ import annotations
 
@@ -8,53 +8,73 @@ import tomllib
 
 import pytest
 import yaml
+from packaging.markers import Marker, default_environment
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+import warplab
 from warpcourse import doctor
 from warpcourse.paths import COURSE
 
-PROJECT = tomllib.loads((COURSE / "pyproject.toml").read_text())["project"]
-CONDA = yaml.safe_load((COURSE / "environment.yml").read_text())
+ENGINE, PROJECT = (
+    tomllib.loads((COURSE / file).read_text())["project"] for file in ("pyproject.toml", "warpcourse/pyproject.toml")
+)
 SETS = {"cpu": "requirements.txt", "gpu": "requirements-gpu.txt"}
 # What `make setup-cluster` and `make test` add to a learner's set, in this order.
 LAYERS = {"cluster": "requirements-cluster.txt", "dev": "requirements-dev.txt"}
 PINNED = SETS | LAYERS
-FILES = ["pyproject.toml", "environment.yml", *PINNED.values()]
+CONDA = {"cpu": "environment.yml", "gpu": "environment-gpu.yml"}
+FILES = ["pyproject.toml", "warpcourse/pyproject.toml", *CONDA.values(), *PINNED.values()]
+# What the course runs on: `make setup` refuses others.
+PYTHONS, MACHINES = ("3.11", "3.12", "3.13", "3.14"), ("x86_64", "aarch64")
+USUAL = {"python_version": "3.11", "python_full_version": "3.11.0", "platform_machine": "x86_64"}
 
 
-def pins(kind: str) -> dict[str, str]:
-    """{name: version} of a pinned set, each line of which must be NAME==VERSION and nothing else."""
-    found = {}
+def pins(kind: str, machine: dict[str, str] = USUAL) -> dict[str, str]:
+    """{name: version} of a pinned set on a machine, each line of which must be NAME==VERSION, perhaps with a marker."""
+    found, environment = {}, {**default_environment(), **machine}
     for line in (COURSE / PINNED[kind]).read_text().splitlines():
         if line.strip() and not line.strip().startswith("#"):
-            match = re.fullmatch(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.]+)", line)
-            assert match, f"{PINNED[kind]}: {line!r} is not NAME==VERSION"
+            match = re.fullmatch(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.]+)(?: ; (.+))?", line)
+            assert match, f"{PINNED[kind]}: {line!r} is not NAME==VERSION or NAME==VERSION ; MARKER"
+            if match.group(3) and not Marker(match.group(3)).evaluate(environment):
+                continue
             name = canonicalize_name(match.group(1))
             assert name not in found, f"{PINNED[kind]} holds {name} twice"
             found[name] = match.group(2)
     return found
 
 
-def with_layers(kind: str, *layers: str) -> dict[str, str]:
+def with_layers(kind: str, *layers: str, machine: dict[str, str] = USUAL) -> dict[str, str]:
     """Pins of a learner's set and of layers on it, which must hold nothing twice."""
-    found = pins(kind)
+    found = pins(kind, machine)
     for layer in layers:
-        assert not found.keys() & pins(layer).keys(), f"{LAYERS[layer]} repeats what is below it; run make pins"
-        found |= pins(layer)
+        added = pins(layer, machine)
+        assert not found.keys() & added.keys(), f"{LAYERS[layer]} repeats what is below it; run make pins"
+        found |= added
     return found
 
 
-def declared(*extras: str) -> list[Requirement]:
-    return [Requirement(text) for extra in extras for text in PROJECT["optional-dependencies"][extra]]
+def declared(*extras: str, project: dict = PROJECT) -> list[Requirement]:
+    """What a project asks for on the machine that `pins` is about, without and with extras; its own extras resolved."""
+    texts = [*project["dependencies"], *(text for one in extras for text in project["optional-dependencies"][one])]
+    found = []
+    for requirement in map(Requirement, texts):
+        if requirement.marker and not requirement.marker.evaluate({**default_environment(), **USUAL}):
+            continue
+        if requirement.name == "warplab":
+            found += declared(*requirement.extras, project=ENGINE)
+        else:
+            found.append(requirement)
+    return found
 
 
 @pytest.mark.parametrize("kind", SETS)
 def test_declared_dependencies_are_pinned_within_their_range(kind):
-    base = [Requirement(text) for text in PROJECT["dependencies"]] + declared(kind)
+    base = declared(kind)
     pinned, everything = pins(kind), with_layers(kind, *LAYERS)
-    assert len(base) > 12
+    assert len(base) > 30
     for requirement in base + declared(*LAYERS):
         version = (pinned if requirement in base else everything).get(canonicalize_name(requirement.name))
         assert version, f"{requirement.name} is not pinned; run make pins"
@@ -70,7 +90,7 @@ def test_a_learner_gets_neither_a_cluster_nor_the_tests_tools(kind):
 
 
 def test_base_set_has_what_the_course_promises():
-    names = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
+    names = {canonicalize_name(requirement.name) for requirement in declared()}
     assert names >= {"jupyterlab", "nbgrader", "ipywidgets", "matplotlib", "numba-cuda", "cupy-cuda13x", "scikit-learn"}
     for kind in SETS:
         assert set(pins(kind)) >= {"nvidia-cuda-nvrtc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-cccl"}
@@ -105,8 +125,8 @@ def test_no_two_packages_that_overwrite_each_other(kind):
 @pytest.mark.parametrize("layers", [(), ("cluster",), ("cluster", "dev")])
 def test_pinned_set_is_closed(layers):
     """Every dependency of every installed pin is pinned too: uv installs what the files name and nothing else."""
-    kind = "gpu" if "tensorflow" in doctor.installed_packages() else "cpu"
-    pinned, examined = with_layers(kind, *layers), 0
+    kind = "gpu" if doctor.pinned_set(doctor.installed_packages()) == SETS["gpu"] else "cpu"
+    pinned, examined = with_layers(kind, *layers, machine={}), 0
     for name in pinned:
         for text in importlib.metadata.requires(name) or []:
             requirement = Requirement(text)
@@ -121,13 +141,44 @@ def test_pinned_set_is_closed(layers):
     assert examined > 200
 
 
-def test_conda_environment_is_the_pinned_set():
-    *packages, last = CONDA["dependencies"]
-    assert last == {"pip": [f"-r {SETS['cpu']}", "-e ."]}
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_lacks_wheels_somewhere_is_left_out_there(kind, python, machine):
+    """TensorFlow has none for Python 3.14, tensorflow-cpu none for ARM, LoadGen none for either."""
+    where = {"python_version": python, "python_full_version": f"{python}.0", "platform_machine": machine}
+    pinned = pins(kind, where)
+    intel, old = machine == "x86_64", python != "3.14"
+    cpu = ({"tensorflow-cpu"} if intel else {"tensorflow"}) if old else set()
+    expected = cpu if kind == "cpu" else {"tensorflow"} if old else set()
+    assert {"tensorflow", "tensorflow-cpu"} & pinned.keys() == expected
+    assert ("mlcommons-loadgen" in pinned) == (intel and old)
+    assert pinned.keys() >= {"numba-cuda", "nvidia-cuda-nvrtc", "nbgrader", "onnxruntime", "scipy"}
+    assert not pinned.keys() & {"colorama", "pywin32", "pywinpty", "appnope"}
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_conda_environment_is_the_pinned_set(kind):
+    text = (COURSE / CONDA[kind]).read_text()
+    environment = yaml.safe_load(text)
+    *packages, last = environment["dependencies"]
+    assert last == {"pip": [f"-r {SETS[kind]}", "-e ."]}
     python, pip = (Requirement(text.replace(" ", "")) for text in packages)
     assert (python.name, pip.name) == ("python", "pip")
     assert python.specifier == SpecifierSet(PROJECT["requires-python"])
-    assert all(file in (COURSE / "environment.yml").read_text() for file in PINNED.values())
+    assert all(file in text for file in LAYERS.values())
+    name = environment["name"]
+    assert f"conda env create -f {CONDA[kind]} && conda activate {name} && python -m warplab lab" in text
+
+
+def test_the_wheels_are_of_one_version():
+    """The course's package takes the engine's version, and asks for an engine of it."""
+    (engine,) = (Requirement(text) for text in PROJECT["dependencies"] if text.startswith("warplab["))
+    assert engine.specifier.contains(warplab.__version__)
+    assert "version" in ENGINE["dynamic"]
+    assert "version" in PROJECT["dynamic"]
+    assert f"## {warplab.__version__}" in (COURSE / "CHANGELOG.md").read_text()
+    assert f"version: {warplab.__version__}" in (COURSE / "CITATION.cff").read_text()
 
 
 def test_range_of_pythons_is_the_same_everywhere():
@@ -135,10 +186,12 @@ def test_range_of_pythons_is_the_same_everywhere():
     exec((COURSE / "tools" / "bootstrap.py").read_text(), namespace)
     assert (namespace["OLDEST"], namespace["NEWEST"]) == (doctor.OLDEST_PYTHON, doctor.NEWEST_PYTHON)
     supported = SpecifierSet(PROJECT["requires-python"])
-    inside = [f"3.{minor}.0" for minor in range(8, 20) if supported.contains(f"3.{minor}.0")]
-    oldest, newest = (".".join(map(str, version)) + ".0" for version in (doctor.OLDEST_PYTHON, doctor.NEWEST_PYTHON))
+    inside = [f"3.{minor}" for minor in range(8, 20) if supported.contains(f"3.{minor}.0")]
+    oldest, newest = (".".join(map(str, version)) for version in (doctor.OLDEST_PYTHON, doctor.NEWEST_PYTHON))
     assert (inside[0], inside[-1]) == (oldest, newest)
-    assert all(f"3.{minor}" in namespace["RANGE"] for minor in range(11, 14))
+    assert tuple(inside) == PYTHONS
+    assert all(minor in namespace["RANGE"] for minor in inside)
+    assert SpecifierSet(ENGINE["requires-python"]).contains(f"{newest}.0")
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.machines import GOOD, H100, NOTHING, OLD, VOLTA, pretending
 from warpcourse import commands, doctor
+from warpcourse.bench.lab import labs
 from warpcourse.paths import COURSE
 from warplab import __main__
 from warplab.hardware import driver
@@ -99,6 +100,21 @@ def test_missing_package_is_a_problem_with_what_to_do():
     assert line.startswith("missing: numba-cuda, tensorflow-cpu -> Run `make setup`")
 
 
+def test_a_python_without_tensorflow_is_a_note_that_names_the_labs():
+    pinned = {name: version for name, version in PINNED.items() if name != "tensorflow-cpu"}
+    (line,) = texts(doctor.package_findings(pinned, pinned, "requirements.txt"), "note")
+    without = ", ".join(f"{lab.number:02}" for lab in labs() if lab.tensorflow)
+    assert f"labs {without} are left out -> For them: PYTHON=python3.13 make setup" in line
+
+
+def test_pins_of_other_machines_are_not_asked_for():
+    pinned = doctor.pinned_packages("requirements.txt")
+    assert "tensorflow" not in pinned or "tensorflow-cpu" not in pinned
+    assert "colorama" not in pinned
+    assert doctor.holds("python_full_version >= '3.11'")
+    assert not doctor.holds("sys_platform == 'win32'")
+
+
 def test_other_version_is_a_note():
     lines = texts(doctor.package_findings(PINNED | {"numpy": "2.5.0"}, PINNED, "requirements.txt"), "note")
     assert lines[0].startswith("numpy 2.5.0: requirements.txt pins 1.0 ->")
@@ -113,7 +129,7 @@ def test_packages_that_overwrite_each_other_are_a_problem(pair):
     assert "overwrite each other's files" in line
 
 
-@pytest.mark.parametrize(("version", "words"), [((3, 10, 1), "too old"), ((3, 14, 0), "too new")])
+@pytest.mark.parametrize(("version", "words"), [((3, 10, 1), "too old"), ((3, 15, 0), "too new")])
 def test_python_out_of_range_is_a_problem(version, words):
     (line,) = texts(doctor.python_findings(version, str(COURSE / ".venv")), "problem")
     assert words in line

@@ -29,7 +29,7 @@ class Lab:
     lesson; "" where there is none. `status`: "ready", or what else README's table says.
 
     Where it runs: `simulator` or `cpu`, if it needs no GPU for its lesson; `gpus`: how many it uses where there are
-    any.
+    any. `tensorflow`: whether its lesson needs TensorFlow.
 
     `benchmark`, `launches`: modules of the package, None for a lab without. The first holds `BENCHMARK`, a
     `Benchmark`; the second `LAUNCHES`, whose counters are compared with Nsight Compute's.
@@ -47,6 +47,7 @@ class Lab:
     simulator: bool = True
     cpu: bool = False
     gpus: int = 1
+    tensorflow: bool = False
     benchmark: str | None = None
     launches: str | None = None
     code_cells: int = 0
@@ -114,6 +115,11 @@ def labs() -> list[Lab]:
                 f"{one.package} and {other.package} both have the number {one.number}; change one's slug in its lab.py"
             )
     return found
+
+
+def left_out() -> list[Lab]:
+    """Return the labs that cannot be worked in for want of TensorFlow, which has no package for each Python."""
+    return [] if importlib.util.find_spec("tensorflow") else [lab for lab in labs() if lab.tensorflow]
 
 
 def find(name: str) -> Lab:

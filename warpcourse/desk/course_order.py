@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from warpcourse.bench.lab import left_out
 from warpcourse.paths import COURSE
 
 EXERCISE = "exercise_"  # how a learner's exercise begins, so that its tab has another name than the lesson's
@@ -36,9 +37,10 @@ class Shipped:
 
 
 def shipped(course: Path = COURSE) -> list[Shipped]:
-    """Return the lessons and exercises that are there, in order."""
+    """Return the lessons and exercises that are there and can be worked in, in order."""
     paths = [*course.glob("notebooks/[0-9][0-9]_*.ipynb"), *course.glob("exercises/[0-9][0-9]_*/[0-9][0-9]_*.ipynb")]
-    found = [_shipped(path, course) for path in paths]
+    without = {lab.slug for lab in left_out()}
+    found = [_shipped(path, course) for path in paths if path.stem not in without]
     return sorted(found, key=lambda one: (one.number, one.is_exercise, one.path))
 
 

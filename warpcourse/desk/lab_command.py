@@ -7,6 +7,7 @@ import sys
 import urllib.parse
 from pathlib import Path
 
+from warpcourse.bench.lab import left_out
 from warpcourse.desk import copies
 from warpcourse.desk.own_version import PROGRESS
 from warpcourse.desk.progress import next_step, steps
@@ -38,6 +39,8 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     for sentence in said:
         print(sentence)
+    if without := left_out():
+        print(f"Left out, as there is no TensorFlow here: {', '.join(lab.slug for lab in without)}. See make doctor.")
     sys.stdout.flush()
     os.execvpe(sys.executable, [sys.executable, "-m", "jupyterlab", *options(), *arguments], environment())
 

@@ -91,7 +91,7 @@ def nvdisasm() -> str:
     """Return nvdisasm's path. Raises CompilerNotFound."""
     found = program("nvdisasm")
     if not found:
-        raise CompilerNotFound("nvdisasm, which prints machine code,", FileNotFoundError("no such program"))
+        raise CompilerNotFound("nvdisasm, which prints machine code,", FileNotFoundError("no such program"), "estimate")
     return found
 
 

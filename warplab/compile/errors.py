@@ -50,10 +50,11 @@ class CompileError(RuntimeError):
 
 
 class CompilerNotFound(RuntimeError):
-    """A compiler package is missing or does not load."""
+    """A compiler package is missing or does not load. `extra`: that of warplab which brings it, "" for the base."""
 
-    def __init__(self, what: str, error: Exception) -> None:
-        super().__init__(f"{what} does not load ({error}); run `python -m warplab doctor` to see what is missing")
+    def __init__(self, what: str, error: Exception, extra: str = "") -> None:
+        how = f'pip install "warplab[{extra}]", or in the course' if extra else "in the course"
+        super().__init__(f"{what} does not load ({error}); {how} run `python -m warplab doctor` to see what is missing")
 
 
 def shorten_traceback(error: Exception) -> None:

@@ -22,7 +22,7 @@ try:
     from numba.cuda import types
     from numba.cuda.core import config
 except ImportError as error:
-    raise CompilerNotFound("Numba for CUDA", error) from error
+    raise CompilerNotFound("Numba for CUDA", error, "numba") from error
 if config.ENABLE_CUDASIM:
     raise RuntimeError("NUMBA_ENABLE_CUDASIM is set, so Numba compiles nothing; unset it and start Python again")
 

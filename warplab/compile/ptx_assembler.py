@@ -47,7 +47,7 @@ def assemble_ptx(ptx: str, entry: str, arch: int | str, max_registers: int | Non
 
         nvjitlink.version()
     except Exception as error:  # a missing shared library raises classes of cuda.pathfinder
-        raise CompilerNotFound("nvJitLink, which assembles PTX,", error) from error
+        raise CompilerNotFound("nvJitLink, which assembles PTX,", error, "numba") from error
 
     def text(kind: str) -> str:
         buffer = bytearray(getattr(nvjitlink, f"get_{kind}_log_size")(handle))
@@ -77,7 +77,7 @@ def assemble_whole(ptx: str, entry: str, arch: int | str, max_registers: int | N
     """Return machine code as `assemble_ptx` does, by ptxas. Raises CompilerNotFound where there is none."""
     found = program("ptxas")
     if found is None:
-        raise CompilerNotFound("ptxas, which assembles PTX,", FileNotFoundError("no such program"))
+        raise CompilerNotFound("ptxas, which assembles PTX,", FileNotFoundError("no such program"), "estimate")
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx)

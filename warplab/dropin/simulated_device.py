@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from typing import NamedTuple, NoReturn
 
 from warplab import simulator
@@ -28,8 +29,8 @@ def in_use() -> None:
     """Note that this process uses the device, as the driver is initialised by the first use.
 
     Raises CudaSupportError where NUMBA_DISABLE_CUDA is set, and CudaDriverError in a process that `multiprocessing`
-    forked from one that used the device, as on a GPU. After a plain `os.fork()`, which a GPU refuses, too, the
-    simulator goes on.
+    forked from one that used the device, as on a GPU; RuntimeError where Numba, whose errors these are, is not loaded.
+    After a plain `os.fork()`, which a GPU refuses, too, the simulator goes on.
     """
     global _process
     here = os.getpid()
@@ -37,13 +38,9 @@ def in_use() -> None:
         return
     refused = disabled()
     if refused:
-        from numba.cuda import CudaSupportError
-
-        raise CudaSupportError(f"Error at driver init: {refused}")
+        raise _error("CudaSupportError")(f"Error at driver init: {refused}")
     if _process is not None and multiprocessing.parent_process() is not None:
-        from warplab.compile.numba_internals import driver_errors
-
-        raise driver_errors.CudaDriverError(
+        raise _error("CudaDriverError")(
             f"CUDA initialized before forking: process {_process} used the device before it forked this one. Start "
             "processes with multiprocessing.get_context('spawn'), or use the device in the new processes only"
         )
@@ -52,9 +49,15 @@ def in_use() -> None:
 
 def disabled() -> str | None:
     """Return why the device is not there: NUMBA_DISABLE_CUDA, which the stand-in heeds as Numba does."""
-    from warplab.compile.numba_internals import config
+    config = sys.modules.get("numba.cuda.core.config")  # nothing loads Numba for this: CuPy's stand-in runs without
+    off = os.environ.get("NUMBA_DISABLE_CUDA", "0") != "0" if config is None else config.DISABLE_CUDA
+    return "CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment" if off else None
 
-    return "CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment" if config.DISABLE_CUDA else None
+
+def _error(name: str) -> type[Exception]:
+    """Return the class of Numba's errors of the driver; RuntimeError where nothing has loaded Numba."""
+    numba = sys.modules.get("warplab.compile.numba_internals")
+    return getattr(numba.driver_errors, name) if numba else RuntimeError
 
 
 def memory_info() -> MemoryInfo:

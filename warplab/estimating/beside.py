@@ -14,6 +14,7 @@ from typing import Any
 
 from warplab.compile.errors import CompilerNotFound
 from warplab.estimating.estimate import Estimate, estimate
+from warplab.extras import MissingExtra
 from warplab.hardware import backend, driver
 from warplab.hardware.cards import Card, card, card_of
 
@@ -59,7 +60,7 @@ def estimate_if_possible(profile: object, card: str | Card | None = None, **how:
     """
     try:
         return estimate(profile, card_here() if card is None else card, **how)
-    except CompilerNotFound as error:
+    except (CompilerNotFound, MissingExtra) as error:
         print(f"No estimate, as it needs the machine code: {error}. The lesson goes on without it.")
         return None
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from warplab.extras import needed_for
+
 Terms = Sequence[tuple[int, float]]  # quantities, each with its factor; their sum
 
 
@@ -33,8 +35,9 @@ class LeastDeviation:
         self._near.append((terms, value, weight))
 
     def solve(self) -> np.ndarray:
-        """Return the quantities. Raises RuntimeError where the rules contradict each other."""
-        from scipy.optimize import linprog
+        """Return the quantities. Raises MissingExtra without SciPy, RuntimeError for rules that contradict."""
+        with needed_for("A count of machine instructions"):
+            from scipy.optimize import linprog
 
         # terms + under - over = value, and both cost their weight.
         total = self.count + 2 * len(self._near)
