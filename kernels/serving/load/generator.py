@@ -4,7 +4,8 @@
         load = offer(service, rate=500, seconds=2)
     load.statuses, load.percentile(99)
 
-The generator is MLPerf's LoadGen in its Server scenario: arrivals of a Poisson process, planned before the run.
+The generator is MLPerf's LoadGen in its Server scenario: arrivals of a Poisson process, planned before the run. Where
+it has no wheels (ARM, Python 3.14), NumPy draws the arrivals and a loop in Python sends them; the plans of both differ.
 
 Latency counts from the planned moment, not from the moment of sending. A generator that waits for an answer before it
 sends the next request (a closed loop) stops sending while the service hangs: the requests that would have suffered are
@@ -19,12 +20,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import http.client
+import importlib.util
 import queue
 import re
 import select
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -122,11 +125,24 @@ def offer(
     answer then is LOST. Returns when every request has an answer or is lost. Raise ValueError for a rate or a time that
     is not positive.
     """
-    import mlperf_loadgen as loadgen
-
     if not (0 < rate < float("inf") and 0 < seconds < float("inf")):
         raise ValueError(f"rate is {rate} requests per second for {seconds} seconds; both must be above 0 and finite")
-    run = _Run(service, patience)
+    offer_by = _by_loadgen if has_loadgen() else _by_numpy
+    return offer_by(service, rate, seconds, seed, patience)
+
+
+def has_loadgen() -> bool:
+    """Return whether LoadGen is installed."""
+    return importlib.util.find_spec("mlperf_loadgen") is not None
+
+
+def _by_loadgen(service: SystemUnderTest, rate: float, seconds: float, seed: int, patience: float) -> LoadResult:
+    import mlperf_loadgen as loadgen
+
+    def complete(ticket: int) -> None:
+        loadgen.QuerySamplesComplete([loadgen.QuerySampleResponse(ticket, 0, 0)])
+
+    run = _Run(service, patience, complete)
     sut = loadgen.ConstructFastSUT(run.issue, run.all_sent)
     library = loadgen.ConstructQSL(service.samples, service.samples, lambda samples: None, lambda samples: None)
     with tempfile.TemporaryDirectory() as folder:
@@ -143,6 +159,39 @@ def offer(
         raise RuntimeError(f"LoadGen's trace tells of {len(planned)} requests, but {len(run.tickets)} were sent")
     status = np.array([run.status[ticket] for ticket in run.tickets], int)
     return LoadResult(rate, planned, late, latency, status)
+
+
+def _by_numpy(service: SystemUnderTest, rate: float, seconds: float, seed: int, patience: float) -> LoadResult:
+    draw = np.random.default_rng(seed)
+    # So many arrivals of a Poisson process lie as independent uniform draws do.
+    planned = np.sort(draw.uniform(0, seconds, max(1, draw.poisson(rate * seconds))))
+    planned -= planned[0]
+    indices = draw.integers(service.samples, size=len(planned)).tolist()
+    sent, answered, open_ = np.empty(len(planned)), np.empty(len(planned)), threading.Semaphore(0)
+
+    def complete(ticket: int) -> None:
+        answered[ticket] = time.perf_counter() - start
+        open_.release()
+
+    run = _Run(service, patience, complete)
+    start, next_ = time.perf_counter(), 0
+    try:
+        while next_ < len(planned):
+            now = time.perf_counter() - start
+            due = int(np.searchsorted(planned, now, side="right"))
+            if due > next_:  # requests whose moment has passed are sent with one call
+                sent[next_:due] = now
+                run.issue(list(range(next_, due)), indices[next_:due])
+                next_ = due
+            else:
+                time.sleep(planned[next_] - now)
+        run.all_sent()
+        for _ in planned:
+            open_.acquire()
+    finally:
+        run.end()
+    status = np.array([run.status[ticket] for ticket in range(len(planned))], int)
+    return LoadResult(rate, planned, sent - planned, answered - planned, status)
 
 
 SAMPLE = re.compile(rb'"ts":([\d.]+),"args":\{"sample_seq":(\d+),.*"issue_start_ns":(\d+),"complete_ns":(\d+)')
@@ -175,9 +224,10 @@ def _settings(rate: float, seconds: float, seed: int) -> Any:
 
 
 class _Run:
-    """One run's book: who was sent, who was answered and how."""
+    """One run's book: who was sent, who was answered and how. `complete`: told each ticket at its first answer."""
 
-    def __init__(self, service: SystemUnderTest, patience: float) -> None:
+    def __init__(self, service: SystemUnderTest, patience: float, complete: Callable[[int], None]) -> None:
+        self._complete = complete
         self.tickets: list[int] = []
         self.status: dict[int, int] = {}
         self._service = service
@@ -190,13 +240,11 @@ class _Run:
         self._service.send(tickets, indices, self.done)
 
     def done(self, ticket: int, status: int) -> None:
-        import mlperf_loadgen as loadgen
-
         with self._lock:
             if ticket in self.status:  # it was given up
                 return
             self.status[ticket] = status
-        loadgen.QuerySamplesComplete([loadgen.QuerySampleResponse(ticket, 0, 0)])
+        self._complete(ticket)
 
     def all_sent(self) -> None:
         self._watchdog.start()
