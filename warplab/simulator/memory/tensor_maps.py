@@ -278,6 +278,7 @@ def decode(data: bytes) -> TensorMap | None:
     if len(data) < _LAYOUT.size or not data.startswith(MAGIC):
         return None
     _, kind, rank, im2col, swizzle, fill, address, *rest = _LAYOUT.unpack_from(data)
+    rank = rank or 1  # of a map whose rank was left zero, which stands for one axis
     strides, sizes, box, steps = rest[:4], rest[4:9], rest[9:14], rest[14:19]
     lower, upper, (channels, pixels) = rest[19:22], rest[22:25], rest[25:]
     axes = rank - 2 if im2col else 0

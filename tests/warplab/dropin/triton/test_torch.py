@@ -75,6 +75,20 @@ def test_tensor_descriptors_of_the_host_and_of_the_kernel(dtype, by_host):
     assert torch.equal(out, x + 1)
 
 
+@triton.jit
+def describing_a_row(x, out, columns, COLUMNS: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [columns], [1], [COLUMNS])
+    target = tl.make_tensor_descriptor(out, [columns], [1], [COLUMNS])
+    target.store([tl.program_id(0) * COLUMNS], source.load([tl.program_id(0) * COLUMNS]) + 1)
+
+
+def test_a_descriptor_of_one_axis_whose_fields_are_zero():
+    x, out = torch.arange(100, dtype=torch.int32), torch.zeros(100, dtype=torch.int32)
+    triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8))
+    describing_a_row[(4,)](x, out, 100, COLUMNS=32)
+    assert torch.equal(out, x + 1)
+
+
 def test_a_tensor_on_the_device_of_the_driver():
     device = triton.runtime.driver.active.get_active_torch_device()
     x = torch.arange(64, device=device)

@@ -72,9 +72,9 @@ def _replace(w: BlockWriter, i: Instruction) -> None:
     if added:
         given = f"{given} {'+' if added > 0 else '-'} u4.type(1)"
     space = space_of(i) or "generic"
-    if field == "rank":
+    if field in ("rank", "global_address"):  # a map made of zeros becomes one; fields that stay zero are not given
         word = int.from_bytes(MAGIC, "little")
-        start = w.site("store", space, "u8", 1, offset - OFFSETS["rank"])
+        start = w.site("store", space, "u8", 1, offset - OFFSETS[field])
         w.line(f"m.store({start}, {base}, u8.type({word}) + u8.type(0) * ({given}), L)")
     w.line(f"m.store({w.site('store', space, dtype, 1, offset)}, {base}, ({given}).astype({dtype}), L)")
 
