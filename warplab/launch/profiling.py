@@ -18,7 +18,7 @@ from warplab.simulator.count.counters import Counts
 from warplab.simulator.errors import SimulatorError
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class RecordedLaunches:
     """The launches made inside `with profile():`, in order; `len(p)`, `p[i]` and iteration go over them.
 
