@@ -28,6 +28,7 @@ _NAMES = {
     "estimate_if_possible": "estimating.beside", "explore_accesses": "draw.explore", "explore_banks": "draw.explore",
     "explore_timeline": "draw.explore", "heat_map": "draw.heat_map", "install": "dropin.imports",
     "machine_counts": "estimating.machine_counts", "occupancy": "hardware.occupancy", "profile": "report.profile",
+    "PtxSource": "launch.kernel_source",
     "resources": "launch.resources", "roofline": "estimating.roofline", "roofline_all": "estimating.roofline",
     "sass": "report.machine_code", "simulate": "launch.simulate", "sliders": "draw.sliders",
     "virtual_devices": "dropin.virtual_devices",

@@ -140,6 +140,41 @@ class CudaSource:
         return tuple(expressions)
 
 
+@dataclass(frozen=True)
+class PtxSource:
+    """A kernel in PTX, whoever compiled it. `name`: that of its entry; the only one, if there is no other.
+
+    Pointers take arrays; a struct takes a NumPy array of one record with its bytes. Raises ValueError where the PTX has
+    no such entry, UnsupportedInstruction where it cannot be read.
+    """
+
+    ptx: str
+    name: str = ""
+    language: ClassVar[str] = "PTX"
+    blank: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        known = list(_load_ptx(self.ptx).entries)
+        if not self.name and len(known) == 1:
+            object.__setattr__(self, "name", known[0])
+        if self.name not in known:
+            raise ValueError(f"there is no kernel {self.name!r} in this PTX; its entries: {', '.join(known) or 'none'}")
+
+    def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
+        entry = _load_ptx(self.ptx).entries[self.name]
+        return BoundKernel(
+            entry, cuda_arguments.pack_arguments(self.name, entry, None, args, arrays.address), self.assemble
+        )
+
+    def assembler(self, args: tuple) -> Assemble:
+        return self.assemble
+
+    def assemble(self, arch: int) -> Assembled:
+        """Return machine code for capability `arch` (75 for 7.5), with the assembler's report."""
+        target = _load_ptx(self.ptx).target.removeprefix("sm_")  # as 90a, whose PTX is for that alone
+        return ptx_assembler.assemble(self.ptx, self.name, target if target.startswith(str(arch)) else arch)
+
+
 class Specialization(NamedTuple):
     """A Python kernel compiled for one tuple of argument types. `ptx` names source files as reports show them."""
 
@@ -244,7 +279,7 @@ def is_empty(function: Callable) -> bool:
 
 def source_of(kernel) -> KernelSource:
     """Return what `kernel` was made from. Raises TypeError for what is no kernel."""
-    if isinstance(kernel, CudaSource | NumbaSource):
+    if isinstance(kernel, CudaSource | NumbaSource | PtxSource):
         return kernel
     source = getattr(kernel, "_warplab_source", None)
     if source is not None:
@@ -270,6 +305,16 @@ def source_of(kernel) -> KernelSource:
         f"{kernel!r} is not a kernel: give a function decorated with @cuda.jit, a CuPy RawKernel with its source, "
         "a kernel of a %%cuda cell or a CudaSource (without [grid, block])"
     )
+
+
+def _load_ptx(ptx: str) -> simulator.Program:
+    with launching:  # as for _load_cuda
+        return _loaded_ptx(ptx)
+
+
+@functools.lru_cache(maxsize=256)
+def _loaded_ptx(ptx: str) -> simulator.Program:
+    return simulator.load(*label_files(ptx))
 
 
 def _load_cuda(code: str, file: str, options: tuple[str, ...], expressions: tuple[str, ...]):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numba import cuda as numba_cuda
 
-from warplab import simulator
+from warplab import profile, simulator
 from warplab.dropin import numba_cuda as cuda
-from warplab.launch.kernel_source import CudaSource
+from warplab.launch.kernel_source import CudaSource, PtxSource
 from warplab.launch.simulate import simulate
 
 MULTIPLY = """extern "C" __global__ void multiply(const float* a, const float* __restrict__ b, float *c, int n) {
@@ -61,3 +61,27 @@ def test_a_copied_function_is_compiled_on_its_own():
     two.__dict__.update(one.__dict__)  # as functools.wraps does
     simulate(two, 1, 1, (x,))
     assert x[0] == 2
+
+
+def test_a_kernel_by_its_ptx():
+    ptx = CudaSource(MULTIPLY, "multiply").ptx
+    a, b, c = np.arange(40, dtype=np.float32), np.full(40, 3, np.float32), np.zeros(40, np.float32)
+    launch = simulate(PtxSource(ptx), 2, 32, (a, b, c, np.int32(40)))
+    np.testing.assert_array_equal(c, 3 * a)
+    assert launch.kernel == "multiply"
+    assert launch.assemble is not None
+    assert launch.assemble(90).cubin[:4] == b"\x7fELF"
+    with pytest.raises(ValueError, match="there is no kernel 'divide' in this PTX; its entries: multiply"):
+        PtxSource(ptx, "divide")
+    with pytest.raises(simulator.UnsupportedInstruction, match="at line 1 of the PTX"):
+        PtxSource("x")
+
+
+def test_profiles_inside_each_other_get_the_launches_made_while_they_were_open():
+    x = np.zeros(4)
+    kernel = cuda.jit(lambda x: None)
+    with profile() as outer:
+        with profile() as inner:
+            kernel[1, 4](x)
+        kernel[1, 4](x)
+    assert (len(outer), len(inner)) == (2, 1)
