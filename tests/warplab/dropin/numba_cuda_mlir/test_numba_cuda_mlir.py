@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import FunctionType
 
 import numpy as np
@@ -170,3 +172,30 @@ def test_the_miscompiled_uint8_index_is_found():
     assert caught.value.index == -128
     (ptx,) = mark.inspect_asm().values()
     assert "ld.global.s8" in ptx
+
+
+PROGRAM = """
+import numpy as np
+from numba_cuda_mlir import cuda
+
+
+@cuda.jit
+def double(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= 2
+
+
+x = np.arange(100, dtype=np.float32)
+double[4, 32](x)
+print(x.sum())
+"""
+
+
+def test_an_unmodified_program(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "warplab", "run", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == "9900.0"
+    assert "1 kernel, 1 launch, 0 defects" in done.stdout + done.stderr

@@ -123,7 +123,8 @@ print((x + y).sum().item())
 
 def test_a_program_that_asks_for_torchs_cuda(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
-    code = "import runpy; from warplab.dropin import triton; triton.install(torch_cuda=True); "
-    code += f"runpy.run_path({str(tmp_path / 'program.py')!r}, run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
-    assert done.stdout.split() == [str(float(np.arange(100).sum() * 2 + 100))], done.stderr
+    command = [sys.executable, "-m", "warplab", "run", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[0] == str(float(np.arange(100).sum() * 2 + 100))
+    assert "1 kernel, 1 launch, 0 defects" in done.stdout + done.stderr
