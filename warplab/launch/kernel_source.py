@@ -142,11 +142,8 @@ class CudaSource:
 
 @dataclass(frozen=True)
 class PtxSource:
-    """A kernel in PTX, whoever compiled it. `name`: that of its entry; the only one, if there is no other.
-
-    Pointers take arrays; a struct takes a NumPy array of one record with its bytes. Raises ValueError where the PTX has
-    no such entry, UnsupportedInstruction where it cannot be read.
-    """
+    """A kernel in PTX, whoever compiled it. `name`: of its entry, which may be left out of one. Structs take a NumPy
+    array of one record. Raises ValueError for an entry that is not there, UnsupportedInstruction."""
 
     ptx: str
     name: str = ""
@@ -162,9 +159,8 @@ class PtxSource:
 
     def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
         entry = _load_ptx(self.ptx).entries[self.name]
-        return BoundKernel(
-            entry, cuda_arguments.pack_arguments(self.name, entry, None, args, arrays.address), self.assemble
-        )
+        params = cuda_arguments.pack_arguments(self.name, entry, None, args, arrays.address)
+        return BoundKernel(entry, params, self.assemble)
 
     def assembler(self, args: tuple) -> Assemble:
         return self.assemble

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import re
 from typing import Any
 
 from triton.backends import Backend, backends
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.backends.nvidia.compiler import CUDABackend
-from triton.compiler.compiler import AsmDict, CompiledKernel
+from triton.compiler.compiler import CompiledKernel
 from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime import jit
 from triton.runtime.autotuner import Autotuner
@@ -18,7 +17,6 @@ from triton.runtime.driver import driver as active_driver
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from warplab import simulator
-from warplab.compile import ptx_assembler
 from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.compile.source_files import label_files
 from warplab.dropin.simulated_device import elapsed_time
@@ -97,9 +95,6 @@ class SimulatorDriver(DriverBase):
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("cuda", DEFAULT_ARCH, 32)
 
-    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
-        return divmod(DEFAULT_ARCH, 10)
-
     def get_current_device(self) -> int:
         return simulator.default_device().number
 
@@ -121,9 +116,6 @@ class SimulatorDriver(DriverBase):
     def get_benchmarker(self):
         return elapsed_time
 
-    def get_empty_cache_for_benchmark(self):
-        elapsed_time(None, None)
-
 
 @functools.cache
 def replace_nvidia() -> None:
@@ -133,7 +125,6 @@ def replace_nvidia() -> None:
     specialize = jit.native_specialize_impl
     jit.native_specialize_impl = lambda backend, value, *rest: specialize(backend, as_tensor(value), *rest)
     Autotuner._bench = _first_that_compiles
-    AsmDict.__missing__ = _missing_code
     CompiledKernel.n_regs = _of_machine_code("registers")
     CompiledKernel.n_spills = _of_machine_code("spill_bytes")
 
@@ -152,18 +143,6 @@ def _first_that_compiles(tuner: Autotuner, *args, config, **meta) -> list[float]
         return _UNTIMED
     tuner._warplab_tuned = nargs
     return [0.0] * 3
-
-
-def _missing_code(code: dict, key: str) -> bytes:
-    """Return the machine code of a compiled kernel, which is made when it is first asked for."""
-    if key != "cubin":
-        return _listed_code(code, key)
-    target = re.findall(r"^\.target sm_(\w+)", code["ptx"], re.M)[0]
-    code[key] = ptx_assembler.assemble(code["ptx"], "", target).cubin
-    return code[key]
-
-
-_listed_code = AsmDict.__missing__
 
 
 def _of_machine_code(name: str) -> property:

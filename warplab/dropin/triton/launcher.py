@@ -65,7 +65,9 @@ class TritonSource:
         params = []
         for name, kind, value in zip(names, self.source.signature.values(), args, strict=True):
             params += [_bytes(name, *part, memory) for part in self._parts(name, kind, value, meta, memory)]
-        params += [self._scratch(size, arrays) for size in self._scratch_bytes()]
+        # Memory for the kernel's own use, and for a profiler's, of all blocks.
+        of_block = self.metadata.global_scratch_size, self.metadata.profile_scratch_size
+        params += [self._scratch(size * self.blocks * self.metadata.num_ctas, arrays) for size in of_block]
         return BoundKernel(self.entry, params, self.assemble, max_registers=self.metadata.maxnreg)
 
     def _parts(self, name: str, kind: Any, value: Any, meta: Iterator, memory: HostMemory) -> Iterator[tuple[Any, Any]]:
@@ -85,14 +87,8 @@ class TritonSource:
         elif kind != "constexpr":
             yield kind, value
 
-    def _scratch_bytes(self) -> list[int]:
-        """Return the bytes of memory for the kernel's own use, and for a profiler's, of all blocks; 0 for none."""
-        of_block = [self.metadata.global_scratch_size, self.metadata.profile_scratch_size]
-        return [size * self.blocks * self.metadata.num_ctas for size in of_block]
-
     def _scratch(self, nbytes: int, arrays: ArrayPlacement) -> bytes:
-        address = arrays.allocate(nbytes) if nbytes else 0
-        return address.to_bytes(8, "little")
+        return (arrays.allocate(nbytes) if nbytes else 0).to_bytes(8, "little")
 
     def assembler(self, args: tuple):
         return self.assemble

@@ -41,16 +41,8 @@ def install() -> None:
     like = card("H100")
     _OnCpu().__enter__()
     major, minor = divmod(DEFAULT_ARCH, 10)
-    properties = SimpleNamespace(
-        name=NAME,
-        major=major,
-        minor=minor,
-        total_memory=memory_info().total,
-        multi_processor_count=like.sms,
-        max_threads_per_multi_processor=like.max_threads,
-        shared_memory_per_block_optin=MAX_SHARED_BYTES,
-        warp_size=32,
-    )
+    properties = SimpleNamespace(name=NAME, major=major, minor=minor, multi_processor_count=like.sms, warp_size=32)
+    properties.total_memory, properties.shared_memory_per_block_optin = memory_info().total, MAX_SHARED_BYTES
     answers: dict[str, Any] = {
         "is_available": True,
         "device_count": 1,
@@ -61,8 +53,4 @@ def install() -> None:
         **dict.fromkeys(("set_device", "synchronize", "empty_cache", "init", "manual_seed", "manual_seed_all"), None),
     }
     for name, answer in answers.items():
-        setattr(torch.cuda, name, functools.partial(_answer, answer))
-
-
-def _answer(answer: Any, *args: Any, **kwargs: Any) -> Any:
-    return answer
+        setattr(torch.cuda, name, lambda *args, _answer=answer, **kwargs: _answer)
