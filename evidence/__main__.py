@@ -40,6 +40,9 @@ PARTS = {
     "public-programs": Part("published programs in the simulator", "-m evidence.public_programs.run", CLONES),
     "foreign-scripts": Part("scripts of others under `run`", "-m evidence.foreign_scripts.run", CLONES),
     "cupy-names": Part("CuPy's names in public programs and the stand-in's", "-m evidence.cupy_names.count", CLONES),
+    "front-ends": Part(
+        "other compilers' kernels in the simulator", "-m evidence.front_ends.run", f"{CLONES}; packages"
+    ),
     "attacks": Part("what hostile submissions get", "-m evidence.attacks_page --try", "bubblewrap and a browser"),
     "mutations": Part("which random faults of the course's code its tests find", "-m evidence.mutations", TIMES),
     "simulator-speed": Part("the simulator's speed and Numba's own", "-m evidence.simulator.speed", TIMES),

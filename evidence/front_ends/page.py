@@ -1,0 +1,75 @@
+"""README.md: what runs through which front end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+HEAD = """# What works on which front end
+
+<!-- Written by `python -m evidence.front_ends.run`; do not edit. -->
+
+Kernels of other compilers on the simulator ([docs/front_ends.md](../../docs/front_ends.md)): programs that others
+wrote, unmodified but for sizes and for benchmarks, which ask for times; the labs' own Numba kernels under
+numba-cuda-mlir; two kernels of CuTe. All checks are on. No GPU took part. Versions: {versions}.
+
+*ran*: to its end, with its own comparisons right. *found*: the simulator reports a defect of the kernel. *partly*: some
+of several tests or launches. *refused*: the compiler, or the simulator, says that it does not have what is asked for.
+"""
+
+TITLES = {
+    "tutorials": "Triton's tutorials",
+    "tutorials-2024": "Triton's tutorials of 2024, which say device='cuda'",
+    "triton-tests": "Triton's own tests of its language",
+    "puzzles": "Triton-Puzzles, solved",
+    "labs": "The labs' Numba kernels under numba-cuda-mlir",
+    "mlir-tests": "numba-cuda-mlir's own tests",
+    "cute": "CuTe DSL, by its PTX",
+}
+READ = {
+    "tutorials": """The clone is a fork for CPUs, whose tutorial 01 has options that Triton itself lacks.
+""",
+    "puzzles": """Puzzle 12 is refused by Triton 3.9 itself. That of puzzle 9 was not read in the code yet.
+""",
+    "labs": """What stops: a device function that shuffles ends in an error inside of numba-cuda-mlir, and histograms
+index by a `uint8`, which is sign-extended ([docs/front_ends.md](../../docs/front_ends.md)).
+""",
+    "mlir-tests": """Three of the files that `FILES` in on_mlir.py names, of 257.
+""",
+    "triton-tests": """What does not pass, read in the code:
+
+- *DataRace*: Triton loads a scalar in every warp and stores it in one thread, with no barrier between the two, so that
+  a warp may load what the other has stored already. Where the values decide nothing else that is harmless on a GPU.
+  `tl.debug_barrier()` between load and store orders them.
+- *UnorderedRegisters*: with `max_num_imprecise_acc` Triton adds to the sums of a wgmma before it waits for it. PTX
+  forbids that; ptxas puts a wait there.
+- *CompilationError*, *NotImplementedError*: Triton's own refusals, for tests that are older than the compiler.
+- *Failed: DID NOT RAISE*: a test that wants tensors on the CPU refused.
+- *RuntimeError*: torch without CUDA; see `torch_on_cpu`.
+""",
+}
+
+
+def totals(results: dict[str, Any]) -> dict[str, Any]:
+    """Return how many programs of all groups have which outcome."""
+    counts = Counter(row["outcome"] for group in results["groups"].values() for row in group["rows"].values())
+    return {"benchmark": "front ends", **counts, "versions": results["versions"]}
+
+
+def page(results: dict[str, Any]) -> str:
+    """Return the page."""
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(results["versions"].items()))
+    lines = [HEAD.format(versions=versions)]
+    for group, title in TITLES.items():
+        if group not in results["groups"]:
+            continue
+        of = results["groups"][group]
+        source = f", at {of['commit']}" if of.get("commit") else ""
+        lines += [f"## {title}", "", f"On {of['date']}{source}.", ""]
+        lines += ["| program | outcome | launches | kernels | |", "| --- | --- | ---: | --- | --- |"]
+        for name, row in of["rows"].items():
+            kernels = ", ".join(f"`{kernel}`" for kernel in row.get("kernels", ())[:6])
+            note = row.get("note", "").replace("|", "/")
+            lines.append(f"| {name} | {row['outcome']} | {row.get('launches') or ''} | {kernels} | {note} |")
+        lines += ["", READ[group]] if group in READ else [""]
+    return "\n".join(lines).rstrip() + "\n"
