@@ -41,9 +41,9 @@ def main(arguments):
 
         return run(rest)
     if command in applications():
-        return _with_packages(command + ".app", rest)
+        return _with_packages(command + ".app", command, rest)
     if command in MODULES:
-        return _with_packages("warpcourse." + MODULES[command], rest)
+        return _with_packages("warpcourse." + MODULES[command], command, rest)
     print(f"error: there is no command {command!r}\n\n{usage()}", end="", file=sys.stderr)
     return 2
 
@@ -60,15 +60,18 @@ def usage():
     return USAGE.format(applications="".join(lines + ["\n"] if lines else []))
 
 
-def _with_packages(module, arguments):
-    """Run a command that needs the course's packages."""
+def _with_packages(module, command, arguments):
+    """Run a command that needs the course's packages, by the course's own Python where this one lacks them: in a
+    terminal of JupyterLab `python` may be the one that conda or pyenv put first."""
     modules: dict = sys.modules
     modules.setdefault("rfc3987_syntax", None)  # saves 2 s; see warpcourse/grading/__init__.py
     try:
         run = importlib.import_module(module).main
     except ImportError as error:
-        print(
-            f"error: {error}. Run the course with its own Python, .venv/bin/python; see make doctor.", file=sys.stderr
-        )
+        own = os.path.join(COURSE, ".venv")
+        python = os.path.join(own, "bin", "python")
+        if os.path.exists(python) and os.path.realpath(own) != os.path.realpath(sys.prefix):
+            os.execv(python, [python, "-m", "warplab", command, *arguments])
+        print(f"error: {error}. Run the course with its own Python, {python}; see make doctor.", file=sys.stderr)
         return 2  # nothing was checked; 1 means less than full marks
     return run(arguments)

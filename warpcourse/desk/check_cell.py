@@ -6,7 +6,7 @@ import datetime
 import subprocess
 import sys
 
-from warpcourse.desk.own_exercise import exercises, meant
+from warpcourse.desk.own_exercise import meant, missing
 from warpcourse.learner.form import in_notebook
 from warpcourse.paths import COURSE
 
@@ -22,8 +22,7 @@ def check(exercise: str) -> None:
         return
     path = meant(exercise)
     if not path.is_file():
-        names = ", ".join(one.path.stem for one in exercises())
-        raise ValueError(f"there is no exercise {exercise!r}; give one of {names}")
+        raise ValueError(missing(exercise))
     saved = datetime.datetime.fromtimestamp(path.stat().st_mtime).strftime("%H:%M:%S")
     print(f"Checking {path.name} as it was saved at {saved}.\nWhat you wrote since then does not count: save first.")
     command = [sys.executable, "-m", "warplab", "check", str(path)]

@@ -17,7 +17,11 @@ def main(argv: list[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     for place, argument in enumerate(arguments):
         if not argument.startswith("-"):
-            arguments[place] = str(meant(argument))
+            path = meant(argument)
+            if argument.isdigit() and not path.exists():
+                print(f"error: {missing(argument)}", file=sys.stderr)
+                return 2
+            arguments[place] = str(path)
             break
     return check_command.main(arguments)
 
@@ -39,6 +43,13 @@ def meant(argument: str) -> Path:
             print(f"Checking your copy, {own}.", file=sys.stderr)
             return own
     return path
+
+
+def missing(argument: str) -> str:
+    """Return the sentence that there is no exercise of that number or name, and which there are."""
+    if argument.zfill(2) in {one.number for one in shipped()} - {one.number for one in exercises()}:
+        argument = f"{argument.zfill(2)}: lab {argument.zfill(2)} has a lesson only"
+    return f"there is no exercise {argument}; give one of {', '.join(one.path.stem for one in exercises())}"
 
 
 def exercises() -> list[Shipped]:

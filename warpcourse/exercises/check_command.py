@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--course", type=Path, default=COURSE, metavar="FOLDER", help="the course of the exercise (default: this one)"
     )
-    parser.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="limit per cell (default: 60)")
+    parser.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="limit per cell (default: 60; more on a busy machine)")
     arguments = parser.parse_args(argv)
     try:
         exercise = find(arguments.path, arguments.course)
@@ -67,7 +67,15 @@ def main(argv: list[str] | None = None) -> int:
         print(f"warning: {note}", file=sys.stderr)
     print(f"Running {exercise.path} ...", file=sys.stderr, flush=True)
     notebook = score.assemble(exercise.submitted, exercise.release)
-    ended = score.run(notebook, exercise.path.parent, arguments.timeout)
+    try:
+        ended = score.run(notebook, exercise.path.parent, arguments.timeout)
+    except RuntimeError as error:
+        print(
+            f"error: nothing was checked, as the notebook's Python process did not start: {error}. Is the machine busy? "
+            "Try again later, or with a longer --timeout.",
+            file=sys.stderr,
+        )
+        return 2
     problems = score.score(notebook, exercise.submitted, exercise.release, ended)
     points, possible = sum(p.points for p in problems), sum(p.possible for p in problems)
     if arguments.json:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nbclient.exceptions import DeadKernelError
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_locked, is_solution, is_task
@@ -92,16 +93,26 @@ def assemble(submitted: NotebookNode, release: NotebookNode) -> NotebookNode:
 def run(notebook: NotebookNode, folder: Path, timeout: int) -> str:
     """Run all cells in a fresh Python process started in `folder`, and put their outputs into `notebook`.
 
-    `timeout`: seconds per cell. Returns "", or why the run ended before the last cell.
+    `timeout`: seconds per cell, also for the start and for outputs on their way; on a machine with more to do than it
+    has cores, in proportion more. Returns "", or why the run ended before the last cell. Raises RuntimeError if the
+    process does not start.
     """
     config = course_config()
-    config.Execute.timeout, config.Execute.kernel_name = timeout, "python3"
-    execute = Execute(config=config)
+    seconds = int(timeout * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
+    config.Execute.timeout = config.Execute.startup_timeout = config.Execute.iopub_timeout = seconds
+    config.Execute.kernel_name = "python3"
+    execute, begun = Execute(config=config), []
+    execute.on_cell_execute = lambda cell, cell_index: begun.append(cell)
     try:
         execute.preprocess(notebook, {"metadata": {"path": str(folder)}})
     except DeadKernelError:
-        return "The notebook's Python process ended before this cell ran."
-    return ""
+        ended = "ended"
+    except CellTimeoutError:
+        ended = f"gave no answer for {2 * seconds} s, even when interrupted,"
+    else:
+        return ""
+    begun[-1].execution_count = None  # it has no error, which would count as passed
+    return f"The notebook's Python process {ended} before this cell had run."
 
 
 def score(executed: NotebookNode, submitted: NotebookNode, release: NotebookNode, ended: str) -> list[Problem]:

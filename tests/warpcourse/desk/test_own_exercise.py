@@ -1,12 +1,15 @@
 """Which notebook a learner means, and the check from a cell."""
 
 import re
+import subprocess
+import sys
 
 import nbformat
 import pytest
 from nbgrader.utils import is_solution
 
 from warpcourse.desk import check_cell, copies, own_exercise
+from warpcourse.desk.course_order import shipped
 from warpcourse.paths import COURSE
 
 FIRST = next(iter(own_exercise.exercises()), None)
@@ -80,6 +83,21 @@ def test_the_cell_in_a_notebook_that_a_program_runs(copied):
     assert "".join(o.text for o in notebook.cells[0].outputs) == "Run this cell by itself to see your points.\n"
 
 
+def test_a_number_without_an_exercise_is_named(copied, capsys):
+    assert own_exercise.main(["77"]) == 2
+    assert f"error: there is no exercise 77; give one of {NAME}" in capsys.readouterr().err
+    for lesson in {one.number for one in shipped()} - {one.number for one in own_exercise.exercises()}:
+        assert own_exercise.main([lesson]) == 2
+        assert f"no exercise {lesson}: lab {lesson} has a lesson only; give one of" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not (COURSE / ".venv/bin/python").exists(), reason="the course has no Python of its own here")
+def test_a_python_without_the_packages_hands_over_to_the_courses():
+    command = [sys.executable, "-S", "-m", "warplab", "check", "77"]
+    done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.partition(";")[0]) == (2, "error: there is no exercise 77")
+
+
 def test_an_exercise_that_is_not_there_is_named(copied):
-    with pytest.raises(ValueError, match="there is no exercise '77'; give one of "):
+    with pytest.raises(ValueError, match="there is no exercise 77; give one of "):
         check_cell.check("77")

@@ -125,6 +125,38 @@ def test_a_notebook_that_kills_its_process_keeps_what_came_before(tmp_path, caps
     assert "notebook's Python process ended" in problems[2]["message"]
 
 
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_test_cell_that_never_ends_scores_nothing(tmp_path, capsys, monkeypatch, hangs):
+    """Though it has no error: its process died in it, or does not even hear an interrupt."""
+    end = "signal.signal(signal.SIGINT, signal.SIG_IGN), time.sleep(1e6)" if hangs else "os._exit(1)"
+    notebook = sample_source()
+    answer_cell = cells_by_id(notebook)["multiply-any-grid"]
+    answer_cell.source += "\n\nimport os, signal, time\n\n"
+    answer_cell.source += f'get_ipython().events.register("pre_run_cell", lambda info: ({end}))'
+    limit = score.Execute._get_timeout
+    monkeypatch.setattr(
+        score.Execute,
+        "_get_timeout",
+        lambda self, cell: 3 if hangs and cell and score.cell_id(cell) == "any-grid-right" else limit(self, cell),
+    )
+    if hangs:
+        monkeypatch.setattr(score.Execute, "iopub_timeout", property(lambda self: 1, lambda self, value: None))
+    code, problems = check(write(tmp_path, notebook), capsys, "--timeout", str(int(HANG)))
+    assert code == 1
+    assert [problem["points"] for problem in problems.values()] == [4, 0, 0, 0, 0, 0]
+    assert ("gave no answer for" if hangs else "Python process ended before") in problems[2]["message"]
+
+
+@pytest.mark.parametrize(("start", "said"), [("os._exit(1)", "died before"), ("time.sleep(1e6)", "didn't respond in")])
+def test_a_process_that_does_not_start_is_an_error_without_a_traceback(tmp_path, capsys, monkeypatch, start, said):
+    (tmp_path / "sitecustomize.py").write_text(f"import os, time\n\n{start}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert check_command.main([write(tmp_path, sample_release()), *HERE, "--timeout", "1"]) == 2
+    err = capsys.readouterr().err
+    assert "error: nothing was checked, as the notebook's Python process did not start" in err
+    assert said in err
+
+
 def test_answers_written_into_the_only_copy(tmp_path, capsys):
     """Without solutions/ the release is the learner's own notebook: an answer in it is not "as it was given"."""
     notebook = sample_release()
