@@ -112,3 +112,9 @@ def test_it_starts_from_the_last_whole_run_that_is_an_ancestor(course, tmp_path,
     (tmp_path / "warplab/draw/banks.py").rename(tmp_path / "warplab/draw/bank.py")
     changed_tests.git("add", "-A")
     assert changed_tests.changed_since(second) == ["README.md", "new.py", *BANKS]
+
+
+def test_what_is_no_commit_is_refused_in_a_sentence(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        changed_tests.main(["--since", "no-such-branch"])
+    assert capsys.readouterr().err.startswith("error: HEAD has no ancestor in common with 'no-such-branch'; give")

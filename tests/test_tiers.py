@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -61,6 +63,22 @@ def test_a_record_names_tests_that_are_there():
     _, seconds = tiers.read()
     gone = [file for file in seconds if not (tiers.TESTS.parent / file).exists()]
     assert len(gone) <= len(seconds) / 2
+
+
+def test_the_time_left_is_by_cost_and_the_rate_of_the_last_minutes(monkeypatch):
+    now, lines = [0.0], []
+    monkeypatch.setattr(run_record.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(tiers, "read", lambda: (1.0, {}))
+    monkeypatch.setattr(tiers, "cost", lambda known, nodeid: 10.0)
+    run = run_record.Run(SimpleNamespace(getoption=lambda name: "test"))
+    monkeypatch.setattr(run, "_say", lines.append)
+    run._starts([f"tests/f.py::test[{i}]" for i in range(100)])
+    for seconds, left in [(300, 950), (600, 850), (900, 500), (960, 400), (1020, 300)]:
+        now[0], run.left = seconds, left
+        run._progress()
+    found = [re.search(r"some (.*) min left", line) for line in lines[1:]]
+    # 100 of 850 in 300 s; 350 in 300 s; 450 in 360 s; in 420 s, since the line before the last three minutes, 550.
+    assert [one and float(one[1]) for one in found] == [None, 42, 7, 5, 4]
 
 
 def test_the_second_stage_of_a_run_adds_what_the_first_found(tmp_path):

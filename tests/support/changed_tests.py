@@ -197,7 +197,11 @@ def changed_since(commit: str) -> list[str]:
     """Return the files that differ from the merge base with a commit, new ones included; all files without commit."""
     if not commit:
         return git("ls-files")
-    base = git("merge-base", commit, "HEAD")[0]
+    try:
+        base = git("merge-base", commit, "HEAD")[0]
+    except subprocess.CalledProcessError:
+        print(f"error: HEAD has no ancestor in common with {commit!r}; give a commit or a branch", file=sys.stderr)
+        raise SystemExit(2) from None
     differ = git("diff", "--name-only", "--no-renames", base)
     return sorted({*differ, *git("ls-files", "--others", "--exclude-standard")})
 

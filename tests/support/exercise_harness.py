@@ -213,7 +213,8 @@ class ExerciseTests:
     @pytest.mark.always
     def test_wrong_answer_is_rejected_for_its_reason(self, session, wrong):
         failures = session.failures(wrong.problem, wrong.cell)
-        assert failures.keys() == wrong.loses
+        found, expected = sorted(failures), sorted(wrong.loses)
+        assert found == expected, f"{wrong.id} must lose {expected}, but loses {found}"
         first = next(failures[test] for test in session.tests[wrong.problem] if test in failures)
         assert re.search(wrong.reason, first), first
 

@@ -15,8 +15,9 @@ import platform
 import resource
 import subprocess
 import sys
+import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 
 import pytest
@@ -27,6 +28,8 @@ from tests.support.verdicts import spent
 WHOLE_RUNS = tiers.TESTS / "whole_runs.json"
 KEPT = 20  # whole runs
 EVERY = 15.0  # seconds between two lines of progress
+RECENT = 180.0  # seconds over which the rate is taken, by which the time left is estimated
+SILENCE = 60.0  # seconds without the end of a test, until a line says so
 FIRST = "warplab/first-stage"  # where pytest's cache keeps what the second stage adds
 ADDED = ("passed", "failed", "skipped", "seconds", "processor_seconds", "verdicts_kept")
 
@@ -123,6 +126,8 @@ class Run:
         self.now = ""
         self.took: dict[str, tuple[float, str]] = {}
         self.workers: list[tuple[float, int]] = []
+        self.recent: deque[tuple[float, float]] = deque()  # when a line was written, and the cost then left
+        self.over = threading.Event()
 
     # -- progress ------------------------------------------------------------------------------------------------------
 
@@ -134,10 +139,12 @@ class Run:
     def pytest_xdist_node_collection_finished(self, node, ids: list[str]) -> None:
         if not self.ids:
             self._starts(ids)
+            threading.Thread(target=self._watch, daemon=True).start()  # tests run in other processes
 
     def _starts(self, ids: list[str]) -> None:
         self.ids = ids
         self.left = self.total = sum(self._cost(one) for one in ids)
+        self.recent.append((self.begun, self.total))
         self._say(f"{len(ids):,} tests, {self.total / 60:.0f} minutes of processor time when last recorded")
 
     def _cost(self, nodeid: str) -> float:
@@ -172,9 +179,19 @@ class Run:
         self.said = time.monotonic()
         share = 1 - self.left / self.total
         text = f"{100 * share:3.0f} %  {len(self.took):,} of {len(self.ids):,} tests"
-        if share > 0.03:
-            text += f", some {(self.said - self.begun) * (1 - share) / share / 60:.0f} min left"
+        self.recent.append((self.said, self.left))
+        while self.recent[1][0] < self.said - RECENT:
+            self.recent.popleft()
+        then, left = self.recent[0]
+        if share >= 0.1 and left > self.left:
+            text += f", some {self.left * (self.said - then) / (left - self.left) / 60:.0f} min left"
         self._say(f"{text}; now {self.now}")
+
+    def _watch(self) -> None:
+        while not self.over.wait(EVERY):
+            if time.monotonic() > self.said + SILENCE:
+                self.said = time.monotonic()
+                self._say(f"no test has ended for a minute or longer; now {self.now}")
 
     def _say(self, text: str) -> None:
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
@@ -190,6 +207,7 @@ class Run:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
+        self.over.set()
         own = time.process_time() if self.workers else spent()
         used = [*self.workers, (own, _used()[1])]
         figures = {
