@@ -52,8 +52,8 @@ digits: setup ## open the page of lab 12: train, look inside and deploy a networ
 test: check ## lint, types, imports, and of the tests that need no GPU what fits ten minutes on two cores
 	$(call STAGES,test,not gpu and not thorough)
 
-test-changed: setup-dev ## the tests that a change touches: make test-changed SINCE=main BUDGET=1800 (seconds)
-	@tests=$$($(BIN)/python -m tests.support.changed_tests --since "$(SINCE)" --seconds $(or $(BUDGET),inf)) || exit 1; \
+test-changed: setup-dev ## the tests that a change touches: make test-changed SINCE=origin/main BUDGET=1800 (seconds)
+	@tests=$$($(BIN)/python -m tests.support.changed_tests --since "$(SINCE)" --seconds $(or $(BUDGET),inf)) || exit $$?; \
 	test -z "$$tests" || $(PYTEST) $(WORKERS) --target=test-changed -m "not gpu" $(TEST_ARGS) $$tests
 
 test-all: export WARPLAB_VERDICTS = off
@@ -92,9 +92,9 @@ pages: setup-dev ## write the generated pages and README's table of labs from wh
 	$(BIN)/python -m tools.labs_page
 	$(BIN)/python -m evidence.attacks_page
 
-new-lab: setup-dev ## lay the skeleton of a lab: make new-lab NUMBER=06 TOPIC=convolution TITLE="Convolution and cuDNN"
-	@test -n "$(NUMBER)" -a -n "$(TOPIC)" || { echo "error: make new-lab NUMBER=06 TOPIC=convolution TITLE=\"...\"" >&2; exit 1; }
-	$(BIN)/python -m tools.new_lab "$(NUMBER)" "$(TOPIC)" "$(TITLE)"
+new-lab: setup-dev ## lay the skeleton of a lab: make new-lab NUMBER=14 TOPIC=scan TITLE="Prefix sums" CLAIM="..."
+	@test -n "$(NUMBER)" -a -n "$(TOPIC)" || { echo "error: make new-lab NUMBER=14 TOPIC=scan TITLE=\"...\"" >&2; exit 1; }
+	$(BIN)/python -m tools.new_lab "$(NUMBER)" "$(TOPIC)" "$(TITLE)" --claim "$(CLAIM)"
 
 doctor: setup ## what this machine has, which backend runs and why
 	$(BIN)/python -m warplab doctor

@@ -1,4 +1,4 @@
-"""Lays the skeleton of a whole lab: `make new-lab NUMBER=06 TOPIC=convolution TITLE="Convolution and cuDNN"`.
+"""Lays the skeleton of a whole lab: `make new-lab NUMBER=14 TOPIC=scan TITLE="Prefix sums"`.
 
     python -m tools.new_lab NUMBER TOPIC TITLE [--claim TEXT]
 
@@ -48,7 +48,7 @@ def lay(number: int, topic: str, title: str, claim: str = "") -> list[Path]:
         else:
             path.write_text(text, encoding="utf-8")
     release_exercises.write(slug, COURSE)
-    return list(files)
+    return [*files, *sorted((COURSE / "exercises" / slug).rglob("*.*"))]
 
 
 def _check(number: int, topic: str, title: str, claim: str) -> None:
@@ -114,8 +114,8 @@ def planned(number: int) -> dict[str, str]:
 def main(arguments: list[str] | None = None) -> int:
     """Return the exit code: 0, or 2 when the lab cannot be laid."""
     parser = argparse.ArgumentParser(prog="python -m tools.new_lab", description=__doc__.splitlines()[0])
-    parser.add_argument("number", type=int, help="such as 06")
-    parser.add_argument("topic", help="name of the folder below kernels/, such as convolution")
+    parser.add_argument("number", type=int, help="such as 14")
+    parser.add_argument("topic", help="name of the folder below kernels/, such as scan")
     parser.add_argument("title", nargs="?", default="", help="default: that of the planned lab of this number")
     parser.add_argument("--claim", default="", help="what the lesson puts on trial; default: the planned lab's")
     chosen = parser.parse_args(arguments)
@@ -126,10 +126,12 @@ def main(arguments: list[str] | None = None) -> int:
     except Refused as refused:
         print(f"error: {refused}.", file=sys.stderr)
         return 2
-    print("\n".join(str(path.relative_to(COURSE)) for path in paths))
     code = execute_notebooks.main([str(chosen.number)])
     labs_page.write()
-    print("README.md, docs/labs.md and the lab's page name it. CONTRIBUTING.md says what to do next.")
+    folder = COURSE / "kernels" / chosen.topic
+    paths += [folder / "README.md", *sorted(folder.glob("pictures/*"))]
+    print("\n".join(str(path.relative_to(COURSE)) for path in paths))
+    print("README.md and docs/labs.md name it. CONTRIBUTING.md says what to do next.")
     return code
 
 

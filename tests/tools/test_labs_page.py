@@ -12,7 +12,7 @@ from warpcourse.bench.lab import Lab, labs
 from warpcourse.bench.recordings import Recordings
 
 LABS = [lab for lab in labs() if labs_page.has_page(lab)]
-RUN = "run: python -m tools.labs_page"
+RUN = "run make pages"
 
 
 def written(lab):

@@ -105,7 +105,11 @@ def test_a_new_lab_works_and_can_be_deleted_again(course):
     before = {page: (course / page).read_text(encoding="utf-8") for page in ("README.md", "docs/labs.md")}
     number = max((lab.number for lab in labs()), default=0) + 1
     slug = f"{number:02}_made_up"
+    there = {path for path in course.rglob("*") if path.is_file()}
     printed = run(course, "-m", "tools.new_lab", str(number), "made_up", "A lab that is made up", "--claim", "it works")
+    new = {path.relative_to(course) for path in course.rglob("*") if path.is_file() and path not in there}
+    new = {str(path) for path in new if not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)}
+    assert new <= set(printed.splitlines())
     row = f"| {number:02} | [A lab that is made up](notebooks/{slug}.ipynb) | it works | skeleton; [page]"
     assert row in (course / "README.md").read_text(encoding="utf-8")
     assert f"[{number:02} A lab that is made up]" in (course / "docs" / "labs.md").read_text(encoding="utf-8")
