@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from evidence.public_programs import hopper  # noqa: F401 - registers its programs
-from evidence.public_programs.device_code import device_code
 from evidence.public_programs.samples import Code, Findings, Program, by_source
 from warplab import simulator
+from warplab.compile.device_code import device_code
 
 RECORD = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).with_name("README.md")

@@ -134,9 +134,10 @@ def before_first_use(function: Callable[[], None]) -> None:
         _waiting.append(function)
 
 
-def _begin(library: str) -> None:
+def use(what: str) -> None:
+    """Call what waits for the first use of the simulator, by a stand-in or whatever else."""
     if not _used:
-        _used.append(library)
+        _used.append(what)
         for function in _waiting:
             function()
 
@@ -144,7 +145,7 @@ def _begin(library: str) -> None:
 @functools.cache
 def _install_in(library: str) -> None:
     """Make a library of _INSTALLED launch on the simulator."""
-    _begin(library)
+    use(library)
     module, options = _INSTALLED[library]
     builtins.__import__ = _plain_import  # an extension module of numba-cuda-mlir is loaded twice otherwise
     try:
@@ -155,7 +156,7 @@ def _install_in(library: str) -> None:
 
 @functools.cache
 def _whole(library: str) -> types.ModuleType:
-    _begin(library)
+    use(library)
     module = _plain_import_module(STANDINS[library])
     getattr(module, "install", lambda: None)()
     return module

@@ -64,7 +64,7 @@ class _Open:
 
 
 _open: list[_Open] = []
-_paused = threading.local()  # `count`: how many `paused` this thread is in
+_paused = threading.local()  # `count`: how many `paused` this thread is in; `place`: see `launched_from`
 
 
 def collect(launches: RecordedLaunches, *, every_thread: bool = False) -> None:
@@ -99,6 +99,21 @@ def failed(error: SimulatorError) -> None:
     """Tell the open profiles of a launch that the simulator has stopped."""
     for profile in _open_here():
         profile.launches.failed(error)
+
+
+@contextmanager
+def launched_from(place: Callable[[], list | None]) -> Iterator[None]:
+    """Let what is recorded inside have been launched at the file and line that `place` returns: no line of Python."""
+    _paused.place = place
+    try:
+        yield
+    finally:
+        del _paused.place
+
+
+def place_of_launch() -> Callable[[], list | None] | None:
+    """Return what tells where this thread's launch is made, None where that is a line of Python."""
+    return getattr(_paused, "place", None)
 
 
 def _open_here() -> list[_Open]:

@@ -28,7 +28,7 @@ from warplab.compile.source_files import path_of
 from warplab.launch import policy
 from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.profile_queries import bank_conflicts, sectors_per_request, source_lines
-from warplab.launch.profiling import RecordedLaunches
+from warplab.launch.profiling import RecordedLaunches, place_of_launch
 from warplab.simulator.count.counters import Counts
 from warplab.simulator.errors import InstructionLimit, SimulatorError, UnsupportedInstruction
 
@@ -252,6 +252,9 @@ def is_program(path: str) -> bool:
 
 def launched_at() -> list | None:
     """Return file and line of the program that is running; None if it is not to be seen, as in a library's thread."""
+    place = place_of_launch()
+    if place is not None:
+        return place()
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_program(frame.f_code.co_filename):
         frame = frame.f_back

@@ -8,8 +8,6 @@ compile or the simulator refuses it. A program in CUDA C++, prog.cu, goes to `wa
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import os
 import runpy
 import sys
@@ -19,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from warplab.dropin import imports
 from warplab.running import session
 from warplab.running.strictness import BOOKS, DEFAULT, SECONDS
 
@@ -77,8 +76,6 @@ def main(arguments: list[str]) -> int:
     try:
         chosen = parser().parse_args(arguments)
         program = _Program.of(chosen.module, chosen.command)
-        if program.path.endswith(CUDA):
-            return _run_cuda(program)
         made = session.begin(settings(chosen.card, chosen.strict, chosen.suppress, chosen.max_seconds))
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
@@ -88,12 +85,6 @@ def main(arguments: list[str]) -> int:
     finally:
         sys.stdout.flush()
     return _finish(made, program, code, {name: getattr(chosen, name) for name in FORMATS})
-
-
-def _run_cuda(program: _Program) -> int:
-    if importlib.util.find_spec("warplab.program") is None:
-        raise BadInput(f"{program.path} is a program in CUDA C++, which this version of Warp Lab does not run")
-    return importlib.import_module("warplab.program").main([program.path, *program.arguments])
 
 
 class _Program:
@@ -120,7 +111,7 @@ class _Program:
             path = inside
         if not os.path.exists(path):
             raise BadInput(f"there is no file {path}")
-        return cls(path, command[1:])
+        return (_CudaProgram if path.endswith(CUDA) else cls)(path, command[1:])
 
     @property
     def name(self) -> str:
@@ -168,6 +159,38 @@ class _Program:
         from warplab.compile.short_traceback import short_traceback
 
         print("\n".join(short_traceback(error)), file=sys.stderr)
+
+
+class _CudaProgram(_Program):
+    """A program in CUDA C++: its first file, and its further files, compilers' options and arguments."""
+
+    def __init__(self, path: str, arguments: list[str]) -> None:
+        super().__init__(path, arguments)
+        os.environ["WARPLAB_SHARED_ADDRESSES"] = "1"  # before the simulator is imported
+
+    def run(self, made: session.Session) -> int:
+        imports.use("CUDA C++")
+        from warplab.program import run_program
+
+        files, options, arguments = run_program.split_command([self.path, *self.arguments])
+        try:
+            for file in files:
+                if not os.path.exists(file):
+                    raise run_program.BuildError(f"there is no file {file}")
+            code = run_program.run_program(files, options, arguments, made.settings.cards[0])
+        except (run_program.BuildError, run_program.SourceError) as error:
+            self.refused = str(error)
+            return 2
+        except KeyboardInterrupt:
+            return 130
+        except Exception as error:
+            if not _is_of_a_compiler(error):
+                raise
+            self.refused = str(error)
+            return 2
+        if code > 128:
+            print(f"error: {self.name} was ended by signal {code - 128}", file=sys.stderr)
+        return code
 
 
 def _exit_code(error: SystemExit) -> int:

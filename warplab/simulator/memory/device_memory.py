@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import mmap
+import os
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ from warplab.simulator.memory.texels import Handles
 ALIGNMENT = 512  # bytes, as in cudaMalloc
 GAP = 1 << 16  # unallocated bytes after each allocation, so that an overrun does not hit a neighbour
 # On today's processors host addresses end below 2**48, so no host pointer looks like a device address.
-ORIGIN = 1 << 48
+# A process that maps device memory at its own addresses (`warplab.program`) wants them below 2**47.
+ORIGIN = 1 << (46 if os.environ.get("WARPLAB_SHARED_ADDRESSES") else 48)
 # Where shared and local memory appear in the generic address space, beyond any device address.
 WINDOW_SHARED = 1 << 49
 WINDOW_LOCAL = 1 << 50
@@ -55,21 +57,26 @@ class Allocation:
 
 
 class DeviceMemory:
-    """`memory_bytes`: how much can be allocated at once. Threads may allocate, free and look up at the same time."""
+    """`memory_bytes`: how much can be allocated at once. Threads may allocate, free and look up at the same time.
 
-    def __init__(self, memory_bytes: int) -> None:
+    `file`: the descriptor of an empty file that holds the bytes, for another process to map.
+    """
+
+    def __init__(self, memory_bytes: int, *, file: int | None = None) -> None:
         self.memory_bytes = memory_bytes
         self.used_bytes = 0
         size = 4 * memory_bytes
         while True:
             try:
-                self._data, self._shadow = _reserve(size), _reserve(size)
+                self._data, self._shadow = _reserve(size, file), _reserve(size)
                 break
             except (OSError, ValueError, MemoryError):  # an address-space limit (ulimit -v)
                 size //= 2
                 if size < 1 << 28:
                     raise
         self.size = size
+        self._alignment = ALIGNMENT if file is None else _PAGE  # so that an allocation can be protected by itself
+        self._given_back = mmap.MADV_DONTNEED if file is None else mmap.MADV_REMOVE
         self.memory_bytes = min(memory_bytes, size // 2)
         data, shadow = np.frombuffer(self._data, np.uint8), np.frombuffer(self._shadow, np.uint8)
         kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "V16")
@@ -109,7 +116,7 @@ class DeviceMemory:
         return address
 
     def _place(self, nbytes: int, gap: int) -> int:
-        room = -(-nbytes // ALIGNMENT) * ALIGNMENT + gap
+        room = -(-(nbytes + gap) // self._alignment) * self._alignment
         if self._next + room <= ORIGIN + self.size:
             address, self._next = self._next, self._next + room
             return address
@@ -119,7 +126,7 @@ class DeviceMemory:
             if end + room <= start:
                 return end
             if allocation is not None:
-                end = -(-(allocation.end + GAP) // ALIGNMENT) * ALIGNMENT
+                end = -(-(allocation.end + GAP) // self._alignment) * self._alignment
         raise MemoryError(f"no {nbytes:,} contiguous bytes are left in the simulator's memory; delete some arrays")
 
     def free(self, address: int) -> None:
@@ -152,9 +159,12 @@ class DeviceMemory:
         self.used_bytes -= allocation.nbytes
         start, end = address - ORIGIN, allocation.end - ORIGIN
         first, last = -(-start // _PAGE) * _PAGE, end // _PAGE * _PAGE
-        for mapping, view in ((self._data, self._bytes), (self._shadow, self._written_bytes)):
+        for mapping, view, given_back in (
+            (self._data, self._bytes, self._given_back),
+            (self._shadow, self._written_bytes, mmap.MADV_DONTNEED),
+        ):
             if last > first:  # whole pages go back to the system and read as zero again
-                mapping.madvise(mmap.MADV_DONTNEED, first, last - first)
+                mapping.madvise(given_back, first, last - first)
                 view[start:first] = 0
                 view[last:end] = 0
             else:
@@ -255,14 +265,24 @@ class DeviceMemory:
             self._written_bytes[address - ORIGIN : address - ORIGIN + nbytes] = 0xFF
 
 
-def _reserve(size: int) -> mmap.mmap:
+def _reserve(size: int, file: int | None = None) -> mmap.mmap:
+    if file is not None:
+        os.ftruncate(file, size)
+        return mmap.mmap(file, size, flags=mmap.MAP_SHARED | _MAP_NORESERVE)
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
 
 
+host_processes = ["self"]  # whose memory is the host's; device memory that they have mapped is not
+
+
 def is_host_address(address: int) -> bool:
-    """Return whether this address lies in the memory of this very process."""
+    """Return whether this address lies in the memory of this very process, or of another one of `host_processes`."""
+    return not ORIGIN <= address < ORIGIN + (1 << 40) and any(_is_in(process, address) for process in host_processes)
+
+
+def _is_in(process: str, address: int) -> bool:
     try:
-        with open("/proc/self/maps") as maps:
+        with open(f"/proc/{process}/maps") as maps:
             for line in maps:
                 start, _, end = line.split(" ", 1)[0].partition("-")
                 if int(start, 16) <= address < int(end, 16):

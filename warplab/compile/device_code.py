@@ -20,22 +20,22 @@ _SCOPE = re.compile(r'^(?:extern\s+"C"|namespace\s+\w+)\s*\{')
 
 def device_code(text: str) -> str:
     """Return the code of a `.cu` or `.cuh` file that is for the device. Each line keeps its number."""
-    kept = "".join(_device_parts(_without_comments(text)))
+    parts = device_parts(_without_comments(text))
+    kept = "".join(part if is_kept else "\n" * part.count("\n") for part, is_kept in parts)
     return _USING.sub(lambda match: match[0] if len(re.findall(rf"\b{match[1]}\b", kept)) > 1 else "", kept)
 
 
-def _device_parts(text: str) -> Iterator[str]:
+def device_parts(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the declarations of a file without comments, namespaces opened up, and whether each is for the device."""
     for raw in _parts(text):
         part = raw.strip()
         if _SCOPE.match(part):
             start = raw.index("{") + 1
-            yield raw[:start]
-            yield from _device_parts(raw[start : raw.rindex("}")])
-            yield raw[raw.rindex("}") :]
-        elif _is_kept(part):
-            yield raw
+            yield raw[:start], True
+            yield from device_parts(raw[start : raw.rindex("}")])
+            yield raw[raw.rindex("}") :], True
         else:
-            yield "\n" * raw.count("\n")
+            yield raw, _is_kept(part)
 
 
 def _is_kept(part: str) -> bool:

@@ -1,6 +1,6 @@
 """What `device_code` keeps of a program."""
 
-from evidence.public_programs.device_code import device_code
+from warplab.compile.device_code import device_code
 
 PROGRAM = r"""
 #include <stdio.h>

@@ -1,0 +1,1 @@
+int from_host(int x) { return x + 1; }

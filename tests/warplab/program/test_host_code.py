@@ -1,0 +1,81 @@
+"""The passes over the source: launches, kernels, and code for the device alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from warplab.program.host_code import SourceError, host_code
+from warplab.program.run_program import split_command
+
+
+def made(text: str):
+    return host_code(f'# 1 "prog.cu"\n{text}', ("/cuda",), 0)
+
+
+@pytest.mark.parametrize(
+    ("launch", "call"),
+    [
+        ("k<<<g, b>>>(x);", "(warplab_configure(g, b), k(x));"),
+        ("if (a) k<T, N><<<g, dim3(1, 2), 4, s>>>(f(x), y);",
+         "if (a) (warplab_configure(g, dim3(1, 2), 4, s), k<T, N>(f(x), y));"),
+        ("ns::k<(N > 1)> <<< g, b >>> (x);", "(warplab_configure( g, b ), ns::k<(N > 1)>  (x));"),
+        ("(*table[i])<<<g, b>>>();", "(warplab_configure(g, b), (*table[i])());"),
+        ("o->kernels[2]<<<g, b>>>(\"<<<\");", '(warplab_configure(g, b), o->kernels[2]("<<<"));'),
+        ("::k<<<1, 2>>>(); q<<<3, 4>>>();", "(warplab_configure(1, 2), ::k()); (warplab_configure(3, 4), q());"),
+    ],
+)  # fmt: skip
+def test_launches(launch, call):
+    assert call in made(f"void f() {{ {launch} }}").text
+
+
+def test_a_kernel_hands_over_its_arguments_and_lines_stay():
+    text = made(
+        "template <class T, class... R>\n__global__ void __launch_bounds__(64) k(const T* __restrict__ a,"
+        " float (*b)[4],\n"
+        "  R... rest)\n{\n  body(a);\n}\nint after;"
+    ).text
+    assert "body" not in text
+    assert "{(void*)&a, (void*)&b, (void*)&rest..., nullptr}" in text
+    assert "__launch_bounds__" not in text
+    assert text.split("\n").index("int after;") == 7
+
+
+def test_bodies_for_the_device_go_and_those_for_both_stay():
+    text = made(
+        "struct P { int x; __device__ P(int a) : x{a}, y(2) { x = dev(); } int y;\n"
+        "__host__ __device__ int both() { return x; }\n__device__ int only() const { return dev(); }\n"
+        "__device__ __forceinline__ int operator()(int i) const { return dev(); } };"
+    ).text
+    assert "dev()" not in text
+    assert "int both() { return x; }" in text
+    assert "P(int a);" in text
+    assert "operator()(int i) const;" in text
+    assert "int only() const;" in text
+
+
+def test_variables_of_the_device_are_named_with_their_namespaces():
+    found = made(
+        "namespace a { namespace { __constant__ float c[3] = {1, 2, 3}; } __device__ int n, *p; }\n"
+        "extern __constant__ int elsewhere;\nvoid f() { static int local; }\n__device__ volatile int last;"
+    )
+    assert found.variables == ["a::c", "a::n", "a::p", "last"]
+    assert "float c[3] = {1, 2, 3};" in found.text
+
+
+def test_what_has_no_counterpart_is_refused():
+    with pytest.raises(SourceError, match="__managed__ variables are not supported"):
+        made("__managed__ int x;")
+    with pytest.raises(SourceError, match=r"parameter `const` \(number 1\) has no name|has no name"):
+        made("__global__ void k(float*) { }")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("a.cu 10 -x", (["a.cu"], [], ["10", "-x"])),
+        ("a.cu b.cpp -Iinc -DN=4 -- -DX", (["a.cu", "b.cpp"], ["-Iinc", "-DN=4"], ["-DX"])),
+        ("a.cu -I inc -arch sm_90 -std c++20 data.txt", (["a.cu"], ["-Iinc", "-std=c++20"], ["data.txt"])),
+    ],
+)
+def test_files_options_and_arguments(words, expected):
+    assert split_command(words.split()) == expected

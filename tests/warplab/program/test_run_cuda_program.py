@@ -1,0 +1,118 @@
+"""`warplab run prog.cu`: right programs end as on a GPU, wrong ones with the defect at its line.
+
+What each program in `programs/` does wrong, and where, stands in its first line.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.warplab.running.programs import python
+
+PROGRAMS = Path(__file__).with_name("programs")
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+
+def run(tmp_path: Path, *words: str, folder: Path = PROGRAMS, **variables: str):
+    """Return the process that ran, and its report."""
+    file = tmp_path / "report.json"
+    done = python(folder, "-m", "warplab", "run", f"--json={file}", *words, **variables)
+    return done, json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+
+def test_arguments_and_the_report_of_a_right_program(tmp_path):
+    done, report = run(tmp_path, "vector_add.cu", "700")
+    assert (done.returncode, done.stdout) == (0, "0 of 700 wrong\n"), done.stderr
+    (kernel,) = report["kernels"]
+    assert (kernel["kernel"], kernel["launches"], kernel["grid"]) == ("add", 1, [3, 1, 1])
+    assert kernel["counters"]["global_load_requests"] == 2 * 22  # two arrays, 22 warps with work
+    assert kernel["estimates"][0]["card"] == "H100"
+    assert "warp instructions: vector_add.cu:8" in done.stderr
+
+
+def test_a_program_without_a_line_to_check_errors_ends_with_its_own_exit_code(tmp_path):
+    done, report = run(tmp_path, "vector_add.cu", "--", "0")
+    assert done.returncode == 1, done.stderr  # a grid of 0 blocks
+    assert "cudaErrorInvalidConfiguration" in done.stdout
+    assert [defect["error"] for defect in report["defects"]] == ["InvalidLaunch"]
+
+
+def test_templates_overloads_namespaces_and_variables_of_the_device(tmp_path):
+    done, report = run(tmp_path, "language.cu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "thread 0 of plain\nf 355 310 21 1\n"
+    names = {kernel["kernel"]: kernel["launches"] for kernel in report["kernels"]}
+    assert names == {
+        "inner::combine<(Op)0, float>": 1,
+        "scale(float*, double)": 2,
+        "scale(int*, int)": 1,
+        "plain": 1,
+    }
+
+
+def test_managed_pinned_and_pitched_memory_streams_and_events(tmp_path):
+    done, _ = run(tmp_path, "--card=A100", "memory_kinds.cu")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("16 3 1 A100"), done.stdout
+    assert "108 SMs, 8 blocks, time unknown" in done.stdout
+
+
+def test_several_files_and_macros(tmp_path):
+    words = ["main.cu", "second.cu", "host.cpp", "-DSTEP=3", "--", "hello"]
+    done, report = run(tmp_path, *words, folder=PROGRAMS / "parts")
+    assert (done.returncode, done.stdout) == (4, "7 8 hello\n"), done.stderr
+    assert [Path(kernel["file"]).name for kernel in report["kernels"]] == ["kernels.cuh", "second.cu"]
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "line", "launched", "words"),
+    [
+        ("missing_barrier", "DataRace", 6, 12, "element 63 of `s`"),
+        ("out_of_bounds", "IllegalAddress", 4, 9, "4 bytes past the end of array `x`"),
+        ("unchecked_error", "InvalidLaunch", 0, 8, "block dimension x is 2,048"),
+        ("use_after_free", "IllegalAddress", 2, 8, "array `x` (256 bytes), which has been freed"),
+        ("device_libraries", "AssertFailed", 21, 37, "assertion failed: x[i] < 63"),
+        ("host_pointer", "HostPointer", 2, 5, "that is host memory"),
+        ("copy_direction", "InvalidCall", 6, 6, "cudaMemcpyHostToDevice, but the target"),
+        ("host_read", "InvalidCall", 6, 6, "host code reads or writes"),
+    ],
+)
+def test_a_defect_is_reported_at_its_line(tmp_path, name, error, line, launched, words):
+    done, report = run(tmp_path, f"{name}.cu")
+    (defect,) = report["defects"]
+    assert (defect["error"], defect["line"]) == (error, line), defect
+    assert words in defect["what"]
+    assert defect["launched_at"] == [str(PROGRAMS / f"{name}.cu"), launched]
+    assert done.returncode == 1
+    assert f"{name}.cu" in done.stderr
+
+
+def test_functions_of_cub_and_curand_for_the_device(tmp_path):
+    done, report = run(tmp_path, "device_libraries.cu")
+    assert done.stdout == f"{32767 + 63 * 32} 1\n", done.stderr
+    assert [kernel["kernel"] for kernel in report["kernels"]] == ["total", "draw"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["not_there.cu"], "the program calls cudaGraphCreate, which Warp Lab's CUDA runtime does not have"),
+        (["does_not_compile.cu"], 'does_not_compile.cu, line 2: error: identifier "undeclared" is undefined'),
+        (["vector_add.cu", "gone.cpp"], "there is no file gone.cpp"),
+    ],
+)
+def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):
+    done, _ = run(tmp_path, *words)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_compiler_a_sentence(tmp_path):
+    done, _ = run(tmp_path, "vector_add.cu", PATH=str(tmp_path))
+    assert done.returncode == 2
+    assert "needs a C++ compiler, and there is none (g++ or clang++); install one" in done.stderr

@@ -1,0 +1,282 @@
+"""A program from its files: host code by the machine's C++ compiler, kernels by NVRTC, and how the two correspond."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from warplab import simulator
+from warplab.compile import cuda_signature, nvrtc
+from warplab.compile.errors import CompileError
+from warplab.compile.headers import include_folders
+from warplab.compile.ptx_assembler import Assembled
+from warplab.compile.source_files import label_files
+from warplab.program.device_source import DeviceSource
+from warplab.program.host_code import IDENTITY, SourceError, host_code
+
+INCLUDE = Path(__file__).with_name("include")
+HEADER = INCLUDE / "warplab_cudart.h"
+CUDA_FILES, HOST_FILES = (".cu", ".cuda"), (".cpp", ".cc", ".cxx", ".c")
+_FOR_NVRTC = re.compile(r"--?(use_fast_math|ftz|prec-div|prec-sqrt|fmad|maxrregcount)\b")
+_FOR_BOTH = re.compile(r"-([DUI]|std=)")
+_COMPILE = ("-O2", "-g1", "-w", "-fpermissive", "-fno-strict-aliasing")
+_MISSING = re.compile(r"undefined reference to [`'](\w+)'")
+
+
+class BuildError(Exception):
+    """The program cannot be built; the message says why. `compiler`: whether a compiler has said so."""
+
+
+@dataclass
+class Unit:
+    """One .cu file as the simulator runs it. `entries`: by their names in machine code and on the host."""
+
+    file: str
+    text: str
+    program: simulator.Program
+    entries: dict[str, Kernel]
+    variables: list[str]  # names in PTX, by number
+
+
+@dataclass
+class Kernel:
+    """A kernel of a unit. `name`: as in the source, with template arguments."""
+
+    name: str
+    entry: simulator.Entry
+    text: str
+    file: str
+    options: tuple[str, ...]
+    expressions: tuple[str, ...]
+
+    def assemble(self, arch: int) -> Assembled:
+        """Return machine code for capability `arch` (75 for 7.5), with the assembler's report."""
+        log, cubin, _ = nvrtc.assemble_cuda(self.text, self.file, arch, self.options, self.expressions)
+        return Assembled(log, self.entry.name, cubin)
+
+    @functools.cached_property
+    def parameters(self) -> list[cuda_signature.Parameter]:
+        """Return the parameters as declared; none where that is not known."""
+        plain = re.split(r"[<(]", self.name)[0].split("::")[-1]
+        known = _signatures(self.text).get(plain)
+        same = known is not None and len(known.parameters) == len(self.entry.params)
+        return list(known.parameters) if known is not None and same else []
+
+
+_signatures = functools.lru_cache(maxsize=16)(cuda_signature.kernels)
+
+
+@dataclass
+class Program:
+    """What `build` makes. `kernels`: by each address that stands for them on the host."""
+
+    executable: Path
+    kernels: dict[int, Kernel]
+    units: list[Unit]
+
+    def place(self, address: int) -> tuple[str, int]:
+        """Return file and line of the call that returns to `address`; ("", 0) if unknown."""
+        tool = shutil.which("addr2line")
+        if tool is None or not address:
+            return "", 0
+        command = [tool, "-i", "-e", str(self.executable), hex(address - 1)]
+        for found in subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines():
+            file, _, line = found.split(" ")[0].rpartition(":")
+            if line.isdigit() and "?" not in file and not file.startswith((str(INCLUDE), *include_folders())):
+                return file, int(line)
+        return "", 0
+
+
+def build(files: Sequence[str], options: Sequence[str], folder: Path) -> Program:
+    """Build the program of the files, of which those that end with .cu have kernels, in `folder`.
+
+    `options`: of nvcc or g++. Raises BuildError, CompileError and SourceError.
+    """
+    compiler = os.environ.get("CXX") or next((c for c in ("g++", "clang++", "c++") if shutil.which(c)), None)
+    if compiler is None or shutil.which(compiler.split()[0]) is None:
+        wanted = f"{compiler}, which CXX names, is not there" if compiler else "there is none (g++ or clang++)"
+        raise BuildError(f"the host's part of a CUDA C++ program needs a C++ compiler, and {wanted}; install one")
+    made = _Build(compiler.split(), tuple(options), folder)
+    with ThreadPoolExecutor(2) as pool:
+        runtime = pool.submit(made.runtime)
+        units = list(pool.map(made.unit, range(len(files)), files))
+        objects = [runtime.result(), *(folder / f"{number}.o" for number in range(len(files)))]
+    executable = made.link(objects)
+    return Program(executable, made.kernels(executable, [u for u in units if u]), [u or _NO_UNIT for u in units])
+
+
+class _Build:
+    def __init__(self, compiler: list[str], options: tuple[str, ...], folder: Path) -> None:
+        self.compiler, self.folder = compiler, folder
+        self.nvrtc = (
+            "-default-device",
+            "-Dregister=",
+            "-D__extension__=",
+            *(option for option in options if _FOR_NVRTC.match(option)),
+        )
+        self.both = [option for option in options if _FOR_BOTH.match(option)]
+        self.host = [o for o in options if not _FOR_BOTH.match(o) and not _FOR_NVRTC.match(o)]
+        if not any(option.startswith("-std=") for option in self.both):
+            self.both.append("-std=c++17")
+        self.cuda_folders = tuple(include_folders())
+        # A program's own folder of include files may lie among CUDA's only by mistake.
+        self.system: list[str | Path] = [part for each in self.cuda_folders for part in ("-isystem", each)]
+
+    def runtime(self) -> Path:
+        """Compile the stand-in for libcudart."""
+        target = self.folder / "runtime.o"
+        self._run(
+            ["-c", "-x", "c++", "-std=c++17", "-DWARPLAB_RUNTIME", "-O1", "-w", *self.system, HEADER, "-o", target]
+        )
+        return target
+
+    def unit(self, number: int, file: str) -> Unit | None:
+        """Compile one file for the host and, if it has kernels, for the device."""
+        target = self.folder / f"{number}.o"
+        if not file.endswith(CUDA_FILES):
+            more: list[str | Path] = ["-include", HEADER] if not file.endswith(".c") else []
+            self._run(["-c", *_COMPILE, *self.both, *self.system, *self.host, *more, file, "-o", target])
+            return None
+        host = host_code(self._preprocessed(file), self.cuda_folders, number)
+        text = self.folder / f"{number}.ii"
+        text.write_text(host.text, encoding="utf-8")
+        standard = [option for option in self.both if option.startswith("-std=")]
+        self._run(["-c", "-x", "c++-cpp-output", *_COMPILE, *standard, *self.host, text, "-o", target])
+        symbols = [name for _, name in self._symbols(target) if name.startswith("_ZZ") and name.endswith(_SUFFIX)]
+        expressions = self._expressions(dict.fromkeys(symbols))
+        device = DeviceSource.of(self._preprocessed(file, "-DWARPLAB_DEVICE"), self.cuda_folders)
+        name = os.path.basename(file)
+
+        def compiled_with(expressions: dict[str, str]) -> tuple[tuple[str, ...], str, nvrtc.CudaProgram]:
+            wanted = tuple(dict.fromkeys([*expressions.values(), *(f"&{name}" for name in host.variables)]))
+            return wanted, *device.compile(name, self.nvrtc, wanted)
+
+        try:
+            wanted, code, compiled = compiled_with(expressions)
+        except CompileError as error:
+            if "which instance of overloaded function" not in error.log:
+                raise
+            expressions = self._expressions(dict.fromkeys(symbols), alike=True)
+            wanted, code, compiled = compiled_with(expressions)
+        ptx, sources = label_files(compiled.ptx)
+        program = simulator.load(ptx, sources)
+        entries = {}
+        for symbol, expression in expressions.items():
+            entry = program.entries[compiled.names[expression]]
+            shown = re.sub(r"static_cast<void\(\*\)(.*)>\((.*)\)$", r"\2\1", expression)
+            entries[symbol] = Kernel(shown, entry, code, name, self.nvrtc, wanted)
+        variables = [compiled.names[f"&{name}"] for name in host.variables]
+        return Unit(file, code, program, entries, variables)
+
+    def link(self, objects: Sequence[Path]) -> Path:
+        target = self.folder / "program"
+        libraries = [option for option in self.host if option.startswith(("-l", "-L", "-f"))]
+        try:
+            self._run(["-no-pie", *objects, "-o", target, "-lpthread", "-lm", *libraries])
+        except BuildError as error:
+            names = dict.fromkeys(_MISSING.findall(str(error)))
+            if not names:
+                raise
+            shown = ", ".join(list(names)[:5]) + ", ..." * (len(names) > 5)
+            raise BuildError(f"the program calls {shown}, which Warp Lab's CUDA runtime does not have") from None
+        return target
+
+    def kernels(self, executable: Path, units: Sequence[Unit]) -> dict[int, Kernel]:
+        """Return the kernels by the addresses of their functions and of the variables that stand for them."""
+        found: dict[int, Kernel] = {}
+        known = {symbol: kernel for unit in units for symbol, kernel in unit.entries.items()}
+        functions = {_function(symbol): kernel for symbol, kernel in known.items()}
+        seen: dict[str, int] = {}
+        for address, name in self._symbols(executable):
+            kernel = known.get(name) or functions.get(name)
+            if kernel is None:
+                continue
+            if seen.setdefault(name, address) != address:
+                raise BuildError(f"two files have a kernel {kernel.name} of their own; give one another name")
+            found[address] = kernel
+        return found
+
+    def _preprocessed(self, file: str, *more: str) -> str:
+        command: list[str | Path] = ["-E", "-x", "c++", "-w", *more, *self.both, *self.system, "-include", HEADER, file]
+        done = subprocess.run(
+            [*self.compiler, *(o for o in self.host if o == "-fopenmp"), *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            errors="replace",
+        )
+        if done.returncode and (not more or not done.stdout):
+            raise BuildError(_first_errors(done.stderr))
+        return done.stdout
+
+    def _run(self, arguments: Sequence[str | Path]) -> None:
+        done = subprocess.run(
+            [*self.compiler, *arguments], capture_output=True, text=True, check=False, errors="replace"
+        )
+        if done.returncode:
+            raise BuildError(_first_errors(done.stderr))
+
+    def _symbols(self, file: Path) -> list[tuple[int, str]]:
+        listed = subprocess.run(["nm", file], capture_output=True, text=True, check=True).stdout
+        rows = [line.split() for line in listed.splitlines()]
+        return [(int(row[0], 16), row[2]) for row in rows if len(row) == 3]
+
+    def _expressions(self, symbols: dict[str, None], *, alike: bool = False) -> dict[str, str]:
+        """Return NVRTC's name expression of the kernel of each symbol. `alike`: others may have its name."""
+        names = "\n".join(_function(symbol) for symbol in symbols)
+        shown = subprocess.run(["c++filt"], input=names, capture_output=True, text=True, check=True).stdout
+        texts = [text.replace("(anonymous namespace)::", "") for text in shown.splitlines()]
+        heads = [_without_result(text[: _parameters(text)]) for text in texts]
+        return {
+            symbol: head
+            if (heads.count(head) == 1 and not alike) or "<" in head
+            else f"static_cast<void(*){text[_parameters(text) :]}>({head})"  # one of several of this name
+            for symbol, text, head in zip(symbols, texts, heads, strict=True)
+        }
+
+
+_SUFFIX = f"E{len(IDENTITY)}{IDENTITY}"
+_NO_UNIT = Unit("", "", None, {}, [])  # type: ignore[arg-type]
+
+
+def _function(symbol: str) -> str:
+    """Return the name in machine code of the function in which the static variable of this symbol is."""
+    encoded = symbol.removeprefix("_ZZ").removesuffix(_SUFFIX)
+    plain = re.fullmatch(r"\d+(\w+)", encoded)
+    if plain and len(plain[1]) == int(re.match(r"\d+", encoded)[0]):  # type: ignore[index]
+        return plain[1]  # extern "C"
+    return f"_Z{encoded}"
+
+
+def _parameters(text: str) -> int:
+    """Return where the parameters begin in a demangled name."""
+    depth = 0
+    for position, mark in enumerate(text):
+        if mark == "(" and depth == 0:
+            return position
+        depth += (mark in "<(") - (mark in ">)")
+    return len(text)
+
+
+def _without_result(head: str) -> str:
+    depth = 0
+    for position in range(len(head) - 1, -1, -1):
+        depth += (head[position] in ">)") - (head[position] in "<(")
+        if head[position] == " " and depth == 0:
+            return head[position + 1 :]
+    return head
+
+
+def _first_errors(log: str) -> str:
+    lines = [line for line in log.splitlines() if re.search(r"error|undefined reference", line)]
+    return "\n".join(lines[: 60 if "undefined reference" in log else 3]) or log.strip()[-2000:]
+
+
+__all__ = ["BuildError", "Kernel", "Program", "SourceError", "Unit", "build"]

@@ -1,0 +1,120 @@
+"""The device's side of a program: what NVRTC can take of CUDA C++ that has been preprocessed.
+
+CUDA's headers stand as #include again, the C++ library's go. What a file declares at its top level is kept if it is
+for the device, and on trial if it is a type or a constant: NVRTC may not be able to read it, and then no kernel needs
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from warplab.compile.device_code import device_parts
+from warplab.compile.errors import CompileError
+from warplab.compile.nvrtc import CudaProgram, compile_cuda_program
+from warplab.program.source_text import regions
+
+# CUDA's headers that kernels need; the others come with NVRTC or are for the host.
+_HEADERS = re.compile(
+    r"(?:cooperative_groups|cuda_fp|cuda_bf|mma\.h|curand_kernel|cuComplex|cuda_pipeline|cuda_awbarrier|cub/|cuda/)"
+)
+_MARKER = re.compile(r'^# (\d+) "([^"]*)".*$', re.M)
+_FOR_DEVICE = re.compile(r"\b__(?:global|device|constant|shared)__\b")
+_ERROR = re.compile(r"^(\S.*?)\((\d+)\): (?:catastrophic )?error", re.M)
+_PRELUDE = """
+namespace std {}
+typedef unsigned int uint; typedef unsigned short ushort; typedef unsigned char uchar; typedef unsigned long ulong;
+typedef unsigned char u_int8_t; typedef unsigned int u_int32_t;
+extern "C" __device__ void __assertfail(const char*, const char*, unsigned, const char*, size_t);
+#define __assert_fail(what, file, line, function) __assertfail(what, file, line, function, 1)
+"""
+_INTEGERS = """
+typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
+typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t;
+typedef unsigned long uint64_t; typedef unsigned long uintptr_t; typedef long intptr_t;
+"""
+# Only where it is used: it comes with some hundred variables.
+_STANDARD = (
+    "".join(
+        f"#include <cuda/std/{name}>\n"
+        for name in ("array", "cmath", "complex", "cstdint", "functional", "limits", "tuple", "type_traits", "utility")
+    )
+    + "namespace std { using namespace cuda::std; }\n"
+)
+_OF_STANDARD = re.compile(r"\bstd\s*::|\b(?:numeric_limits|is_same|enable_if|conditional|pair|complex|tuple|swap)\b")
+
+
+@dataclass
+class DeviceSource:
+    """`parts`: text of the file's declarations, in order. `on_trial`: which of them may go. `lines`: the part of each
+    file's line."""
+
+    parts: list[str] = field(default_factory=list)
+    on_trial: set[int] = field(default_factory=set)
+    lines: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, preprocessed: str, cuda_folders: Sequence[str]) -> DeviceSource:
+        """Return what is for the device in a file."""
+        made, own, includes, before = cls(), list[str](), dict[str, None](), ""
+        for region in regions(preprocessed, cuda_folders):
+            if region.kind == "own":
+                own.append(region.text)
+            elif region.kind == "cuda" and region.entered and before == "own":
+                folder = max((f for f in cuda_folders if region.path.startswith(f)), key=len)
+                name = PurePath(region.path).relative_to(folder).as_posix()
+                names = [name] if _HEADERS.match(name) else []
+                if name == "cub/cub.cuh":  # what kernels can use of it; the rest is not for NVRTC
+                    rooms = [path for room in ("block", "warp") for path in Path(folder, "cub", room).glob("*.cuh")]
+                    names = sorted(path.relative_to(folder).as_posix() for path in rooms)
+                includes |= dict.fromkeys(f"#include <{one}>\n" for one in names)
+            before = region.kind
+        made.parts = ["".join(includes), _PRELUDE]
+        pieces = list(device_parts("".join(own)))
+        if any(kept and _OF_STANDARD.search(text) for text, kept in pieces):
+            made.parts[1] += _STANDARD
+        else:  # CUDA's own headers may have another int64_t
+            made.parts[1] += "#include <cuda/std/cstdint>\n" if includes else _INTEGERS
+        file, line, row = "", 1, ""
+        for whole, kept in pieces:
+            text = whole
+            number = len(made.parts)
+            if kept or text.lstrip().startswith("constexpr"):
+                marked = _MARKER.match(row)
+                start = int(marked[1]) - 1 if marked else line
+                start += len(text) - len(text.lstrip("\n"))
+                path, text = (marked[2] if marked else file), text.lstrip("\n")
+                made.parts.append(_line(start, path) + "\n" + _MARKER.sub(lambda m: _line(m[1], m[2]), text) + "\n")
+                if not _FOR_DEVICE.search(text) and not text.strip().startswith(("#", "namespace", "}", "extern")):
+                    made.on_trial.add(number)
+            for position, piece in enumerate(whole.split("\n")):
+                if position:  # a line has ended
+                    match = _MARKER.match(row)
+                    file, line = (match[2], int(match[1])) if match else (file, line + 1)
+                    row = ""
+                row += piece
+                made.lines.setdefault((file, line), set()).add(number)
+        return made
+
+    def compile(self, name: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> tuple[str, CudaProgram]:
+        """Return the text that NVRTC has accepted, and the program. Raises CompileError, that of the whole text."""
+        dropped: set[int] = set()
+        first: CompileError | None = None
+        while True:
+            text = "".join(part for number, part in enumerate(self.parts) if number not in dropped)
+            try:
+                return text, compile_cuda_program(text, name, options=options, name_expressions=expressions)
+            except CompileError as error:
+                first = first or error
+                places = [(file, int(line)) for file, line in _ERROR.findall(error.log)]
+                guilty = {n for place in places for n in self.lines.get(place, ())} & self.on_trial - dropped
+                if not guilty:
+                    raise first from None
+                dropped |= guilty
+
+
+def _line(number: int | str, file: str) -> str:
+    return f'#line {max(1, int(number))} "{file}"'

@@ -1,0 +1,542 @@
+// What the host part of a CUDA C++ program is compiled with in place of nvcc and libcudart (see warplab.program).
+//
+// Each file of the program includes it first; one more file, which defines WARPLAB_RUNTIME, holds the functions. These
+// ask the simulator, a Python process at the other end of a socket, by name and integers. Device memory is a file that
+// both processes map: at its device addresses, where the host may touch only managed and pinned memory, and a second
+// time for copies. A function that is not here is one the linker misses.
+#pragma once
+#pragma GCC system_header
+#include <cuda_runtime.h>
+#include <cuda_runtime_api.h>
+#include <driver_types.h>
+#include <vector_functions.h>
+#include <vector_types.h>
+
+#include <algorithm>
+#include <cassert>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+// From here on these words stay what they are, as the passes over the source look for them.
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __constant__
+#undef __shared__
+#undef __managed__
+#undef __launch_bounds__
+#undef __grid_constant__
+#undef __cluster_dims__
+#ifdef WARPLAB_DEVICE
+#define __CUDACC__ 1
+#define __NVCC__ 1
+#define __CUDA_ARCH__ 900
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#else
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#define __NVCC__ 1
+
+extern "C" void warplab_configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = 0);
+extern "C" void warplab_launch(const void* kernel, void** arguments);
+extern "C" void warplab_variable(const void* variable, int unit, int number);
+
+// What nvcc gives host code beyond the C++ library.
+namespace cooperative_groups {}
+namespace nvcuda {
+namespace wmma {}
+}  // namespace nvcuda
+#define WARPLAB_PAIR(type)                                    \
+  inline type min(type a, type b) { return b < a ? b : a; }   \
+  inline type max(type a, type b) { return a < b ? b : a; }
+WARPLAB_PAIR(int)
+WARPLAB_PAIR(unsigned)
+WARPLAB_PAIR(long)
+WARPLAB_PAIR(unsigned long)
+WARPLAB_PAIR(long long)
+WARPLAB_PAIR(unsigned long long)
+WARPLAB_PAIR(float)
+WARPLAB_PAIR(double)
+#undef WARPLAB_PAIR
+#define WARPLAB_MIXED(a, b, result)                                                         \
+  inline result min(a x, b y) { return min(static_cast<result>(x), static_cast<result>(y)); } \
+  inline result max(a x, b y) { return max(static_cast<result>(x), static_cast<result>(y)); } \
+  inline result min(b x, a y) { return min(static_cast<result>(x), static_cast<result>(y)); } \
+  inline result max(b x, a y) { return max(static_cast<result>(x), static_cast<result>(y)); }
+WARPLAB_MIXED(int, unsigned, unsigned)
+WARPLAB_MIXED(long, unsigned long, unsigned long)
+WARPLAB_MIXED(long long, unsigned long long, unsigned long long)
+WARPLAB_MIXED(float, double, double)
+#undef WARPLAB_MIXED
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+
+template <class T>
+inline const void* warplab_symbol(const T& symbol) { return &reinterpret_cast<const char&>(symbol); }
+template <class T>
+inline cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* source, size_t count, size_t offset = 0,
+                                      cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+  return cudaMemcpyToSymbol(warplab_symbol(symbol), source, count, offset, kind);
+}
+template <class T>
+inline cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* source, size_t count, size_t offset = 0,
+                                           cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t = 0) {
+  return cudaMemcpyToSymbol(warplab_symbol(symbol), source, count, offset, kind);
+}
+template <class T>
+inline cudaError_t cudaMemcpyFromSymbol(void* target, const T& symbol, size_t count, size_t offset = 0,
+                                        cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+  return cudaMemcpyFromSymbol(target, warplab_symbol(symbol), count, offset, kind);
+}
+template <class T>
+inline cudaError_t cudaMemcpyFromSymbolAsync(void* target, const T& symbol, size_t count, size_t offset = 0,
+                                             cudaMemcpyKind kind = cudaMemcpyDeviceToHost, cudaStream_t = 0) {
+  return cudaMemcpyFromSymbol(target, warplab_symbol(symbol), count, offset, kind);
+}
+template <class T>
+inline cudaError_t cudaGetSymbolAddress(void** pointer, const T& symbol) {
+  return cudaGetSymbolAddress(pointer, warplab_symbol(symbol));
+}
+template <class T>
+inline cudaError_t cudaGetSymbolSize(size_t* size, const T& symbol) {
+  return cudaGetSymbolSize(size, warplab_symbol(symbol));
+}
+template <class T>
+inline cudaError_t cudaFuncSetCacheConfig(T* function, cudaFuncCache config) {
+  return cudaFuncSetCacheConfig(reinterpret_cast<const void*>(function), config);
+}
+template <class T>
+inline cudaError_t cudaFuncSetAttribute(T* function, cudaFuncAttribute attribute, int value) {
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(function), attribute, value);
+}
+template <class T>
+inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, T* function) {
+  return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(function));
+}
+// As CUDA 12 declares them.
+inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = 0) { return cudaSuccess; }
+inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
+#endif
+
+#ifdef WARPLAB_RUNTIME
+#include <execinfo.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <initializer_list>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Number = long long;
+struct Reply {
+  Number error, size;  // `size`: bytes of text that follow
+  Number value[4];
+};
+struct Configuration {
+  dim3 grid, block;
+  size_t shared_bytes;
+  const void* place;
+};
+
+std::recursive_mutex taking_turns;
+int line = -1;                // the socket
+char *window, *device;        // device memory for copies, and at its own addresses
+size_t device_bytes;
+bool mapped;
+thread_local cudaError_t last_error = cudaSuccess;
+thread_local std::vector<Configuration> configurations;
+std::map<const void*, std::vector<Number>> parameters;  // bytes of each, by kernel
+std::map<void*, size_t> pinned;
+
+void read_all(void* target, size_t count) {
+  for (char* at = static_cast<char*>(target); count;) {
+    ssize_t got = recv(line, at, count, 0);
+    if (got <= 0) _exit(70);  // the simulator has ended, and says why
+    at += got, count -= got;
+  }
+}
+
+void write_all(const void* source, size_t count) {
+  for (const char* at = static_cast<const char*>(source); count;) {
+    ssize_t sent = send(line, at, count, MSG_NOSIGNAL);
+    if (sent <= 0) _exit(70);
+    at += sent, count -= sent;
+  }
+}
+
+// Ask for `name`; `more` are further bytes. Returns the reply, whose text goes to `text`.
+Reply ask(const char* name, const void* place, std::initializer_list<Number> numbers, std::string* text = nullptr,
+          const std::string& more = "") {
+  std::lock_guard<std::recursive_mutex> turn(taking_turns);
+  fflush(stdout);  // before what a kernel prints
+  Number head[4] = {Number(strlen(name)), Number(numbers.size()), Number(more.size()), Number(place)};
+  std::string message(reinterpret_cast<char*>(head), sizeof head);
+  message += name;
+  message.append(reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(Number));
+  message += more;
+  write_all(message.data(), message.size());
+  Reply reply;
+  read_all(&reply, sizeof reply);
+  std::string answer(reply.size, 0);
+  read_all(&answer[0], reply.size);
+  if (text) *text = answer;
+  return reply;
+}
+
+cudaError_t note(Number error) {
+  if (error != cudaSuccess) last_error = cudaError_t(error);
+  return cudaError_t(error);
+}
+
+#define HERE __builtin_extract_return_addr(__builtin_return_address(0))
+#define ASK(...) note(ask(__func__, HERE, {__VA_ARGS__}).error)
+
+// The host may touch managed and pinned memory, whole pages of it; all else of the device is out of its reach.
+void map_pages(void* start, size_t count, int protection) {
+  mprotect(start, (count + 4095) / 4096 * 4096, protection);
+}
+
+void* allocate(const char* name, const void* place, size_t count, bool host, cudaError_t* error) {
+  Reply reply = ask(name, place, {Number(count), host});
+  *error = note(reply.error);
+  void* pointer = reinterpret_cast<void*>(reply.value[0]);
+  if (host && pointer) map_pages(pointer, count, PROT_READ | PROT_WRITE);
+  if (host && pointer) pinned[pointer] = count;
+  return pointer;
+}
+
+cudaError_t release(const char* name, const void* place, void* pointer) {
+  Reply reply = ask(name, place, {Number(pointer)});
+  auto known = pinned.find(pointer);
+  if (known != pinned.end()) {
+    map_pages(pointer, known->second, PROT_NONE);
+    pinned.erase(known);
+  }
+  return note(reply.error);
+}
+
+char* reachable(const void* pointer) {
+  char* at = static_cast<char*>(const_cast<void*>(pointer));
+  return at >= device && at < device + device_bytes ? window + (at - device) : at;
+}
+
+// Rows of `width` bytes; the simulator has said that both sides are what the kind says.
+cudaError_t copy(const char* name, const void* place, void* target, size_t target_pitch, const void* source,
+                 size_t source_pitch, size_t width, size_t height, int kind) {
+  Reply reply = ask(name, place, {Number(target), Number(target_pitch), Number(source), Number(source_pitch),
+                                  Number(width), Number(height), kind});
+  if (reply.error == cudaSuccess)
+    for (size_t row = 0; row < height; row++)
+      memmove(reachable(target) + row * target_pitch, reachable(source) + row * source_pitch, width);
+  return note(reply.error);
+}
+
+cudaError_t launch(const char* name, const void* place, const void* kernel, dim3 grid, dim3 block, void** arguments,
+                   size_t shared_bytes) {
+  std::lock_guard<std::recursive_mutex> turn(taking_turns);
+  if (!parameters.count(kernel)) {
+    std::string sizes;
+    Reply reply = ask("parameters", place, {Number(kernel)}, &sizes);
+    if (reply.error) return note(reply.error);
+    const Number* size = reinterpret_cast<const Number*>(sizes.data());
+    parameters[kernel].assign(size, size + sizes.size() / sizeof(Number));
+  }
+  std::string bytes;
+  size_t position = 0;
+  for (Number size : parameters[kernel]) bytes.append(static_cast<char*>(arguments[position++]), size);
+  return note(ask(name, place, {Number(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                Number(shared_bytes)}, nullptr, bytes).error);
+}
+
+struct sigaction before_us;
+
+void touched(int, siginfo_t* info, void*) {
+  char* at = static_cast<char*>(info->si_addr);
+  if (at >= device && at < device + device_bytes) {
+    void* frames[4] = {};
+    backtrace(frames, 4);  // this function, the signal's, the one that touched it
+    ask("touched", frames[2], {Number(at)});
+    _exit(139);
+  }
+  sigaction(SIGSEGV, &before_us, nullptr);
+}
+
+__attribute__((constructor(101))) void begin() {
+  const char* told = getenv("WARPLAB_PROGRAM");
+  Number address = 0, count = 0;
+  int file = -1;
+  if (!told || sscanf(told, "%d %d %lld %lld", &line, &file, &address, &count) != 4) {
+    fputs("error: this program runs under python -m warplab run\n", stderr);
+    _exit(2);
+  }
+  device = reinterpret_cast<char*>(address);
+  device_bytes = count;
+  int flags = MAP_SHARED | MAP_NORESERVE;
+  void* at = mmap(nullptr, count, PROT_READ | PROT_WRITE, flags, file, 0);
+  void* same = mmap(device, count, PROT_NONE, flags | MAP_FIXED_NOREPLACE, file, 0);
+  if (at == MAP_FAILED || same != device) {
+    fputs("error: this system has no room for device memory at its addresses\n", stderr);
+    _exit(2);
+  }
+  window = static_cast<char*>(at);
+  void* warm[1];
+  backtrace(warm, 1);  // loads what it needs, which a signal's handler must not
+  struct sigaction action = {};
+  action.sa_sigaction = touched;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, &before_us);
+}
+
+}  // namespace
+
+extern "C" {
+
+void warplab_configure(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t) {
+  configurations.push_back({grid, block, shared_bytes, HERE});
+}
+void warplab_launch(const void* kernel, void** arguments) {
+  if (configurations.empty()) {
+    ask("called_as_function", HERE, {Number(kernel)});
+    _exit(1);
+  }
+  Configuration made = configurations.back();
+  configurations.pop_back();
+  launch("launch", made.place, kernel, made.grid, made.block, arguments, made.shared_bytes);
+}
+void warplab_variable(const void* variable, int unit, int number) { ask("variable", HERE, {Number(variable), unit, number}); }
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t bytes, cudaStream_t) {
+  return launch("launch", HERE, kernel, grid, block, arguments, bytes);
+}
+cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t bytes,
+                                        cudaStream_t) {
+  return launch("launch_cooperative", HERE, kernel, grid, block, arguments, bytes);
+}
+
+// Memory
+#define ALLOCATE(name, host, more, ...)                      \
+  cudaError_t name(void** pointer, size_t count __VA_ARGS__) { \
+    cudaError_t error;                                       \
+    *pointer = allocate(#name, HERE, count, host, &error);   \
+    return error;                                            \
+  }
+ALLOCATE(cudaMalloc, false, )
+ALLOCATE(cudaMallocAsync, false, , , cudaStream_t)
+ALLOCATE(cudaMallocHost, true, )
+ALLOCATE(cudaHostAlloc, true, , , unsigned)
+ALLOCATE(cudaMallocManaged, true, , , unsigned)
+cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
+  cudaError_t error;
+  *pitch = (width + 511) / 512 * 512;
+  *pointer = allocate(__func__, HERE, *pitch * height, false, &error);
+  return error;
+}
+cudaError_t cudaFree(void* pointer) { return release(__func__, HERE, pointer); }
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return release(__func__, HERE, pointer); }
+cudaError_t cudaFreeHost(void* pointer) { return release(__func__, HERE, pointer); }
+cudaError_t cudaHostGetDevicePointer(void** pointer, void* host, unsigned) { return *pointer = host, cudaSuccess; }
+cudaError_t cudaHostRegister(void* pointer, size_t count, unsigned flags) {
+  return flags & cudaHostRegisterMapped ? ASK(Number(pointer), Number(count)) : cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+cudaError_t cudaMemcpy(void* target, const void* source, size_t count, cudaMemcpyKind kind) {
+  return copy(__func__, HERE, target, count, source, count, count, 1, kind);
+}
+cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t count, cudaMemcpyKind kind, cudaStream_t) {
+  return copy(__func__, HERE, target, count, source, count, count, 1, kind);
+}
+cudaError_t cudaMemcpyPeer(void* target, int, const void* source, int, size_t count) {
+  return copy(__func__, HERE, target, count, source, count, count, 1, cudaMemcpyDeviceToDevice);
+}
+cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch, size_t width,
+                         size_t height, cudaMemcpyKind kind) {
+  return copy(__func__, HERE, target, target_pitch, source, source_pitch, width, height, kind);
+}
+cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source, size_t source_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t) {
+  return copy(__func__, HERE, target, target_pitch, source, source_pitch, width, height, kind);
+}
+cudaError_t cudaMemset(void* target, int value, size_t count) {
+  return ASK(Number(target), Number(count), value, Number(count), 1);
+}
+cudaError_t cudaMemsetAsync(void* target, int value, size_t count, cudaStream_t) {
+  return ASK(Number(target), Number(count), value, Number(count), 1);
+}
+cudaError_t cudaMemset2D(void* target, size_t pitch, int value, size_t width, size_t height) {
+  return ASK(Number(target), Number(pitch), value, Number(width), Number(height));
+}
+cudaError_t cudaMemset2DAsync(void* target, size_t pitch, int value, size_t width, size_t height, cudaStream_t) {
+  return ASK(Number(target), Number(pitch), value, Number(width), Number(height));
+}
+cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
+  Reply reply = ask(__func__, HERE, {Number(symbol)});
+  *pointer = reinterpret_cast<void*>(reply.value[0]);
+  return note(reply.error);
+}
+cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol) {
+  Reply reply = ask(__func__, HERE, {Number(symbol)});
+  *size = reply.value[1];
+  return note(reply.error);
+}
+cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* source, size_t count, size_t offset,
+                               cudaMemcpyKind kind) {
+  Reply reply = ask("cudaGetSymbolAddress", HERE, {Number(symbol), Number(offset), Number(count)});
+  void* target = reinterpret_cast<char*>(reply.value[0]) + offset;
+  return reply.error ? note(reply.error) : copy(__func__, HERE, target, count, source, count, count, 1, kind);
+}
+cudaError_t cudaMemcpyFromSymbol(void* target, const void* symbol, size_t count, size_t offset, cudaMemcpyKind kind) {
+  Reply reply = ask("cudaGetSymbolAddress", HERE, {Number(symbol), Number(offset), Number(count)});
+  void* source = reinterpret_cast<char*>(reply.value[0]) + offset;
+  return reply.error ? note(reply.error) : copy(__func__, HERE, target, count, source, count, count, 1, kind);
+}
+cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
+  Reply reply = ask(__func__, HERE, {});
+  *free_bytes = reply.value[0], *total = reply.value[1];
+  return note(reply.error);
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  Reply reply = ask(__func__, HERE, {Number(pointer)});
+  *attributes = {};
+  attributes->type = cudaMemoryType(reply.value[0]);
+  attributes->devicePointer = reply.value[0] >= 2 ? const_cast<void*>(pointer) : nullptr;
+  attributes->hostPointer = reply.value[0] == 2 ? nullptr : const_cast<void*>(pointer);
+  return note(reply.error);
+}
+cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) { return cudaSuccess; }
+
+// Streams and events: all is done in order, and at once. Their handles are never followed.
+static char handles[1 << 20];
+static size_t made_handles;
+#define NEW_HANDLE(type) reinterpret_cast<type>(&handles[++made_handles % sizeof handles])
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = NEW_HANDLE(cudaStream_t), cudaSuccess; }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) { return cudaStreamCreate(stream); }
+cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return ASK(); }
+cudaError_t cudaStreamQuery(cudaStream_t) { return ASK(); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
+  return callback(stream, cudaSuccess, data), cudaSuccess;
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) { return function(data), cudaSuccess; }
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = NEW_HANDLE(cudaEvent_t), cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return ASK(); }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return ASK(); }
+cudaError_t cudaEventQuery(cudaEvent_t) { return ASK(); }
+// No time of a GPU is known here, and the simulator's own would be taken for one: not a number. The report estimates.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+  *milliseconds = std::nanf("");
+  return ASK();
+}
+
+// Devices: there is one.
+cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+cudaError_t cudaGetDevice(int* number) { return *number = 0, cudaSuccess; }
+cudaError_t cudaSetDevice(int number) { return number ? ASK(number) : cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { return ASK(); }
+cudaError_t cudaDeviceReset() { return ASK(); }
+cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSuccess; }
+cudaError_t cudaFuncSetSharedMemConfig(const void*, cudaSharedMemConfig) { return cudaSuccess; }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -5, cudaSuccess; }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaProfilerStart() { return cudaSuccess; }
+cudaError_t cudaProfilerStop() { return cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int number) {
+  Reply reply = ask(__func__, HERE, {attribute, number});
+  *value = int(reply.value[0]);
+  return note(reply.error);
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int number) {
+  *found = {};
+  std::string name;
+  Reply reply = ask(__func__, HERE, {number}, &name);
+  if (reply.error) return note(reply.error);
+  strncpy(found->name, name.c_str(), sizeof found->name - 1);
+  auto get = [](int attribute) { return int(ask("cudaDeviceGetAttribute", nullptr, {attribute, 0}).value[0]); };
+  found->totalGlobalMem = reply.value[0];
+  found->sharedMemPerBlock = get(cudaDevAttrMaxSharedMemoryPerBlock);
+  found->sharedMemPerBlockOptin = get(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  found->sharedMemPerMultiprocessor = get(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+  found->reservedSharedMemPerBlock = get(cudaDevAttrReservedSharedMemoryPerBlock);
+  found->regsPerBlock = get(cudaDevAttrMaxRegistersPerBlock);
+  found->regsPerMultiprocessor = get(cudaDevAttrMaxRegistersPerMultiprocessor);
+  found->warpSize = get(cudaDevAttrWarpSize);
+  found->maxThreadsPerBlock = get(cudaDevAttrMaxThreadsPerBlock);
+  found->maxThreadsPerMultiProcessor = get(cudaDevAttrMaxThreadsPerMultiProcessor);
+  found->maxBlocksPerMultiProcessor = get(cudaDevAttrMaxBlocksPerMultiprocessor);
+  for (int axis = 0; axis < 3; axis++) {
+    found->maxThreadsDim[axis] = get(cudaDevAttrMaxBlockDimX + axis);
+    found->maxGridSize[axis] = get(cudaDevAttrMaxGridDimX + axis);
+  }
+  found->totalConstMem = get(cudaDevAttrTotalConstantMemory);
+  found->major = get(cudaDevAttrComputeCapabilityMajor);
+  found->minor = get(cudaDevAttrComputeCapabilityMinor);
+  found->multiProcessorCount = get(cudaDevAttrMultiProcessorCount);
+  found->memoryBusWidth = get(cudaDevAttrGlobalMemoryBusWidth);
+  found->l2CacheSize = get(cudaDevAttrL2CacheSize);
+  found->canMapHostMemory = found->unifiedAddressing = found->managedMemory = 1;
+  found->concurrentKernels = found->cooperativeLaunch = 1;
+  return cudaSuccess;
+}
+
+// Errors
+cudaError_t cudaGetLastError() {
+  cudaError_t error = last_error;
+  last_error = cudaError_t(ask(__func__, HERE, {error}).value[0]);  // one that stays, if a kernel has failed
+  return error;
+}
+cudaError_t cudaPeekAtLastError() { return ask("cudaGetLastError", HERE, {last_error}), last_error; }
+const char* cudaGetErrorName(cudaError_t error) {
+  static std::map<int, std::string> known;
+  if (!known.count(error)) ask(__func__, HERE, {error}, &known[error]);
+  return known[error].c_str();
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  static std::map<int, std::string> known;
+  if (!known.count(error)) ask(__func__, HERE, {error}, &known[error]);
+  return known[error].c_str();
+}
+
+// Kernels
+cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return cudaSuccess; }
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  return ASK(Number(kernel), attribute, value);
+}
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* found, const void* kernel) {
+  *found = {};
+  Reply reply = ask(__func__, HERE, {Number(kernel)});
+  found->numRegs = int(reply.value[0]), found->sharedSizeBytes = reply.value[1];
+  found->maxThreadsPerBlock = int(reply.value[2]), found->localSizeBytes = reply.value[3];
+  found->ptxVersion = found->binaryVersion = 90;
+  return note(reply.error);
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* kernel, int threads,
+                                                                   size_t bytes, unsigned) {
+  Reply reply = ask("occupancy", HERE, {Number(kernel), threads, Number(bytes)});
+  *blocks = int(reply.value[0]);
+  return note(reply.error);
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int threads, size_t bytes) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, kernel, threads, bytes, 0);
+}
+
+}  // extern "C"
+#endif

@@ -1,0 +1,80 @@
+"""Build a program in CUDA C++, run it as a process, and serve its calls of the CUDA runtime."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from warplab import simulator
+from warplab.hardware import cards
+from warplab.program.build import CUDA_FILES, HOST_FILES, BuildError, build
+from warplab.program.host_code import SourceError
+from warplab.program.runtime import Runtime
+from warplab.simulator.memory import device_memory
+
+MEMORY_BYTES = 16 << 30
+_OPTION = re.compile(r"-(?:[IDUOlLWg]|std|fopenmp|arch|gencode)|--?(?:use_fast_math|maxrregcount|ftz)")
+
+
+def split_command(command: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Return the files, the compilers' options and the program's arguments: `prog.cu more.cu -I. -DN=4 -- 10 20`.
+
+    Without `--` the arguments begin with the first word that is neither a file of a program nor such an option.
+    """
+    files: list[str] = []
+    options: list[str] = []
+    words = list(command)
+    while words and words[0] != "--":
+        if words[0].endswith((*CUDA_FILES, *HOST_FILES)) and not options:
+            files.append(words.pop(0))
+        elif _OPTION.match(words[0]):
+            word = words.pop(0)
+            if words and word in ("-I", "-D", "-U", "-l", "-L"):
+                word += words.pop(0)
+            elif words and word in ("-std", "-arch", "-gencode", "-maxrregcount", "--maxrregcount"):
+                word += f"={words.pop(0)}"
+            if not word.startswith(("-arch", "-gencode")):  # the simulator's own is compiled for
+                options.append(word)
+        else:
+            return files, options, words
+    return files, options, words[1:]
+
+
+def run_program(files: Sequence[str], options: Sequence[str], arguments: Sequence[str], card: str = "H100") -> int:
+    """Build the program, run it, and return its exit code; launches and defects go to the open profiles.
+
+    `card`: the one that the program sees. Raises BuildError, CompileError and SourceError, before anything runs.
+    """
+    with tempfile.TemporaryDirectory(prefix="warplab-program-") as folder:
+        program = build(files, options, Path(folder))
+        memory_file = os.memfd_create("warplab-device")
+        try:
+            memory = device_memory.DeviceMemory(MEMORY_BYTES, file=memory_file)
+            device = simulator.Device(memory=memory)
+            ours, theirs = socket.socketpair()
+            told = f"{theirs.fileno()} {memory_file} {device_memory.ORIGIN} {memory.size}"
+            with ours:
+                process = subprocess.Popen(
+                    [f"./{Path(files[0]).stem}", *arguments],
+                    executable=program.executable,
+                    env={**os.environ, "WARPLAB_PROGRAM": told},
+                    pass_fds=(theirs.fileno(), memory_file),
+                )
+                theirs.close()
+                device_memory.host_processes.append(str(process.pid))
+                try:
+                    Runtime(program, device, cards.card(card)).serve(ours)
+                finally:
+                    device_memory.host_processes.remove(str(process.pid))
+            code = process.wait()
+        finally:
+            os.close(memory_file)
+    return code if code >= 0 else 128 - code
+
+
+__all__ = ["BuildError", "SourceError", "run_program", "split_command"]

@@ -1,0 +1,457 @@
+"""The simulator's end of the stand-in for libcudart: what each call of the host's part does to the simulated device.
+
+A method has the name that `include/warplab_cudart.h` asks for, takes integers, and returns a `Reply`. Everything is
+done in the order of the calls, and at once, whatever the stream.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import socket
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+from warplab import simulator
+from warplab.compile.headers import include_folders
+from warplab.hardware import occupancy
+from warplab.hardware.cards import Card
+from warplab.launch import profiling, resources
+from warplab.launch.kernel_source import BoundKernel
+from warplab.launch.simulate import PreparedLaunch
+from warplab.program.build import Kernel, Program
+from warplab.simulator.memory.device_memory import ORIGIN, Allocation
+from warplab.simulator.run.device import launching
+
+_HEAD, _REPLY = struct.Struct("4q"), struct.Struct("6q")
+# Of cudaError_t.
+_INVALID, _NO_MEMORY, _CONFIGURATION, _SYMBOL, _DIRECTION, _DEVICE = 1, 2, 9, 13, 21, 101
+_ADDRESS, _MISALIGNED, _LAUNCH, _UNSUPPORTED = 700, 716, 719, 801
+_KINDS = ("HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice", "Default")
+
+
+class InvalidCall(simulator.SimulatorError):
+    """A call of the CUDA runtime that cannot be right. `code`: the cudaError_t that it returns."""
+
+    code = _INVALID
+
+
+class Reply(NamedTuple):
+    """What a call returns: an error, 0 for none, up to four numbers, and a text."""
+
+    error: int = 0
+    values: tuple[int, ...] = ()
+    text: bytes = b""
+
+
+class Runtime:
+    """Serves one process. `where`: the call that is being served, an address in its code."""
+
+    def __init__(self, program: Program, device: simulator.Device, card: Card) -> None:
+        self.program, self.device, self.card = program, device, card
+        self.memory = device.memory
+        self.variables: dict[int, tuple[int, int]] = {}
+        self.shared: set[int] = set()  # allocations that the host can reach
+        self.sticky = 0  # a kernel has failed: as on a GPU, every later call says so
+        self.where = 0
+        self._made: dict[int, int] = {}  # the call that made an allocation
+
+    def serve(self, line: socket.socket) -> None:
+        """Answer calls until the process ends."""
+        while head := _received(line, _HEAD.size):
+            length, count, more, self.where = _HEAD.unpack(head)
+            body = _received(line, length + 8 * count + more)
+            name = body[:length].decode()
+            numbers = struct.unpack(f"{count}q", body[length : length + 8 * count])
+            reply = self._answer(name, numbers, body[length + 8 * count :])
+            values = (*reply.values, 0, 0, 0, 0)[:4]
+            line.sendall(_REPLY.pack(reply.error, len(reply.text), *values) + reply.text)
+
+    def _answer(self, name: str, numbers: tuple[int, ...], more: bytes) -> Reply:
+        try:
+            if name.startswith("launch"):
+                return self._launch(name, numbers, more)
+            reply = getattr(self, name, self.synchronize)(*numbers)
+        except InvalidCall as error:
+            self._failed(error)
+            return Reply(error.code)
+        except MemoryError:
+            return Reply(_NO_MEMORY)
+        keeps = name.startswith(("cudaGetLast", "cudaGetError", "cudaFree", "parameters", "variable"))
+        return reply if keeps or not self.sticky else reply._replace(error=self.sticky)
+
+    def _failed(self, error: simulator.SimulatorError) -> None:
+        file, error.line = self.program.place(self.where)
+        error.file = Path(file).name
+        text = Path(file).read_text(encoding="utf-8", errors="replace") if file and Path(file).is_file() else ""
+        error.sources = {error.file: text}
+        rows = text.splitlines()
+        error.source = rows[error.line - 1] if 0 < error.line <= len(rows) else None
+        error.args = (error.message(),)
+        with profiling.launched_from(self._place):
+            profiling.failed(error)
+
+    def _place(self) -> list | None:
+        file, line = self.program.place(self.where)
+        return [str(Path(file).absolute()), line] if file else None
+
+    def synchronize(self, *_: int) -> Reply:
+        return Reply(self.sticky)
+
+    # -- memory --------------------------------------------------------------------------------------------
+
+    def _allocate(self, nbytes: int, host: int) -> Reply:
+        if nbytes < 0 or self.sticky:
+            return Reply(_INVALID)
+        if nbytes == 0:
+            return Reply()
+        address = self.memory.allocate(nbytes)
+        if host:  # what the host writes there is not seen
+            self.shared.add(address)
+            self.memory.mark_initialized(address, nbytes)
+        self._made[address] = self.where
+        return Reply(0, (address,))
+
+    cudaMalloc = cudaMallocAsync = cudaMallocHost = cudaHostAlloc = cudaMallocManaged = cudaMallocPitch = _allocate
+
+    def cudaFree(self, address: int) -> Reply:
+        if address:
+            allocation = self.memory.find(address)
+            if allocation is None or allocation.address != address:
+                raise self._invalid("cudaFree", "memory", address, 1, "Free each allocation once, at its first byte.")
+            self.memory.free(address)
+            self.shared.discard(address)
+        return Reply()
+
+    cudaFreeAsync = cudaFreeHost = cudaFree
+
+    def cudaHostRegister(self, address: int, nbytes: int) -> Reply:
+        raise InvalidCall("cudaHostRegister with cudaHostRegisterMapped is not supported", reason="Use cudaHostAlloc.")
+
+    def cudaMemset(self, address: int, pitch: int, value: int, width: int, height: int) -> Reply:
+        self._device_range("cudaMemset", "the target", address, pitch, width, height)
+        for row in range(height if width else 0):
+            self.memory.view(address + row * pitch, width)[:] = value & 255
+            self.memory.mark_initialized(address + row * pitch, width)
+        return Reply()
+
+    cudaMemsetAsync = cudaMemset2D = cudaMemset2DAsync = cudaMemset
+
+    def _copy(self, target: int, target_pitch: int, source: int, source_pitch: int, *size_and_kind: int) -> Reply:
+        """Check a copy of rows that the process itself then makes."""
+        width, height, kind = size_and_kind
+        if not 0 <= kind < len(_KINDS):
+            raise InvalidCall(f"cudaMemcpy of the kind {kind}, which does not exist", reason="See cudaMemcpyKind.")
+        name = f"a copy cudaMemcpy{_KINDS[kind]}"
+        if width <= 0 or height <= 0:
+            return Reply(0 if width == 0 or height == 0 else _INVALID)
+        sides = (("target", target, target_pitch, kind in (1, 3)), ("source", source, source_pitch, kind in (2, 3)))
+        for side, address, pitch, should in sides:
+            is_there = self._is_device(address)
+            if should or is_there:
+                if not should and kind != 4 and not self._is_shared(address):
+                    raise InvalidCall(
+                        f"{name}, but the {side} {address:#x} is {self._describe(address)}",
+                        reason=f"The {side} of such a copy is host memory: is the direction right?",
+                    )
+                if not is_there:
+                    raise InvalidCall(
+                        f"{name}, but the {side} {address:#x} is host memory"
+                        if address
+                        else f"{name} with a null {side}",
+                        reason=f"The {side} of such a copy is device memory: is the direction right?",
+                    )
+                self._device_range(name, f"the {side}", address, pitch, width, height)
+        if self._is_device(target):
+            for row in range(height):
+                self._mark(target + row * target_pitch, source + row * source_pitch, width)
+        return Reply()
+
+    cudaMemcpy = cudaMemcpyAsync = cudaMemcpyPeer = cudaMemcpy2D = cudaMemcpy2DAsync = _copy
+    cudaMemcpyToSymbol = cudaMemcpyFromSymbol = _copy
+
+    def _mark(self, target: int, source: int, width: int) -> None:
+        """Record that bytes of the target were written; copied from the device, those that were written there."""
+        start, memory = source - ORIGIN, self.memory
+        from_device = memory.find(source) if self._is_device(source) else None
+        if from_device is None or from_device.complete:
+            memory.mark_initialized(target, width)
+        elif not getattr(memory.find(target), "complete", True):
+            memory.written[1][target - ORIGIN : target - ORIGIN + width] = memory.written[1][start : start + width]
+
+    def _is_device(self, address: int) -> bool:
+        return ORIGIN <= address < ORIGIN + self.memory.size
+
+    def _is_shared(self, address: int) -> bool:
+        allocation = self.memory.find(address)
+        return allocation is not None and allocation.address in self.shared
+
+    def _device_range(self, call: str, what: str, address: int, pitch: int, width: int, height: int) -> None:
+        nbytes = (height - 1) * pitch + width
+        if nbytes <= 0:
+            return
+        allocation = self.memory.find(address)
+        if allocation is None:
+            raise self._invalid(call, what, address, nbytes, "It must be what cudaMalloc has returned.")
+        if address + nbytes > allocation.end:
+            over = address + nbytes - allocation.end
+            raise InvalidCall(
+                f"{call}: {what} has {nbytes:,} bytes, {over:,} more than are left in {self._describe(address)}",
+                reason="Is the size in bytes, not in elements? Is it that of the allocation?",
+            )
+
+    def _invalid(self, call: str, what: str, address: int, nbytes: int, reason: str) -> InvalidCall:
+        freed = self.memory.find_freed(address) if self._is_device(address) else None
+        if freed is not None:
+            return InvalidCall(f"{call}: {what} at {address:#x} has been freed ({freed.nbytes:,} bytes)", reason=reason)
+        return InvalidCall(f"{call}: {what} at {address:#x} is {self._describe(address)}", reason=reason)
+
+    def _describe(self, address: int) -> str:
+        if not self._is_device(address):
+            return "host memory" if address else "a null pointer"
+        allocation = self.memory.find(address)
+        if allocation is None:
+            return "no allocation of the device"
+        offset = f"byte {address - allocation.address:,} of " if address != allocation.address else ""
+        file, line = self.program.place(self._made.get(allocation.address, 0))
+        made = f", allocated at {Path(file).name}:{line}" if file else ""
+        return f"{offset}{allocation.nbytes:,} bytes of device memory{made}"
+
+    def cudaMemGetInfo(self) -> Reply:
+        return Reply(0, (self.memory.memory_bytes - self.memory.used_bytes, self.memory.memory_bytes))
+
+    def cudaPointerGetAttributes(self, address: int) -> Reply:
+        allocation = self.memory.find(address)
+        return Reply(0, (0 if allocation is None else 3 if allocation.address in self.shared else 2,))
+
+    def touched(self, address: int) -> Reply:
+        """Note that the host's code has read or written memory that only the device can reach."""
+        allocation = self.memory.find(address)
+        freed = "" if allocation or not self.memory.find_freed(address) else ", which has been freed"
+        self._failed(
+            InvalidCall(
+                f"host code reads or writes {address:#x}, {self._describe(address)}{freed}",
+                reason="The host cannot reach it: copy it by cudaMemcpy, or allocate it by cudaMallocManaged.",
+            )
+        )
+        return Reply()
+
+    # -- variables of the device -----------------------------------------------------------------------------
+
+    def variable(self, address: int, unit: int, number: int) -> Reply:
+        self.variables[address] = unit, number
+        return Reply()
+
+    def cudaGetSymbolAddress(self, symbol: int, offset: int = 0, count: int = 0) -> Reply:
+        known = self.variables.get(symbol)
+        if known is None:
+            error = InvalidCall("a symbol that is no variable of the device", reason="Pass the variable itself.")
+            error.code = _SYMBOL
+            raise error
+        unit = self.program.units[known[0]]
+        address = self.device.variable_address(unit.program, unit.variables[known[1]])
+        allocation = self.memory.find(address)
+        assert allocation is not None
+        if offset < 0 or offset + count > allocation.nbytes:
+            raise InvalidCall(
+                f"a copy of {count:,} bytes at byte {offset:,} of variable {allocation.name}, which has "
+                f"{allocation.nbytes:,}",
+                reason="Is the size in bytes that of the variable?",
+            )
+        return Reply(0, (address, allocation.nbytes))
+
+    cudaGetSymbolSize = cudaGetSymbolAddress
+
+    # -- kernels ---------------------------------------------------------------------------------------------
+
+    def _kernel(self, address: int) -> Kernel:
+        kernel = self.program.kernels.get(address)
+        if kernel is None:
+            error = InvalidCall(f"{address:#x} is the address of no kernel", reason="Pass a __global__ function.")
+            error.code = 98  # cudaErrorInvalidDeviceFunction
+            raise error
+        return kernel
+
+    def parameters(self, address: int) -> Reply:
+        sizes = [param.size for param in self._kernel(address).entry.params]
+        return Reply(0, (), struct.pack(f"{len(sizes)}q", *sizes))
+
+    def called_as_function(self, address: int) -> Reply:
+        self._failed(InvalidCall(f"kernel {self._kernel(address).name} is called like a function", reason="Launch it."))
+        return Reply()
+
+    def _launch(self, name: str, numbers: tuple[int, ...], more: bytes) -> Reply:
+        address, *sizes, shared_bytes = numbers
+        kernel = self._kernel(address)
+        grid, block = tuple(sizes[:3]), tuple(sizes[3:])
+        params, at = [], 0
+        for param in kernel.entry.params:
+            params.append(more[at : at + param.size])
+            at += param.size
+        self._name_arrays(kernel, params)
+        if self.sticky:
+            return Reply(self.sticky)
+        options = simulator.Options(cooperative=name == "launch_cooperative", counters=True)
+        bound = BoundKernel(kernel.entry, params, kernel.assemble)
+        launch = PreparedLaunch(kernel.name, bound, self.device, {}, lambda: None, ())
+        try:
+            with launching, profiling.launched_from(self._place):
+                record = launch.run(grid, block, shared_bytes, options)  # type: ignore[arg-type]
+        except simulator.InvalidLaunch:
+            return Reply(_CONFIGURATION)
+        except simulator.SimulatorError as error:
+            self.sticky = _code(error)
+            return Reply(0)  # as on a GPU, the next call that waits tells
+        profiling.record(record)
+        return Reply()
+
+    def _name_arrays(self, kernel: Kernel, params: list[bytes]) -> None:
+        names: dict[int, list[str]] = {}
+        for parameter, data in zip(kernel.parameters, params, strict=False):
+            if not parameter.pointer or len(data) != 8:
+                continue
+            address = int.from_bytes(data, "little")
+            found: Allocation | None = self.memory.find(address) or self.memory.find_freed(address)
+            if found is not None:
+                known = names.setdefault(found.address, [])
+                if not known:
+                    found.item = None if parameter.dtype is None else parameter.dtype.itemsize
+                    found.origin = address - found.address
+                known.append(parameter.name)
+                found.name = ", ".join(dict.fromkeys(known))
+
+    def cudaFuncSetAttribute(self, address: int, attribute: int, value: int) -> Reply:
+        most = self.card.block_shared_bytes
+        if attribute == 8 and value > most:  # cudaFuncAttributeMaxDynamicSharedMemorySize
+            raise InvalidCall(
+                f"{value:,} bytes of dynamic shared memory for a block; the {self.card.name} has {most:,}",
+                reason="Ask cudaDevAttrMaxSharedMemoryPerBlockOptin.",
+            )
+        return Reply()
+
+    def _resources(self, address: int) -> resources.Resources:
+        arch, _ = resources.architecture(self.card)
+        return resources.reported(self._kernel(address).assemble(arch), arch)
+
+    def cudaFuncGetAttributes(self, address: int) -> Reply:
+        found = self._resources(address)
+        return Reply(0, (found.registers, found.shared_bytes, resources.max_threads(found), found.local_bytes))
+
+    def occupancy(self, address: int, threads: int, shared_bytes: int) -> Reply:
+        found = self._resources(address)
+        blocks = occupancy.theoretical(
+            self.card,
+            threads,
+            registers=found.registers,
+            shared_bytes=found.shared_bytes + shared_bytes,
+            barriers=found.barriers,
+        ).blocks
+        return Reply(0, (blocks,))
+
+    # -- the device and its errors -----------------------------------------------------------------------------
+
+    def cudaSetDevice(self, number: int) -> Reply:
+        return Reply(_DEVICE)
+
+    def cudaGetDeviceProperties(self, number: int) -> Reply:
+        name = f"{self.card.full_name}, simulated by Warp Lab"
+        return Reply(_DEVICE if number else 0, (self.memory.memory_bytes,), name.encode())
+
+    def cudaDeviceGetAttribute(self, attribute: int, number: int) -> Reply:
+        if number:
+            return Reply(_DEVICE)
+        name = _attributes().get(attribute, "")
+        value = self._attribute(name)
+        if value is None:
+            raise InvalidCall(f"cudaDeviceGetAttribute: {name or attribute} is not known of the {self.card.name}")
+        return Reply(0, (value,))
+
+    def _attribute(self, name: str) -> int | None:
+        card = self.card
+        known = {
+            "MaxThreadsPerBlock": occupancy.MAX_THREADS,
+            **dict.fromkeys(("MaxBlockDimX", "MaxBlockDimY"), occupancy.MAX_THREADS),
+            "MaxBlockDimZ": 64,
+            "MaxGridDimX": 2**31 - 1,
+            **dict.fromkeys(("MaxGridDimY", "MaxGridDimZ"), 65535),
+            "MaxSharedMemoryPerBlock": 48 << 10,
+            "MaxSharedMemoryPerBlockOptin": card.block_shared_bytes,
+            "MaxSharedMemoryPerMultiprocessor": card.shared_bytes,
+            "ReservedSharedMemoryPerBlock": card.reserved_shared_bytes,
+            "TotalConstantMemory": 64 << 10,
+            "WarpSize": occupancy.WARP_SIZE,
+            **dict.fromkeys(("MaxRegistersPerBlock", "MaxRegistersPerMultiprocessor"), occupancy.REGISTERS),
+            "MaxThreadsPerMultiProcessor": card.max_threads,
+            "MaxBlocksPerMultiprocessor": card.max_blocks,
+            "MultiProcessorCount": card.sms,
+            "L2CacheSize": card.l2_bytes,
+            "GlobalMemoryBusWidth": card.memory_bits,
+            "ClockRate": card.clock_mhz * 1000,
+            "MemoryClockRate": None if card.memory_mhz is None else int(card.memory_mhz * 1000),
+            "ComputeCapabilityMajor": card.compute_capability[0],
+            "ComputeCapabilityMinor": card.compute_capability[1],
+            **dict.fromkeys(("UnifiedAddressing", "ManagedMemory", "CanMapHostMemory", "ConcurrentKernels"), 1),
+            **dict.fromkeys(("CooperativeLaunch", "ConcurrentManagedAccess", "StreamPrioritiesSupported"), 1),
+            **dict.fromkeys(
+                ("Integrated", "KernelExecTimeout", "ComputeMode", "EccEnabled", "MemoryPoolsSupported"), 0
+            ),
+        }
+        return known.get(name)
+
+    def cudaGetLastError(self, latest: int) -> Reply:
+        return Reply(0, (self.sticky,))
+
+    def cudaGetErrorName(self, error: int) -> Reply:
+        return Reply(0, (), _errors().get(error, "unrecognized error code").encode())
+
+    def cudaGetErrorString(self, error: int) -> Reply:
+        words = re.sub(
+            r"(?<=[a-z])(?=[A-Z])", " ", _errors().get(error, "unrecognized error code").removeprefix("cuda")
+        )
+        text = "no error" if not error else words.removeprefix("Error ").lower()
+        return Reply(0, (), text.encode())
+
+
+def _code(error: simulator.SimulatorError) -> int:
+    """Return the cudaError_t that a kernel with this defect is given."""
+    if isinstance(error, simulator.UnsupportedInstruction):
+        return _UNSUPPORTED
+    if isinstance(error, simulator.MisalignedAddress):
+        return _MISALIGNED
+    return _ADDRESS if isinstance(error, simulator.IllegalAddress) else _LAUNCH
+
+
+def _received(line: socket.socket, count: int) -> bytes:
+    """Return so many bytes of the line; nothing if it has been closed."""
+    parts: list[bytes] = []
+    while count:
+        try:
+            part = line.recv(min(count, 1 << 20))
+        except ConnectionResetError:
+            return b""
+        if not part:
+            return b""
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+@functools.cache
+def _errors() -> dict[int, str]:
+    return _enumeration("cudaError[A-Z]\\w*|cudaSuccess")
+
+
+@functools.cache
+def _attributes() -> dict[int, str]:
+    return {n: name.removeprefix("cudaDevAttr") for n, name in _enumeration("cudaDevAttr\\w+").items()}
+
+
+def _enumeration(pattern: str) -> dict[int, str]:
+    """Return the names of an enumeration in CUDA's headers, by number."""
+    for folder in include_folders():
+        file = Path(folder, "driver_types.h")
+        if file.exists():
+            found = re.findall(rf"^\s+({pattern})\s*=\s*(\d+)", file.read_text(encoding="utf-8"), re.M)
+            return {int(number): name for name, number in found}
+    return {}

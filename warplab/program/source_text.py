@@ -1,0 +1,93 @@
+"""CUDA C++ after the C++ preprocessor, split by whose it is, and the little that its passes must see of its syntax."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+_MARKER = re.compile(r'# (\d+) "([^"]*)"((?: \d)*)$')
+_HIDDEN = re.compile(
+    r'R"([^\s()\\]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#[^\n]*', re.S | re.M
+)
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+
+
+class Region(NamedTuple):
+    """Lines in a row that are the program's own ("own"), CUDA's ("cuda") or the C++ library's ("library").
+
+    `text` has the preprocessor's line markers, the first line among them. `path`: of the file of the first line.
+    `entered`: whether the region begins with this file, which the region before it includes.
+    """
+
+    kind: str
+    path: str
+    entered: bool
+    text: str
+
+
+def regions(preprocessed: str, cuda_folders: Sequence[str]) -> Iterator[Region]:
+    """Yield what a compiler's -E has written, in order; `cuda_folders` hold CUDA's headers."""
+    kind, path, entered, lines, known = "library", "", False, list[str](), set[str]()
+    for line in preprocessed.split("\n"):
+        match = _MARKER.match(line)
+        if match is not None:
+            flags = match[3].split()
+            if "3" not in flags and not match[2].startswith("<"):
+                known.add(match[2])  # flag 3 is also that of an own line with a macro of a header
+            own = "own" if match[2] in known else "library"
+            now = "cuda" if match[2].startswith(tuple(cuda_folders)) else own
+            if now != kind or (now == "cuda" and match[2] != path):
+                if lines:
+                    yield Region(kind, path, entered, "\n".join(lines) + "\n")
+                kind, path, entered, lines = now, match[2], "1" in flags, []
+            line = f'# {match[1]} "{match[2]}"' + " 3" * (kind != "own")
+        lines.append(line)
+    yield Region(kind, path, entered, "\n".join(lines))
+
+
+def masked(text: str) -> str:
+    """Return `text` with spaces in place of literals and the preprocessor's lines, each position kept."""
+    return _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def blank(text: str) -> str:
+    """Return nothing but the line ends and line markers of `text`."""
+    return "\n".join(line if _MARKER.match(line) else "" for line in text.split("\n"))
+
+
+def closing(mask: str, at: int) -> int:
+    """Return the position of the bracket that closes the one at `at`; the end of the text if none does."""
+    depth = 0
+    for match in re.compile(r"[()\[\]{}]").finditer(mask, at):
+        depth += 1 if match[0] in _PAIRS else -1
+        if depth == 0:
+            return match.start()
+    return len(mask) - 1
+
+
+def opening(mask: str, at: int) -> int:
+    """Return the position of the bracket that the one at `at` closes; "<" for ">" among template arguments."""
+    close, position, depth = mask[at], at, 0
+    opens = next((mark for mark, other in _PAIRS.items() if other == close), "<")
+    while position > 0:
+        mark = mask[position]
+        if mark in ")]}" and position != at:
+            position = opening(mask, position)
+        else:
+            depth += (mark == close) - (mark == opens)
+            if depth == 0:
+                return position
+        position -= 1
+    return 0
+
+
+def split(text: str, mark: str = ",") -> list[str]:
+    """Return the parts of `text` between commas that no bracket holds."""
+    mask, depth, parts, start = masked(text), 0, list[str](), 0
+    for position, character in enumerate(mask):
+        depth += (character in "([{<") - (character in ")]}>")
+        if character == mark and depth == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    return [part.strip() for part in (*parts, text[start:]) if part.strip()]
