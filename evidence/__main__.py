@@ -43,6 +43,7 @@ PARTS = {
     "front-ends": Part(
         "other compilers' kernels in the simulator", "-m evidence.front_ends.run", f"{CLONES}; packages"
     ),
+    "cuda-programs": Part("whole CUDA C++ programs of others", "-m evidence.cuda_programs.run", CLONES),
     "attacks": Part("what hostile submissions get", "-m evidence.attacks_page --try", "bubblewrap and a browser"),
     "mutations": Part("which random faults of the course's code its tests find", "-m evidence.mutations", TIMES),
     "simulator-speed": Part("the simulator's speed and Numba's own", "-m evidence.simulator.speed", TIMES),

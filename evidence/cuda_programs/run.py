@@ -1,0 +1,261 @@
+"""Run programs of HeCBench unmodified on the simulator, and write README.md.
+
+    python -m evidence.cuda_programs.run HeCBench=DIR [--only NAME]... [--seconds S] [--jobs N]
+    python -m evidence.cuda_programs.run --page
+
+DIR is a clone of zjin-lcf/HeCBench. Its programs in src/NAME-cuda run with the arguments of their Makefile made small:
+a count of repetitions, the last one, is 1, and the largest of the others is halved until their product is at most
+65,536; `ARGUMENTS` has exceptions. results.json keeps what came of each; without --only, programs that it has already
+are left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from evidence.cuda_programs.read import READ
+from warpcourse.paths import COURSE
+
+RECORD = Path(__file__).with_name("results.json")
+PAGE = Path(__file__).with_name("README.md")
+SECONDS = 30  # of processor time for a program
+
+ARGUMENTS = {
+    "aidw": "1 1 1",
+    "bezier-surface": "-n 64",
+    "bilateral": "64 64 0.25 5 1",
+    "bitonic-sort": "8 1",
+    "epistasis": "64 32 1",
+    "floydwarshall": "64 1 16",
+    "nw": "64 10 1",
+    "pathfinder": "1024 8 4",
+    "pns": "8 16 16",
+    "resize": "32 32 64 64 3 1",
+    "romberg": "4 64 1",
+    "scan2": "1 2048 256",
+    "thomas": "64 64 64 1",
+    "threadfence": "1 4096",
+    "zoom": "2 2 32 32 1",
+}
+# The review of 2026-11-23 that gave the idea: what it found.
+REVIEW = {
+    "passes": "adam aidw atomicAggregate atomicIntrinsics axpby background-subtract bilateral bitonic-sort "
+    "convolutionSeparable entropy epistasis floydwarshall hwt1d merge nlll quantBnB reverse scan scan2 scatterAdd "
+    "stddev stencil1d thomas threadfence wedford zoom",
+    "ends": "atan2 heat2d ntt pathfinder resize rmsnorm",
+    "defect": "bscan bezier-surface romberg split dct8x8 addBiasQKV wyllie pns",
+}
+_PASSED = re.compile(r"\bPASS(?:ED)?\b|\bSUCCESS\b|\bverified\b|results? (?:is|are) correct", re.I)
+_FAILED = re.compile(r"\bFAIL(?:ED|URE)?\b|\bmismatch|\bincorrect\b", re.I)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("repository", nargs="?", metavar="HeCBench=DIR", help="a clone of the repository")
+    parser.add_argument("--only", action="append", help="run the program of this name, whether recorded or not")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help=f"of processor time for each ({SECONDS})")
+    parser.add_argument("--jobs", type=int, default=1, help="programs that run at the same time")
+    parser.add_argument("--minutes", type=float, default=1e9, help="start no program later than that")
+    parser.add_argument("--page", action="store_true", help="write the page from the record")
+    options = parser.parse_args(arguments)
+    record: dict[str, Any] = {"programs": {}}
+    if RECORD.exists():
+        record = json.loads(RECORD.read_text(encoding="utf-8"))
+    if not options.page:
+        folder = (options.repository or "").partition("=")[2]
+        if not (Path(folder) / "src").is_dir() or not folder:
+            parser.error("give a clone of the repository: HeCBench=DIR")
+        record |= {"source": "zjin-lcf/HeCBench", "commit": _commit(folder), "seconds": options.seconds}
+        record["date"] = datetime.date.today().isoformat()
+        known = record["programs"]
+        candidates = _without_libraries(Path(folder))
+        record["without_libraries"] = len(candidates)
+        names = options.only or [name for name in candidates if name not in known]
+        end = time.monotonic() + 60 * options.minutes
+
+        def run(name: str) -> None:
+            if time.monotonic() < end:
+                known[name] = _run(Path(folder), name, options.seconds)
+                print(f"{name}: {known[name]['verdict']} {known[name]['why']}", flush=True)
+                record["programs"] = dict(sorted(known.items()))
+                RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(run, names))
+    PAGE.write_text(page(record), encoding="utf-8")
+    found = [one["verdict"] for one in record["programs"].values()]
+    counts = {verdict: found.count(verdict) for verdict in VERDICTS}
+    print(json.dumps({"programs": len(found), **counts, "device": "simulator", "date": record["date"]}))
+    return 0
+
+
+def _commit(folder: str) -> str:
+    told = subprocess.run(["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return told.stdout.strip() or Path(folder, "COMMIT").read_text(encoding="utf-8").strip()
+
+
+_LIBRARY = re.compile(
+    r'#\s*include\s*[<"](?:cub|thrust|cublas|cusparse|cufft|cudnn|cusolver|curand\.|nccl|mpi|nvml|cutlass)'
+)
+
+
+def _without_libraries(folder: Path) -> list[str]:
+    """List the programs that need nothing but CUDA's runtime; those of the review first."""
+    found = []
+    for program in sorted((folder / "src").glob("*-cuda")):
+        files = [f for f in program.rglob("*") if f.suffix in (".cu", ".cuh", ".h", ".hpp", ".cpp")]
+        texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
+        if any(program.glob("*.cu")) and not any(_LIBRARY.search(text) for text in texts):
+            found.append(program.name.removesuffix("-cuda"))
+    first = " ".join(reversed(REVIEW.values())).split()
+    return sorted(found, key=lambda name: (first.index(name) if name in first else len(first), name))
+
+
+def _run(folder: Path, name: str, seconds: int) -> dict[str, Any]:
+    program = folder / "src" / f"{name}-cuda"
+    text = (program / "Makefile").read_text(encoding="utf-8") if (program / "Makefile").exists() else ""
+    source = re.search(r"^source\s*=\s*((?:.*\\\n)*.*)", text, re.M)
+    files = [word for word in (source[1].replace("\\", " ").split() if source else []) if (program / word).is_file()]
+    files = files or sorted(file.name for file in program.glob("*.cu"))
+    flags = [flag for flag in re.findall(r"(?<=\s)-[DI]\S+", text) if "$" not in flag]
+    arguments = ARGUMENTS[name].split() if name in ARGUMENTS else _small(text)
+    with tempfile.TemporaryDirectory() as report_folder:
+        report = Path(report_folder, "report.json")
+        command = [sys.executable, "-m", "warplab", "run", f"--json={report}", "--max-seconds=30", *files, *flags]
+        log = Path(report_folder, "log")
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [*command, "--", *arguments],
+                cwd=program,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=_environment(),
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5)),
+            )
+            try:
+                code: int | None = process.wait(timeout=60 * seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                code = process.wait()
+        printed = log.read_text(encoding="utf-8", errors="replace")
+        known = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
+    return {"arguments": " ".join(arguments), **_verdict(code, printed, known)}
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(COURSE)}
+
+
+VERDICTS = ("passes", "ends", "defect", "refused", "fails", "time")
+
+
+def _small(makefile: str) -> list[str]:
+    run = re.search(r"\./\$\(program\)[ \t]*(.*)", makefile)
+    words = [word for word in re.split(r"[;&|>\\]", run[1])[0].split() if "$" not in word] if run else []
+    numbers = {position: int(word) for position, word in enumerate(words) if word.isdigit() and int(word)}
+    repeats = numbers.pop(len(words) - 1, None)
+    while math.prod(numbers.values()) > 65536:
+        numbers[max(numbers, key=lambda position: numbers[position])] //= 2
+    if repeats is not None:
+        numbers[len(words) - 1] = 1
+    return [str(numbers.get(position, word)) for position, word in enumerate(words)]
+
+
+def _verdict(code: int | None, printed: str, known: dict[str, Any] | None) -> dict[str, Any]:
+    own = printed.split("\nWarp Lab ran ")[0]
+    if known is None or code == -signal.SIGKILL:
+        return {"verdict": "time", "why": "", "launches": 0, "kernels": 0}
+    counts = {"launches": sum(k["launches"] for k in known["kernels"]), "kernels": len(known["kernels"])}
+    defects = [d for d in known["defects"] if not d["refused"]]
+    refused = re.search(r"error: a kernel could not be compiled or run: (.*)", printed)
+    if defects:
+        d = defects[0]
+        place = f"{Path(d['path'] or d['file']).name}:{d['line']}"
+        return {
+            "verdict": "defect",
+            "why": f"{d['error']} at {place}: {d['what']}"[:300],
+            "kernel": d["kernel"],
+            **counts,
+        }
+    if known["defects"] or refused:
+        why = known["defects"][0]["what"] if known["defects"] else refused[1] if refused else ""
+        why = re.sub(r"\S*/(\w[\w.]*/)?", "", why)
+        verdict = "time" if "too long" in why else "refused"
+        return {"verdict": verdict, "why": why[:200], **counts}
+    if code or _FAILED.search(own):
+        lines = [line.strip() for line in own.splitlines() if _FAILED.search(line)] or own.strip().splitlines()[-1:]
+        return {"verdict": "fails", "why": f"exit code {code}: {' '.join(lines[:1])}"[:200], **counts}
+    return {"verdict": "passes" if _PASSED.search(own) else "ends", "why": "", **counts}
+
+
+def page(record: dict[str, Any]) -> str:
+    """Return the page for a record."""
+    programs = record["programs"]
+    by_verdict = {v: {n: p for n, p in programs.items() if p["verdict"] == v} for v in VERDICTS}
+    ran = [p for v in ("passes", "ends", "defect", "fails") for p in by_verdict[v].values()]
+    parts = [
+        "# Whole CUDA C++ programs on the simulator",
+        "<!-- Written by `python -m evidence.cuda_programs.run`. -->",
+        f"On {record['date']}, {len(programs)} of the {record['without_libraries']} programs without libraries of "
+        f"<https://github.com/{record['source']}> at "
+        f"`{record['commit'][:10]}` were run unmodified by `python -m warplab run`, with all checks of "
+        "`--strict=cuda`, on small "
+        f"arguments (results.json has them), each for at most {record['seconds']} s of processor time. They launched "
+        f"{sum(p['kernels'] for p in ran):,} kernels {sum(p['launches'] for p in ran):,} times. No GPU took part.",
+        "| what came of them | programs |",
+    ]
+    rows = {
+        "passes": "passes its own check",
+        "ends": "ends; has no check of its own, or does not say so",
+        "defect": "stopped at a defect, below",
+        "fails": "fails or ends with an error, below",
+        "refused": "refused, below",
+        "time": "not done in its time",
+    }
+    parts[-1] += "\n| --- | --- |\n" + "\n".join(
+        f"| {text} ({len(by_verdict[v])}) | {', '.join(by_verdict[v])} |" for v, text in rows.items()
+    )
+    for title, verdict in (("Defects", "defect"), ("Failures", "fails"), ("Refused", "refused")):
+        if by_verdict[verdict]:
+            lines = [f"- **{name}** {p['why']}{_read(name, p)}" for name, p in by_verdict[verdict].items()]
+            parts += [f"## {title}", "\n".join(lines)]
+    return "\n\n".join([*parts, "## The review's list", _beside_the_review(programs)]) + "\n"
+
+
+def _read(name: str, program: dict[str, Any]) -> str:
+    if program["verdict"] == "refused":
+        return ""
+    return f" — {READ[name]}" if name in READ else " — not yet read in the code."
+
+
+def _beside_the_review(programs: dict[str, Any]) -> str:
+    lines = ["An earlier study ran 58 of the programs with a prototype; of those that it names, here:"]
+    for kind, names in REVIEW.items():
+        same = [name for name in names.split() if programs.get(name, {}).get("verdict") == kind]
+        other = [f"{n}: {programs[n]['verdict']}" for n in names.split() if n in programs and n not in same]
+        missing = [name for name in names.split() if name not in programs]
+        lines.append(
+            f"- {kind} there, {len(names.split())}: the same here {len(same)}"
+            + (f"; otherwise {', '.join(other)}" if other else "")
+            + (f"; not run {', '.join(missing)}" if missing else "")
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
