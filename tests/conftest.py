@@ -65,20 +65,16 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.fixture(autouse=True)
-def _tensorflow_is_set_up_before_it_runs(request: pytest.FixtureRequest) -> None:
-    """Once in a process, which several labs share; one of them asks for two devices."""
-    if request.node.get_closest_marker("tensorflow"):
-        importlib.import_module("warpcourse.bench.tensorflow_start").start(devices=2)
-
-
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Without a GPU a test marked gpu is skipped, but fails where `-m gpu` asked for it: nothing passes unrun."""
-    if item.get_closest_marker("gpu") is None:
-        return
-    problem, _ = backend.gpu_problem()
-    if problem is None:
-        return
-    if item.config.option.markexpr == "gpu":
-        pytest.fail(f"needs an NVIDIA GPU: {problem}", pytrace=False)
-    pytest.skip(f"needs an NVIDIA GPU: {problem}")
+    """Skip a test marked gpu without a GPU, but fail it where `-m gpu` asked for it: nothing passes unrun.
+
+    TensorFlow is set up here, once in a process with the two devices that one lab asks for, as the fixtures of a
+    module may run it.
+    """
+    if item.get_closest_marker("gpu") and (problem := backend.gpu_problem()[0]) is not None:
+        if item.config.option.markexpr == "gpu":
+            pytest.fail(f"needs an NVIDIA GPU: {problem}", pytrace=False)
+        pytest.skip(f"needs an NVIDIA GPU: {problem}")
+    if item.get_closest_marker("tensorflow"):
+        importlib.import_module("warpcourse.bench.tensorflow_start").start(devices=2)
