@@ -137,7 +137,7 @@ def an_image_of_ones_own_is_tested(page, tmp_path):
     path = tmp_path / "<b>three.png"
     path.write_bytes(stream.getvalue())
     page.press("Look inside")
-    page.until_says("my first run")
+    page.until_says("validation image 0, of class")  # the whole panel is there; an upload before that may be lost
     page.upload("Upload images", path)
     page.until_says("<b>three.png")
     page.press("Classify")
