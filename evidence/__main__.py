@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from warpcourse.paths import COURSE
 from warplab.hardware import backend
 
+INDEX = "a package index, and 5 GB of disk"
 GPU, CLONES, TIMES = "an NVIDIA GPU", "clones of public repositories", "to be named: it measures this machine"
 
 
@@ -44,6 +45,7 @@ PARTS = {
         "other compilers' kernels in the simulator", "-m evidence.front_ends.run", f"{CLONES}; packages"
     ),
     "cuda-programs": Part("whole CUDA C++ programs of others", "-m evidence.cuda_programs.run", CLONES),
+    "wheel": Part("the engine's wheel: sizes with each extra, times of imports", "-m evidence.wheel", INDEX),
     "attacks": Part("what hostile submissions get", "-m evidence.attacks_page --try", "bubblewrap and a browser"),
     "mutations": Part("which random faults of the course's code its tests find", "-m evidence.mutations", TIMES),
     "simulator-speed": Part("the simulator's speed and Numba's own", "-m evidence.simulator.speed", TIMES),
