@@ -49,8 +49,8 @@ def in_use() -> None:
 
 def disabled() -> str | None:
     """Return why the device is not there: NUMBA_DISABLE_CUDA, which the stand-in heeds as Numba does."""
-    config = sys.modules.get("numba.cuda.core.config")  # nothing loads Numba for this: CuPy's stand-in runs without
-    off = os.environ.get("NUMBA_DISABLE_CUDA", "0") != "0" if config is None else config.DISABLE_CUDA
+    numba = sys.modules.get("warplab.compile.numba_internals")  # not loaded for this: CuPy's stand-in runs without
+    off = numba.config.DISABLE_CUDA if numba else os.environ.get("NUMBA_DISABLE_CUDA", "0") != "0"
     return "CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment" if off else None
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.warplab.running.programs import python
 
 PROGRAMS = Path(__file__).with_name("programs")
+# Some four seconds each, most of them g++'s and NVRTC's: `make test` runs three of them, and test_host_code.py.
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
@@ -34,6 +35,7 @@ def test_arguments_and_the_report_of_a_right_program(tmp_path):
     assert "warp instructions: vector_add.cu:8" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_program_without_a_line_to_check_errors_ends_with_its_own_exit_code(tmp_path):
     done, report = run(tmp_path, "vector_add.cu", "--", "0")
     assert done.returncode == 1, done.stderr  # a grid of 0 blocks
@@ -41,6 +43,7 @@ def test_a_program_without_a_line_to_check_errors_ends_with_its_own_exit_code(tm
     assert [defect["error"] for defect in report["defects"]] == ["InvalidLaunch"]
 
 
+@pytest.mark.thorough
 def test_templates_overloads_namespaces_and_variables_of_the_device(tmp_path):
     done, report = run(tmp_path, "language.cu")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -54,6 +57,7 @@ def test_templates_overloads_namespaces_and_variables_of_the_device(tmp_path):
     }
 
 
+@pytest.mark.thorough
 def test_managed_pinned_and_pitched_memory_streams_and_events(tmp_path):
     done, _ = run(tmp_path, "--card=A100", "memory_kinds.cu")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -61,6 +65,7 @@ def test_managed_pinned_and_pitched_memory_streams_and_events(tmp_path):
     assert "108 SMs, 8 blocks, time unknown" in done.stdout
 
 
+@pytest.mark.thorough
 def test_several_files_and_macros(tmp_path):
     words = ["main.cu", "second.cu", "host.cpp", "-DSTEP=3", "--", "hello"]
     done, report = run(tmp_path, *words, folder=PROGRAMS / "parts")
@@ -68,6 +73,7 @@ def test_several_files_and_macros(tmp_path):
     assert [Path(kernel["file"]).name for kernel in report["kernels"]] == ["kernels.cuh", "second.cu"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "error", "line", "launched", "words"),
     [
@@ -91,6 +97,7 @@ def test_a_defect_is_reported_at_its_line(tmp_path, name, error, line, launched,
     assert f"{name}.cu" in done.stderr
 
 
+@pytest.mark.thorough
 def test_functions_of_cub_and_curand_for_the_device(tmp_path):
     done, report = run(tmp_path, "device_libraries.cu")
     assert done.stdout == f"{32767 + 63 * 32} 1\n", done.stderr
