@@ -30,6 +30,7 @@ FILES = {
     "tests/draw/test_banks.py": "from warplab.draw.banks import draw",
     "tests/draw/test_sliders.py": "from warplab import (\n    sliders,\n)",
     "tests/draw/conftest.py": "",
+    "tests/draw/test_said.py": '"""As warplab.draw.sliders."""',
     "tests/draw/test_shapes.py": "from tests.support import shapes",
     "tests/support/shapes.py": "",
     "tests/support/lengths.py": "",
@@ -64,7 +65,7 @@ def course(tmp_path, monkeypatch):
         ("warplab/__main__.py", {"tests/test_command.py"}),
         ("warplab/desk/copies.py", {"tests/labs/01_topic/test_kernels.py"}),
         ("solutions/01_topic/01_topic.ipynb", {"tests/labs/01_topic/test_exercise.py"}),
-        ("tests/draw/conftest.py", {f"tests/draw/test_{name}.py" for name in ("banks", "shapes", "sliders")}),
+        ("tests/draw/conftest.py", {f"tests/draw/test_{name}.py" for name in ("banks", "said", "shapes", "sliders")}),
         ("tests/support/shapes.py", {"tests/draw/test_shapes.py"}),
         ("tests/support/lengths.py", set()),
         ("tests/test_notebooks.py", {"tests/test_notebooks.py"}),
@@ -85,9 +86,9 @@ def test_what_a_change_touches(course, changed, selected):
 def test_the_nearest_come_first_and_what_does_not_fit_is_left(course, monkeypatch):
     found = changed_tests.select(["warplab/draw/colours.py", "tests/test_readme.py"], list(FILES))
     assert found[:2] == ["tests/test_readme.py", "tests/draw/test_banks.py"]
-    seconds = {name: {"": {"": 0.1, "all": 5.0}} for name in FILES}
+    seconds = {name: {"": {"": 0.1, "all": 5.0}} for name in FILES} | {"short": {"": {"": 0.1, "all": 2.0}}}
     monkeypatch.setattr(tiers, "read", lambda: (1.0, seconds))
-    assert changed_tests.fitting(found[:2], 7.0) == (found[:1], found[1:2])
+    assert changed_tests.fitting([*found[:2], "short"], 7.0) == ([found[0], "short"], [found[1]])
 
 
 def test_it_starts_from_the_last_whole_run_that_is_an_ancestor(course, tmp_path, monkeypatch):

@@ -34,6 +34,17 @@ def test_the_share_is_the_largest_that_fits_the_budget():
     assert 0.8 * tiers.BUDGET < left <= tiers.BUDGET
 
 
+def test_what_cannot_fit_the_budget_is_told():
+    costs = {
+        "f": {"test_a": {"f::test_a": tiers.BUDGET}, "test_b": {"f::test_b": 1.0}},
+        "g": {"test": {"g::test": 1.0}},
+    }
+    with pytest.raises(
+        ValueError, match=rf"takes {tiers.BUDGET + 1:.0f} s .* marked `always` take {tiers.BUDGET:.0f} of"
+    ):
+        tiers.largest_share(costs, {("f", "test_a")})
+
+
 def test_long_tests_begin_each_workers_part():
     costs, first = [1, 1, 50, 1, 20, 1, 30, 1, 1], [False] * 8 + [True]
     order = tiers.arrange(costs, first, 3)

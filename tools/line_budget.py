@@ -25,7 +25,8 @@ ALL = "all but tests and evidence"
 def count(course: Path, *suffixes: str) -> Counter[str]:
     """Return the lines of files with these suffixes: of each room, as warplab/simulator, of each package, of all."""
     found: Counter[str] = Counter()
-    for package in (*ROOMS, "tools", *APART):
+    new = {path.parent.name for path in course.glob("[!.]*/__init__.py")}
+    for package in {*ROOMS, "tools", *APART, *new}:
         for path in (course / package).rglob("*"):
             if path.suffix in suffixes and path.is_file():
                 names = {package, *(() if package in APART else (ALL,))}

@@ -99,7 +99,11 @@ class Graph:
             yield from self._texts("\n".join("".join(cell["source"]) for cell in json.loads(text(file))["cells"]))
         if not file.endswith(".py"):
             return
-        for node in ast.walk(ast.parse(text(file))):
+        tree = ast.parse(text(file))
+        reads_texts = not file.endswith("__init__.py")
+        # What a docstring names it does not need.
+        said = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield from self._module(alias.name)
@@ -109,7 +113,7 @@ class Graph:
                 yield from self._from("warplab", [node.attr])
             elif isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
                 yield from self._any_in(node.values[0].value)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not file.endswith("__init__.py"):
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and reads_texts and node not in said:
                 yield from self._texts(node.value)
 
     def _from(self, module: str, names: list[str]) -> Iterator[str]:
@@ -221,12 +225,17 @@ def select(changed: list[str], files: list[str]) -> list[str]:
 
 
 def fitting(selected: list[str], seconds: float) -> tuple[list[str], list[str]]:
-    """Part tests into those whose recorded durations fit into so many seconds, nearest first, and the others."""
+    """Part tests into those whose recorded durations fit into so many seconds, nearest first, and the others.
+
+    A file that is too long for what is left does not shut out shorter ones behind it.
+    """
     _, known = tiers.read()
     fit, left, used = [], [], 0.0
     for one in selected:
-        used += tiers.cost_of_file(known, one) if "::" not in one else tiers.cost(known, one)
-        (fit if used <= seconds else left).append(one)
+        took = tiers.cost_of_file(known, one) if "::" not in one else tiers.cost(known, one)
+        if fits := used + took <= seconds:
+            used += took
+        (fit if fits else left).append(one)
     return fit, left
 
 

@@ -270,6 +270,10 @@ def write_durations(took: dict[str, tuple[float, str]]) -> None:
             fit[file][test][nodeid] = seconds
         if mark == "always":
             always.add((file, test))
-    share = tiers.largest_share(fit, always)
+    try:
+        share = tiers.largest_share(fit, always)
+    except ValueError as error:
+        share = tiers.LEAST
+        print(f"error: {error}", file=sys.stderr)
     lines = ",\n".join(f"{json.dumps(file)}: {json.dumps(tiers.compact(tests))}" for file, tests in every.items())
     tiers.DURATIONS.write_text(f'{{"share": {share}, "seconds": {{\n{lines}\n}}}}\n', encoding="utf-8")

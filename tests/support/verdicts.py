@@ -1,9 +1,10 @@
 """Verdicts of answers to exercises, kept from an earlier run; a pytest plugin that says how many were.
 
 A verdict is the message of each test cell that an answer fails. It follows from the answer, the exercise's cells, the
-seed, the code that runs them and the installed packages, and is kept under a hash of all these in .verdicts/, which git
-ignores. None is kept if code was edited after this process began, which may have imported it before or after. Neither a
-CI (CI=true) nor a GPU keeps or takes any, and WARPLAB_VERDICTS=off makes every answer run.
+seed, the code that runs them, WARPLAB_... of the environment and the installed packages, and is kept under a hash of
+all these in .verdicts/, which git ignores. None is kept if code was edited after this process began, which may have
+imported it before or after. Neither a CI (CI=true) nor a GPU keeps or takes any, and WARPLAB_VERDICTS=off makes every
+answer run.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from tests.support.tiers import TESTS
 COURSE = TESTS.parent
 FOLDER = COURSE / ".verdicts"
 BEGUN = time.time()  # before any of the code that verdicts depend on was imported
+# What the environment says of no verdict: where a learner's copy lies, and whether verdicts are kept.
+NO_MATTER = ("WARPLAB_MINE", "WARPLAB_VERDICTS")
 DAYS = 30  # after which a verdict that no run has taken goes
 taken = 0  # verdicts that this run has not computed
 saved = 0.0  # seconds of processor time that those of the current test took when they were computed
@@ -80,13 +83,16 @@ def _folders(cells: str) -> frozenset[str]:
 
 def _files(folders: frozenset[str]) -> list[Path]:
     files = [path for folder in folders for path in (COURSE / folder).rglob("*") if "__pycache__" not in path.parts]
-    return sorted(path for path in {*files, *(COURSE / "tests" / "support").glob("exercise_*.py")} if path.is_file())
+    tests = [TESTS / "conftest.py", Path(__file__), *(TESTS / "support").glob("exercise_*.py")]
+    return sorted(path for path in {*files, *tests} if path.is_file())
 
 
 @functools.cache
 def _hash(folders: frozenset[str]) -> str:
     found = hashlib.sha256(sys.version.encode())
     found.update("\n".join(sorted(f"{one.name} {one.version}" for one in distributions())).encode())
+    settings = {name: value for name, value in os.environ.items() if name.startswith("WARPLAB_")}
+    found.update(json.dumps({name: settings[name] for name in sorted(settings) if name not in NO_MATTER}).encode())
     for path in _files(folders):
         found.update(f"{path.relative_to(COURSE)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()

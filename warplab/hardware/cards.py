@@ -80,10 +80,19 @@ class Card:
 def read(file: Path = FILE) -> dict[str, Card]:
     """Return the cards of a file in the form of cards.toml, by name.
 
-    Raises KeyError for a compute capability or a title that it lacks, TypeError for a number that a card lacks.
+    Raises ValueError, which names the card and what is wrong: a number that it lacks or that is not above 0, a compute
+    capability or a title that the file lacks.
     """
     data = tomllib.loads(file.read_text(encoding="utf-8"))
-    return {name: _card(name, paragraph, data) for name, paragraph in data["card"].items()}
+    cards = {}
+    for name, paragraph in data["card"].items():
+        try:
+            cards[name] = _card(name, paragraph, data)
+        except KeyError as error:
+            raise ValueError(f"{file.name}: the card {name} needs {error}, which is not there") from None
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{file.name}: the card {name}: {error}") from None
+    return cards
 
 
 def _card(name: str, paragraph: dict[str, Any], data: dict[str, Any]) -> Card:
@@ -100,7 +109,12 @@ def _card(name: str, paragraph: dict[str, Any], data: dict[str, Any]) -> Card:
 
     known = values(data["capability"][capability]) | values(paragraph)
     known["compute_capability"] = tuple(map(int, capability.split(".")))
-    return Card(name=name, **known, rates=values(paragraph.get("rates", {})), sources=sources)
+    found = Card(name=name, **known, rates=values(paragraph.get("rates", {})), sources=sources)
+    for key, value in {**found.rates, **found.per_clock, **vars(found)}.items():
+        may_be_zero = key in found.rates or key == "reserved_shared_bytes"
+        if isinstance(value, int | float) and not (value > 0 or (value == 0 and may_be_zero)):
+            raise ValueError(f"{key} is {value}; it must be above 0")
+    return found
 
 
 CARDS = read()

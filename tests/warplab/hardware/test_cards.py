@@ -45,9 +45,19 @@ def test_what_is_not_known_is_none():
     assert CARDS["V100"].launch_overhead_us is None
 
 
-def test_a_paragraph_that_lacks_a_number_names_it(tmp_path):
-    (tmp_path / "cards.toml").write_text(FILE.read_text().replace("\nsms = 56", "", 1))
-    with pytest.raises(TypeError, match="sms"):
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ("\nsms = 56", "", "the card P100: .*sms"),
+        ("\nsms = 56", "\nsms = -56", "the card P100: sms is -56; it must be above 0"),
+        ('compute_capability = "6.0"', 'compute_capability = "6.1"', "the card P100 needs '6.1'"),
+        ("{PASCAL}", "{PASCALE}", "the card P100 needs 'PASCALE'"),
+        ("FMA = 2.0", "FMA = -2.0", "the card P100: FMA is -2.0"),
+    ],
+)
+def test_a_wrong_paragraph_is_told_with_its_card(tmp_path, was, now, said):
+    (tmp_path / "cards.toml").write_text(FILE.read_text().replace(was, now, 1))
+    with pytest.raises(ValueError, match=said):
         read(tmp_path / "cards.toml")
 
 
