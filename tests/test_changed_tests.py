@@ -13,6 +13,9 @@ FILES = {
     "warplab/draw/colours.py": "",
     "warplab/draw/sliders.py": 'PAGE = "sliders.js"',
     "warplab/draw/sliders.js": "",
+    "warplab/draw/pens.py": 'FOLDER = HERE / "draw" / "start"',
+    "warplab/draw/start/__init__.py": "",
+    "warplab/draw/start/site.py": "",
     "warplab/__main__.py": "",
     "warplab/desk/copies.py": "",
     "warpcourse/__init__.py": "NAMES = {}",
@@ -35,6 +38,10 @@ FILES = {
     "tests/support/shapes.py": "",
     "tests/support/lengths.py": "",
     "tests/test_command.py": 'COMMAND = ["-m", "warplab.__main__"]',
+    "tests/test_pens.py": "from warplab.draw import pens",
+    "tests/test_steps.py": 'STEPS = COURSE / "docs" / "steps.yml"',
+    "docs/steps.yml": "",
+    "tests/labs/01_topic/answers.py": "",
     "tests/labs/01_topic/test_exercise.py": "class TestTopic(ExerciseTests): pass",
     "tests/labs/01_topic/test_kernels.py": 'MODULES = [f"warplab.desk.{name}" for name in ("copies", "progress")]',
     "tests/labs/02_topic/test_ladder.py": "from kernels.topic.ladder import FILE",
@@ -44,6 +51,7 @@ FILES = {
     "README.md": "",
 }
 LESSON = {f"{changed_tests.LESSON_RUNS}[{kind}-01_topic]" for kind in ("right", "wrong")}
+TOPIC = {f"tests/labs/01_topic/test_{name}.py" for name in ("exercise", "kernels")}
 BANKS = ["warplab/draw/bank.py", "warplab/draw/banks.py"]
 LADDER = {"tests/labs/02_topic/test_ladder.py", "tests/labs/02_topic/test_table.py"}  # what uses any Python beside it
 
@@ -65,6 +73,9 @@ def course(tmp_path, monkeypatch):
         ("warplab/__main__.py", {"tests/test_command.py"}),
         ("warplab/desk/copies.py", {"tests/labs/01_topic/test_kernels.py"}),
         ("solutions/01_topic/01_topic.ipynb", {"tests/labs/01_topic/test_exercise.py"}),
+        ("docs/steps.yml", {"tests/test_steps.py"}),
+        ("warplab/draw/start/site.py", {"tests/test_pens.py"}),  # in a folder that is put on a path
+        ("tests/labs/01_topic/answers.py", {*TOPIC, *LESSON}),
         ("tests/draw/conftest.py", {f"tests/draw/test_{name}.py" for name in ("banks", "said", "shapes", "sliders")}),
         ("tests/support/shapes.py", {"tests/draw/test_shapes.py"}),
         ("tests/support/lengths.py", set()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 
 import pytest
@@ -43,3 +44,14 @@ def test_links_lead_somewhere(page):
     text = re.sub(r"```.*?```|`[^`]*`", "", (COURSE / page).read_text(), flags=re.S)
     for link in re.findall(r"\]\((?!https:)([^)#]+)[^)]*\)", text):
         assert ((COURSE / page).parent / link).exists(), f"{page} links to {link}, which does not exist"
+
+
+@pytest.mark.parametrize(("package", "contract"), [("warplab", "rooms"), ("warpcourse", "course_rooms")])
+def test_architecture_shows_the_layers_that_the_contracts_hold(package, contract):
+    contracts = configparser.ConfigParser()
+    contracts.read(COURSE / ".importlinter", encoding="utf-8")
+    held = contracts[f"importlinter:contract:{contract}"]["layers"].split("\n")
+    page = (COURSE / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.search(rf"(?m)^{package}/ .*\n((?: {{4}}.*\n)+)", page)[1].splitlines()
+    shown = [set(re.findall(r"\w+", row[4:40])) for row in rows]
+    assert shown == [set(re.findall(r"\w+", layer)) for layer in held if layer]

@@ -6,9 +6,10 @@
 
 Files are nodes of a graph: a Python file points to the modules that it imports, by name through the facade `warplab`,
 and to those that its texts name (`python -m tools.bench` in a test); a notebook to what its cells import; a lab's tests
-to its notebooks; any file to what stands beside it that it names; CUDA C++ to what it includes. What none of these
-names, as a kernel whose file is found by its number, is taken for a need of all Python beside it. A deleted file counts
-as one that changed. A change to what all tests share selects all. What was left out for lack of time is said on stderr.
+to its notebooks; any file to what stands beside it that it names, and to a path that it builds (`"docs" / "NAME.md"`);
+CUDA C++ to what it includes. What none of these names, as a kernel whose file is found by its number, is taken for a
+need of all Python beside it. A lesson runs with its lab's answers. A deleted file counts as one that changed. A change
+to what all tests share selects all. What was left out for lack of time is said on stderr.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ class Graph:
         self.python = [file for file in files if file.endswith(".py")]
         self.cuda = [file for file in files if file.endswith((".cu", ".cuh"))]
         self.on_top = [file for file in files if "/" not in file]
+        self.by_end: dict[str, list[str]] = defaultdict(list)  # last folder and name -> files
+        for file in files:
+            self.by_end["/".join(file.split("/")[-2:])].append(file)
         self.modules = {re.sub(r"(/__init__)?\.py$", "", file).replace("/", "."): file for file in self.python}
         tops = "|".join({name.split(".")[0] for name in self.modules if "." in name})
         self.named = re.compile(rf"\b(?:{tops})(?:\.\w+)+")
@@ -147,6 +151,10 @@ class Graph:
         quoted = set(re.findall(r"""[/"'](\w+\.py)["']""", source))
         if quoted:
             yield from (one for one in self.python if one.startswith(place) and one.rpartition("/")[2] in quoted)
+        for path in map("/".join, re.findall(r'"([\w.-]+)"(?= / "([\w.-]+)")', source)):
+            yield from self.by_end[path]
+            if (top := file.partition("/")[0]) in PACKAGES:
+                yield from (other for other in self._other(top) if f"/{path}/" in other)
         if "labs()" in source and (parts := set(re.findall(r"\.(benchmark|launches)\b", source))):
             yield from (other for other in self.python if PurePosixPath(other).stem in parts)
         if place.startswith("tests"):
@@ -217,10 +225,11 @@ def select(changed: list[str], files: list[str]) -> list[str]:
     tests = [file for file in files if re.fullmatch(r"tests/(?:.*/)?test_\w+\.py", file) and is_there(file)]
     found = {file: distance.get(file, FAR) for file in tests if shared or file in distance}
     if LESSONS in tests and LESSONS not in found:
-        lessons = {file: steps for file, steps in distance.items() if re.fullmatch(r"notebooks/\w+\.ipynb", file)}
-        kinds = ("right", "wrong")
-        runs = {(kind, PurePosixPath(file).stem): steps for file, steps in lessons.items() for kind in kinds}
-        found |= {f"{LESSON_RUNS}[{kind}-{slug}]": steps for (kind, slug), steps in runs.items()}
+        place = r"notebooks/(?P<slug>\w+)\.ipynb|tests/labs/(?P<lab>\w+)/answers\.py"
+        for file, steps in sorted(distance.items(), key=lambda one: one[1]):
+            if match := re.fullmatch(place, file):
+                for kind in ("right", "wrong"):
+                    found.setdefault(f"{LESSON_RUNS}[{kind}-{match['slug'] or match['lab']}]", steps)
     return sorted(found, key=lambda one: (found[one], one))
 
 
