@@ -92,25 +92,28 @@ def test_the_time_left_is_by_cost_and_the_rate_of_the_last_minutes(monkeypatch):
     assert [one and float(one[1]) for one in found] == [None, 42, 7, 5, 4]
 
 
-def test_the_second_stage_of_a_run_adds_what_the_first_found(tmp_path):
+def test_each_stage_of_a_run_adds_what_the_earlier_found(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = tensorflow\n    thorough\n    always\n")
     (tmp_path / "test_some.py").write_text(
         "import pytest\n\n@pytest.mark.tensorflow\ndef test_one():\n    assert False\n\ndef test_two():\n    pass\n"
     )
+    (tmp_path / "test_more.py").write_text("def test_three():\n    pass\n")
     figures = {}
-    for stage, marks in ((1, "tensorflow"), (2, "not tensorflow")):
+    stages = {1: ["-m", "tensorflow"], 2: ["-m", "not tensorflow", "test_some.py"], 3: ["test_more.py"]}
+    for stage, chosen in stages.items():
         command = [sys.executable, "-m", "pytest", "-p", "tests.support.run_record", "-p", "tests.support.verdicts"]
-        command += ["--target=test", f"--stage={stage}", "-m", marks]
+        command += ["--target=test", f"--stage={stage}/3", *chosen]
         ran = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(COURSE)}, capture_output=True)
         assert ran.returncode == (1 if stage == 1 else 0), ran.stdout.decode()
         figures[stage] = json.loads(ran.stdout.splitlines()[-1])
     assert (figures[1]["passed"], figures[1]["failed"]) == (0, 1)
     assert (figures[2]["passed"], figures[2]["failed"]) == (1, 1)
-    assert figures[2]["processor_seconds"] >= figures[1]["processor_seconds"]
+    assert (figures[3]["passed"], figures[3]["failed"]) == (2, 1)
+    assert figures[3]["processor_seconds"] >= figures[2]["processor_seconds"] >= figures[1]["processor_seconds"]
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_run_is_whole_only_if_its_first_stage_was(tmp_path, killed):
+def test_a_run_is_whole_only_if_its_earlier_stages_were(tmp_path, killed):
     """Neither one that ended early, in a test file that cannot be imported, nor an earlier run's, if it was killed."""
     (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = .\nmarkers = tensorflow\n    thorough\n    always\n")
     (tmp_path / "conftest.py").write_text(
@@ -121,13 +124,19 @@ def test_a_run_is_whole_only_if_its_first_stage_was(tmp_path, killed):
     (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n")
     one = tmp_path / "test_one.py"
 
-    def run(stage: int, body: str) -> bool:
+    def run(stage: str, body: str) -> bool:
         one.write_text(f"import os\nimport pytest\n\n@pytest.mark.tensorflow\ndef test_one():\n    pass\n\n{body}\n")
         command = [sys.executable, "-m", "pytest", "-p", "tests.support.run_record", "-p", "tests.support.verdicts"]
-        command += ["--target=test-all", f"--stage={stage}", "-m", "tensorflow" if stage == 1 else "not tensorflow"]
+        command += [
+            "--target=test-all",
+            f"--stage={stage}",
+            "-m",
+            "tensorflow" if stage[0] == "1" else "not tensorflow",
+        ]
         subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(COURSE)}, capture_output=True)
         return (tmp_path / "whole.json").exists()
 
-    assert (run(1, ""), run(2, "")) == (False, True)
+    assert (run("1/2", ""), run("2/2", "")) == (False, True)
     (tmp_path / "whole.json").unlink()
-    assert (run(1, "os._exit(1)" if killed else "1 / 0"), run(2, "")) == (False, False)
+    assert (run("1/2", "os._exit(1)" if killed else "1 / 0"), run("2/2", "")) == (False, False)
+    assert (run("1/3", ""), run("3/3", "")) == (False, False)

@@ -1,8 +1,8 @@
 """Pytest plugin of the make targets: what is `thorough`, progress, and what a run took (`--target NAME`).
 
 In every run each test's processor time is taken, children included, and `tiers.beyond` marks what `make test` leaves
-out. With `--target` a calm line says from time to time how far the run is, and the last line is JSON, for both stages
-of a target together. The target `test-all` also writes what `make test` is chosen by, durations.json, and, if all
+out. With `--target` a calm line says from time to time how far the run is, and the last line is JSON, for all stages of
+a target so far. The target `test-all` also writes what `make test` is chosen by, durations.json, and, if all
 passed on a clean checkout, whole_runs.json, from which `tests.support.changed_tests` starts.
 """
 
@@ -30,20 +30,20 @@ KEPT = 20  # whole runs
 EVERY = 15.0  # seconds between two lines of progress
 RECENT = 180.0  # seconds over which the rate is taken, by which the time left is estimated
 SILENCE = 60.0  # seconds without the end of a test, until a line says so
-FIRST = "warplab/first-stage"  # where pytest's cache keeps what the second stage adds
+EARLIER = "warplab/earlier-stages"  # where pytest's cache keeps what the next stage adds
 ADDED = ("passed", "failed", "skipped", "seconds", "processor_seconds", "verdicts_kept")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--target", default="", help="the make target that runs: shows progress, ends with JSON")
-    parser.addoption("--stage", type=int, default=0, help="of two, where the target runs in two: 2 adds up both")
+    parser.addoption("--stage", default="0/0", help="NUMBER/LAST of a target that runs in several: adds up all so far")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--target") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Run(config), "warplab-run")
-        if config.getoption("--stage") == 1:
-            config.cache.set(FIRST, {})  # if this stage is killed, the second adds nothing of an earlier run
+        if config.getoption("--stage").startswith("1/"):
+            config.cache.set(EARLIER, {})  # if this stage is killed, the next adds nothing of an earlier run
 
 
 def _git(*arguments: str) -> str:
@@ -222,29 +222,23 @@ class Run:
             "device": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
             "date": datetime.date.today().isoformat(),
         }
-        stage, whole = self.config.getoption("--stage"), self._whole()
-        if stage == 1:
-            ended = len(self.took) == len(self.ids) > 0
-            self.config.cache.set(FIRST, {"figures": figures, "took": self.took, "ended": ended})
-        elif stage == 2 and (first := self.config.cache.get(FIRST, {})):
-            whole = whole and first["ended"]
-            self.took |= first["took"]
-            figures |= {name: figures[name] + first["figures"][name] for name in ADDED}
-            figures["most_mb_per_worker"] = max(one["most_mb_per_worker"] for one in (figures, first["figures"]))
-        elif stage == 2:
-            whole = False
-        if self.target == "test-all" and stage != 1:
-            if whole:
+        stage, last = map(int, self.config.getoption("--stage").split("/"))
+        ended = stage > 0 and not self.config.option.keyword and len(self.took) == len(self.ids) > 0
+        if stage > 1:
+            earlier = self.config.cache.get(EARLIER, {})
+            if earlier.get("stage") == stage - 1:  # otherwise that one was killed
+                self.took |= earlier["took"]
+                figures |= {name: figures[name] + earlier["figures"][name] for name in ADDED}
+                figures["most_mb_per_worker"] = max(one["most_mb_per_worker"] for one in (figures, earlier["figures"]))
+            ended = ended and earlier.get("stage") == stage - 1 and earlier["ended"]
+        if stage:
+            self.config.cache.set(EARLIER, {"stage": stage, "figures": figures, "took": self.took, "ended": ended})
+        if self.target == "test-all" and stage == last:
+            if ended:
                 self._record(figures)
             else:
                 print("not kept as a whole run: some tests did not run", file=sys.stderr)
         print(json.dumps(figures))
-
-    def _whole(self) -> bool:
-        """Return whether nothing was left out but what needs a GPU."""
-        config = self.config
-        everything = config.args_source == pytest.Config.ArgsSource.TESTPATHS and not config.option.keyword
-        return everything and len(self.took) == len(self.ids) > 0
 
     def _record(self, figures: dict[str, object]) -> None:
         write_durations(self.took)
