@@ -54,6 +54,7 @@ def test_other_code_is_computed_anew(compute, monkeypatch, tmp_path):
 def test_a_lab_is_known_however_a_cell_imports_it():
     every = [verdicts._folders(cell) for cell in ("import kernels.a_lab.x", "from kernels import a_lab", "n = 1")]
     assert every == [{"warplab", "warpcourse", f} for f in ("kernels/a_lab", "kernels")] + [{"warplab"}]
+    assert verdicts._folders("from warpcourse.bench import timing") == {"warplab", "warpcourse"}
 
 
 def test_none_is_kept_of_code_that_was_edited_during_the_run(compute, monkeypatch, tmp_path):

@@ -74,8 +74,8 @@ def _wanted() -> bool:
 
 
 def _folders(cells: str) -> frozenset[str]:
-    """Return the folders of the code that cells run: warplab, and the packages of labs that they name, whole."""
-    named = {name.replace(".", "/") for name in re.findall(r"\b(?:kernels\.\w+|digits)\b", cells)}
+    """Return the folders of the code that cells run: warplab, and warpcourse and the labs that they name, whole."""
+    named = {name.replace(".", "/") for name in re.findall(r"\b(?:kernels\.\w+|digits|warpcourse)\b", cells)}
     named |= set(re.findall(r"\b(?:from|import) (kernels)\b(?!\.)", cells))
     more = {"warpcourse", *(["kernels"] if "digits" in named else [])} if named else set()
     return frozenset({"warplab"} | named | more)
@@ -83,7 +83,8 @@ def _folders(cells: str) -> frozenset[str]:
 
 def _files(folders: frozenset[str]) -> list[Path]:
     files = [path for folder in folders for path in (COURSE / folder).rglob("*") if "__pycache__" not in path.parts]
-    tests = [TESTS / "conftest.py", Path(__file__), *(TESTS / "support").glob("exercise_*.py")]
+    support = COURSE / "tests" / "support"
+    tests = [support.with_name("conftest.py"), support / "verdicts.py", *support.glob("exercise_*.py")]
     return sorted(path for path in {*files, *tests} if path.is_file())
 
 
