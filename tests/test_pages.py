@@ -12,23 +12,28 @@ from warpcourse.paths import COURSE
 PAGES = (
     "README.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "docs/architecture.md",
     "docs/glossary.md",
+    "docs/instructors.md",
     "docs/launches.md",
     "docs/after_hopper.md",
+    "docs/front_ends.md",
+    "docs/platforms.md",
+    "docs/run.md",
     "docs/simulator.md",
     "docs/trust.md",
+    "warplab/README.md",
 )
+FOLDERS = "evidence|warplab|warpcourse|kernels|digits|tests|tools|notebooks|exercises|solutions|docs"
 # A name in capitals stands for any name.
-ANY = {"TOPIC": "*", "NN_topic": "*", "KIND": "*"}
+ANY = {"TOPIC": "*", "NN_topic": "*", "KIND": "*", "PROBLEM": "*"}
 
 
 def named(page: str) -> set[str]:
     """Paths from the course's folder that a page names in code: `warplab/checks/`, `tests/labs/NN_topic/`."""
     text = re.sub(r"```.*?```", "", (COURSE / page).read_text(), flags=re.S)
-    return set(
-        re.findall(r"`((?:evidence|warplab|kernels|tests|tools|notebooks|exercises|solutions|docs)/[\w./-]*)`", text)
-    )
+    return set(re.findall(rf"`((?:{FOLDERS})/[\w./-]*)`", text))
 
 
 @pytest.mark.parametrize(("page", "path"), [(page, path) for page in PAGES for path in sorted(named(page))])
