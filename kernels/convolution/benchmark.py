@@ -30,6 +30,13 @@ RATIOS = Table.of_rows(
     | {"ratio": "ratio", "error": "relative_error", "right": "correct"},
     lambda value: {key: value[key] for key in ("geometric_mean", "least", "cost_of_fusion") if key in value},
 )
+
+
+def _of_any_shape(name: str, found: Mapping[str, Any]) -> str:
+    remarks = [f"{row['layer']}: {row['remark']}" for row in found["rows"] if row["remark"]]
+    return "\n".join([f"{name}: {RATIOS.text(found)}", *remarks, *(f"no plan: {text}" for text in found["refused"])])
+
+
 LAYER = Table.of_rows(
     "{convolution}",
     {"algorithm": "algorithm", "by": "by", "type": "dtype", "layout": "layout", "µs": "seconds"}
@@ -92,11 +99,16 @@ BENCHMARK = Benchmark(
             lambda value: "\n\n".join(f"depthwise: {RATIOS.text(found)}" for found in value.values()),
             lambda value: {key: RATIOS.summary(found) for key, found in value.items()},
         ),
+        "every_shape": Table(
+            lambda value: "\n\n".join(_of_any_shape(name, found) for name, found in value["tables"].items()),
+            lambda value: {name: RATIOS.summary(found) for name, found in value["tables"].items()},
+        ),
         "algorithms": Table(lambda value: "\n\n".join(map(LAYER.text, value["layers"]))),
         **dict.fromkeys(("network", "folded_network"), Table(_network, _network_summary)),
         "lstm": Table(lambda value: "\n\n".join(map(LSTM.text, value["cases"]))),
     },
     __doc__,
+    frozenset({"every_shape"}),
 )
 
 if __name__ == "__main__":

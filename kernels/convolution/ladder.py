@@ -5,15 +5,16 @@ Each table runs from slow to fast: of the steps that can compute a convolution h
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernels.convolution.beside import depthwise, fft, winograd
 from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
-from kernels.convolution.hopper import backward_data, backward_filter, forward
+from kernels.convolution.hopper import backward_data, backward_filter, forward, padded
 from kernels.convolution.steps import direct, gemm_backward, gemm_steps, mma_backward, mma_step
+from warpcourse.bench import hopper
 from warpcourse.bench.lab_kernels import by_name
 
 FORWARD: dict[str, Step] = by_name(
@@ -22,18 +23,21 @@ FORWARD: dict[str, Step] = by_name(
     *gemm_steps.FORWARD,
     *winograd.FORWARD,
     *mma_step.FORWARD,
+    *padded.FORWARD,
     *forward.FORWARD,
     *depthwise.FORWARD,
 )
 BACKWARD_DATA: dict[str, Step] = by_name(
     *gemm_backward.BACKWARD_DATA,
     *mma_backward.BACKWARD_DATA,
+    *padded.BACKWARD_DATA,
     *backward_data.BACKWARD_DATA,
     *depthwise.BACKWARD_DATA,
 )
 BACKWARD_FILTER: dict[str, Step] = by_name(
     *gemm_backward.BACKWARD_FILTER,
     *mma_backward.BACKWARD_FILTER,
+    *padded.BACKWARD_FILTER,
     *backward_filter.BACKWARD_FILTER,
     *depthwise.BACKWARD_FILTER,
 )
@@ -51,6 +55,25 @@ def step(name: str | int, of: str = "forward") -> Any:
             return known
     choices = ", ".join(f"{known.name!r}" for known in STEPS[of].values())
     raise ValueError(f"there is no step {name!r} for {of}; choose 'auto' or one of {choices}")
+
+
+class Plan(NamedTuple):
+    """A step, and what to know of its speed here: "" where it takes at most three times as long as cuDNN's fastest plan
+    on an H100, as far as was measured (`measured.every_shape`)."""
+
+    step: Any
+    remark: str
+
+
+def planned(conv: Convolution, layout: str, dtype: Any, of: str = "forward", address: int = 0) -> Plan:
+    """Return the plan of "auto"; arguments and errors as of `fastest`."""
+    chosen = fastest(conv, layout, dtype, of, address)
+    remark = chosen.remark(conv, of)
+    if chosen.name == "mma_nhwc" and hopper.available():
+        alignment = "arrays do not begin at multiples of 16 bytes"
+        reason = step(padded.NAME, of).refuses(conv, layout, dtype) or alignment
+        remark = f"mma_nhwc may take more than three times as long as cuDNN, but {reason}"
+    return Plan(chosen, remark)
 
 
 def fastest(conv: Convolution, layout: str, dtype: Any, of: str = "forward", address: int = 0) -> Any:

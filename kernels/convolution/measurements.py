@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from kernels.convolution.measured import algorithms, network, plans, ratios, rnn
+from kernels.convolution.measured import algorithms, every_shape, network, plans, ratios, rnn
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "forward": functools.partial(ratios.resnet50, "forward"),
@@ -20,6 +20,7 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "backward_data": functools.partial(ratios.resnet50, "backward_data"),
     "backward_filter": functools.partial(ratios.resnet50, "backward_filter"),
     "depthwise": ratios.depthwise,
+    "every_shape": every_shape.every_shape,
     "algorithms": algorithms.algorithms,
     "searches": plans.searches,
     "whole_table": plans.whole_table,

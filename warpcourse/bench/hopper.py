@@ -50,7 +50,7 @@ class Boxes:
     In shared memory a box lies row after row of 128 bytes, the 16-byte chunks of each exchanged by chunk ^ row % 8.
     Outside the matrix loads give zeros and stores write nothing. With `middle` the tensor has three axes: each of
     `rows` has so many rows of `columns` elements, and a box has one of them. `promotion`: bytes that the L2 cache
-    fetches together.
+    fetches together. `pitch`: elements from a row to the next, by default `columns`.
     """
 
     address: int
@@ -61,6 +61,7 @@ class Boxes:
     box_columns: int
     middle: int | None = None
     promotion: int = 256
+    pitch: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for what the driver would refuse, and for boxes whose rows are not 128 bytes."""
@@ -84,7 +85,7 @@ class Boxes:
     @property
     def row_bytes(self) -> int:
         """Return bytes from one row of the matrix to the next."""
-        return self.columns * self.item
+        return (self.pitch or self.columns) * self.item
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from kernels.convolution.definition.geometry import Convolution
 FILE = "beside/depthwise.cu"
 FORMATS = (("NHWC", "float16"), ("NCHW", "float32"))
 BLOCK = 128  # threads, as in the kernels
-FAST_FILTERS = (3, 5)  # heights, equal to the widths, that the fast kernels are compiled for
+FAST_FILTERS = (3, 5, 7)  # heights, equal to the widths, that the fast kernels are compiled for
 FAST_STRIDES = (1, 2)
 MOST_PARTIAL = 8 * 132  # blocks of backward_filter, each with sums of its own
 
@@ -143,6 +143,12 @@ class DepthwiseStep(Step):
     def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
         """Refuse what is not depthwise."""
         return super().refuses(conv, layout, dtype) or refusal(conv)
+
+    def remark(self, conv: Convolution, of: str) -> str:
+        """Return what the kernels for any filter are."""
+        if tile(conv, of, np.float16):
+            return ""
+        return "a thread for each element, as no fast kernel has this filter, stride or dilation"
 
 
 @dataclass(frozen=True)

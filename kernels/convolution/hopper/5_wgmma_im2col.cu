@@ -22,8 +22,9 @@
 // others.
 // BM, BN: pixels and filters of a tile. CONSUMERS: warpgroups that multiply. STAGES: pairs of tiles in shared memory.
 // BLOCKS: on a multiprocessor at a time. SPLIT: blocks that share a tile's depth. BOXES: for results, of a warpgroup.
-// BESIDE: blocks side by side that share pixels. PARTS: of a launch. FLAT: x is a matrix, pixels × channels. C and K
-// are multiples of 8.
+// BESIDE: blocks side by side that share pixels. PARTS: of a launch. FLAT: x is a matrix, pixels × channels. DEPTHS: of
+// 16 channels, multiplied of each 64: fewer than four where x has no more. C and K are multiples of 8; padded.py makes
+// them so. BN below 64: all filters, forward.
 #include <warplab/hopper.cuh>
 
 #ifndef BM
@@ -56,6 +57,9 @@
 #ifndef FLAT
 #define FLAT 0
 #endif
+#ifndef DEPTHS
+#define DEPTHS 4
+#endif
 #ifndef GRADIENT
 #define GRADIENT 0
 #endif
@@ -73,11 +77,13 @@ constexpr int SUMS = BN / 2;                        // of a thread for each of t
 constexpr int THREADS = 128 * CONSUMERS + 32;       // the last warp loads
 constexpr int X_BYTES = BM * LINE_BYTES, W_BYTES = BN * LINE_BYTES, STAGE_BYTES = X_BYTES + W_BYTES;
 constexpr int BOX_BYTES = 64 * LINE_BYTES;
-constexpr int PANELS = BN / 64;                     // of a tile of y: boxes of 64 filters side by side
+constexpr int WIDTH = BN < 64 ? BN : 64;            // filters of a panel
+constexpr int PANELS = BN / WIDTH;                  // of a tile of y: boxes of filters side by side
 constexpr int CLUSTER = SPLIT * BESIDE;             // blocks
 constexpr int X_SHARE = BM / BESIDE;                // pixels that a block loads for all beside it
 static_assert(BM % (64 * CONSUMERS) == 0 && PANELS % SPLIT == 0, "equal shares");
 static_assert(X_SHARE % 8 == 0, "shares are whole periods of the swizzle");
+static_assert(BN >= 64 || !GRADIENT, "what lies channels side by side comes 64 channels wide");
 
 // A convolution with windows one pixel apart in y, of which y may have every second pixel only: a forward pass has one
 // part, a gradient of x one for each phase of the stride.
@@ -89,6 +95,7 @@ struct Part {
     int rows, columns;              // taps
     int dilation_h, dilation_w;     // from tap to tap, in x
     int first_tap, next_row, next_column;  // in w, whose taps are counted row by row
+    int bias;                              // of the first filter: of a group's
 };
 
 struct Parts {
@@ -273,7 +280,8 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
         for (int i = 0; i < PANELS && BIAS; i++) {
             const int filter = at.filter + i * 64 + lane * 2;
-            biases[i] = filter < parts.filters ? __ldg(reinterpret_cast<const float2 *>(bias + filter)) : float2{};
+            biases[i].x = filter < parts.filters ? __ldg(bias + part.bias + filter) : 0;
+            biases[i].y = filter + 1 < parts.filters ? __ldg(bias + part.bias + filter + 1) : 0;
         }
         float sum[ROWS][SUMS];
         if ((GRADIENT || SPLIT > 1) && begin == end) {  // a phase that no window meets, or fewer steps than blocks
@@ -288,7 +296,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             barrier_wait(full_at + 8 * stage, parity);
             wgmma_fence();
 #pragma unroll
-            for (int depth = 0; depth < BK; depth += 16) {
+            for (int depth = 0; depth < DEPTHS * 16; depth += 16) {
 #pragma unroll
                 for (int i = 0; i < ROWS; i++) {
                     wgmma<K_MAJOR, W_MAJOR>(sum[i], moved(x, i * BOX_BYTES + depth * 2), moved(w, depth * W_DEPTH),
@@ -371,7 +379,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                 }
                 group_sync(1 + consumer);
 #pragma unroll
-                for (int j = 0; j < 8; j += 2) {
+                for (int j = 0; j < WIDTH / 8; j += 2) {
                     half2 v[4];
 #pragma unroll
                     for (int k = 0; k < 2; k++) {

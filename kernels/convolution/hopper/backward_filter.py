@@ -15,6 +15,7 @@ from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.hopper import wgmma_im2col
 from kernels.convolution.hopper.forward import FORMATS, WgmmaStep
 from kernels.convolution.hopper.tile_sizes import BOX_BYTES, DEPTH, MAX_SHARED_BYTES, STATIC_BYTES
+from kernels.convolution.hopper.wgmma_im2col import View
 from warpcourse.bench import hopper
 from warpcourse.bench.hopper import Boxes
 from warplab import cp
@@ -88,8 +89,8 @@ class Tile:
 
     def count(self, conv: Convolution) -> int:
         """Return tiles of dw."""
-        boxes = math.ceil(conv.c / BOX) * conv.r * conv.s
-        return math.ceil(conv.k / BOX / self.filters) * math.ceil(boxes / self.taps)
+        boxes = math.ceil(conv.c // conv.groups / BOX) * conv.r * conv.s
+        return conv.groups * math.ceil(conv.k // conv.groups / BOX / self.filters) * math.ceil(boxes / self.taps)
 
 
 class Tiling(NamedTuple):
@@ -121,7 +122,7 @@ def _tilings(conv: Convolution) -> Iterator[Tiling]:
 def seconds(tiling: Tiling, conv: Convolution) -> float:
     """Return about how long a tiling takes on an H100: what bounds the product most, and the addition of the splits."""
     tile, splits = tiling
-    pixels, filters, _ = conv.gemm
+    pixels, filters = conv.gemm[0], conv.k
     steps, blocks = math.ceil(pixels / DEPTH), splits * tile.count(conv)
     turns = math.ceil(blocks / MULTIPROCESSORS) * math.ceil(steps / splits)
     read = conv.c * (conv.n * conv.h * conv.w if max(conv.r, conv.s) > 1 else pixels)  # of x, by taps of any stride
@@ -130,7 +131,7 @@ def seconds(tiling: Tiling, conv: Convolution) -> float:
         turns * min(blocks, MULTIPROCESSORS) * tile.stage_bytes / CACHE_BYTES,
         2 * (read + pixels * filters) / MEMORY_BYTES,
     )
-    summed = 4 * splits * _stride(conv)
+    summed = 4 * splits * stride_of(conv)
     return LAUNCH + max(bounds) + (ADDITION + summed / SUMMED_BYTES if splits > 1 else 0)
 
 
@@ -141,30 +142,36 @@ class WgmmaBackwardFilterStep(WgmmaStep):
     def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
         """Return bytes of the splits' sums."""
         splits = tiling(conv).splits
-        return 4 * splits * _stride(conv) if splits > 1 else 0
+        return 4 * splits * stride_of(conv) if splits > 1 else 0
 
     def launch(
         self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None, chosen: Tiling | None = None
     ) -> None:
         """Queue the kernels, by the tiling that `tiling` makes unless another is given."""
         tile, splits = chosen or tiling(conv)
-        flat = wgmma_im2col.is_flat(conv)
-        options = *INCLUDE, f"-DFLAT={int(flat)}", *tile.options
-        product = hopper.kernel(FILE, "conv_wgmma_backward_filter", options)
         if splits > 1:
-            size = 4 * splits * _stride(conv)
+            size = 4 * splits * stride_of(conv)
             partial = (cp.empty(size, np.uint8) if workspace is None else workspace[:size]).view(np.float32)
-            to_map = _map_of_filters(partial, conv, splits * _rounded(conv.k))
-        else:
-            to_map = _map_of_filters(dw, conv, conv.k)
-        maps = _map_of_pixels(dy, conv.k), _map_of_pixels(x, conv.c) if flat else _map_of_windows(x, conv), to_map
-        grid = (tile.count(conv) * splits,)
-        product(grid, (tile.threads,), (*maps, sizes(conv), np.int32(splits)), tile.shared_bytes)
-        if splits > 1:
+            options = multiply(x, dy, partial, conv, tile, splits, View())
             _add(partial, dw, conv, splits, options)
+        else:
+            multiply(x, dy, dw, conv, tile, splits, View())
 
 
 BACKWARD_FILTER = (WgmmaBackwardFilterStep(None, "wgmma_backward_filter", FORMATS, 16),)
+
+
+def multiply(x: Any, dy: Any, to: Any, conv: Convolution, tile: Tile, splits: int, view: View) -> tuple[str, ...]:
+    """Queue the product, to dw in float16 or to the splits' sums in float32; return the options it is compiled with."""
+    flat, partial = wgmma_im2col.is_flat(conv) and not view.strides, to.dtype == np.float32
+    options = *INCLUDE, f"-DFLAT={int(flat)}", *tile.options, *(("-DPARTIAL=1",) if partial else ())
+    rows = splits * conv.groups * _rounded(conv.k // conv.groups) if partial else conv.k
+    of_x = _map_of_pixels(x, conv.c) if flat else _map_of_windows(x, conv, view)
+    maps = _map_of_pixels(dy, conv.k), of_x, _map_of_filters(to, conv, rows)
+    product = hopper.kernel(FILE, "conv_wgmma_backward_filter", options)
+    arguments = *maps, sizes(conv), np.int32(splits)
+    product((tile.count(conv) * splits,), (tile.threads,), arguments, tile.shared_bytes)
+    return options
 
 
 def _add(partial: Any, dw: Any, conv: Convolution, splits: int, options: tuple[str, ...]) -> None:
@@ -175,7 +182,7 @@ def _add(partial: Any, dw: Any, conv: Convolution, splits: int, options: tuple[s
         together *= 2
     wide = max(WARP, ADDING_THREADS // together)
     function = hopper.kernel(FILE, "conv_add_splits", options)
-    numbers = map(np.int32, (quads, _stride(conv) // QUAD, splits))
+    numbers = map(np.int32, (quads, stride_of(conv) // QUAD, splits))
     function((math.ceil(quads / wide),), (wide, together), (partial, dw, *numbers), early=True)
 
 
@@ -184,15 +191,16 @@ def _rounded(filters: int) -> int:
     return math.ceil(filters / BOX) * BOX
 
 
-def _stride(conv: Convolution) -> int:
+def stride_of(conv: Convolution) -> int:
     """Return the number of elements from a split's sums to the next split's."""
-    return _rounded(conv.k) * conv.r * conv.s * conv.c
+    return conv.groups * _rounded(conv.k // conv.groups) * conv.r * conv.s * (conv.c // conv.groups)
 
 
 def _map_of_filters(array: Any, conv: Convolution, filters: int) -> np.ndarray:
     """Return a map for boxes to be written: 64 filters of one tap, 128 bytes of channels."""
     columns = hopper.LINE_BYTES // array.dtype.itemsize
-    boxes = Boxes(hopper.address_of(array), array.dtype.name, filters, conv.c, BOX, columns, conv.r * conv.s)
+    channels, taps = conv.c // conv.groups, conv.r * conv.s
+    boxes = Boxes(hopper.address_of(array), array.dtype.name, filters, channels, BOX, columns, taps)
     return hopper.encoded(boxes)
 
 
@@ -202,7 +210,8 @@ def _map_of_pixels(array: Any, channels: int) -> np.ndarray:
     return hopper.encoded(Boxes(hopper.address_of(array), "float16", pixels, channels, DEPTH, BOX))
 
 
-def _map_of_windows(x: Any, conv: Convolution) -> np.ndarray:
+def _map_of_windows(x: Any, conv: Convolution, view: View) -> np.ndarray:
     """Return a map for boxes of 64 channels of the pixels that a tap meets in 64 windows, one after the other."""
-    phase = wgmma_im2col.forward_phase(conv)
-    return hopper.encoded(wgmma_im2col.pixels_of(hopper.address_of(x), conv.x_shape("NHWC"), phase, DEPTH))
+    phase, shape = wgmma_im2col.forward_phase(conv), (conv.n, conv.h, conv.w, view.channels or conv.c)
+    strides = view.strides or wgmma_im2col.dense(conv.h, conv.w, conv.c)
+    return hopper.encoded(wgmma_im2col.pixels_of(hopper.address_of(x), shape, phase, DEPTH, strides))

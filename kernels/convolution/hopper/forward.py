@@ -13,7 +13,6 @@ from warpcourse.bench import hopper
 
 FORMATS = (("NHWC", "float16"),)
 INSTEAD = "mma_nhwc"
-BIAS_ALIGNMENT = 8  # bytes; the kernel reads two of them at a time
 
 
 @dataclass(frozen=True)
@@ -54,12 +53,10 @@ class WgmmaForwardStep(WgmmaStep):
         tiles: Im2colTiles | None = None,
     ) -> None:
         """Queue the kernel, with the sizes that `tile_sizes` says unless others are given."""
-        if bias is not None and hopper.address_of(bias) % BIAS_ALIGNMENT:
-            bias = bias.copy()
         tiles = tiles or tile_sizes.chosen(conv, "forward")
-        parts = wgmma_im2col.forward_parts(x, w, y, conv, tiles)
         flat = wgmma_im2col.is_flat(conv)
-        wgmma_im2col.launch(parts, tiles, bias, relu=relu, flat=flat, gradient=False)
+        for parts in wgmma_im2col.forward_parts(x, w, y, conv, tiles):
+            wgmma_im2col.launch(parts, tiles, bias, relu=relu, flat=flat, gradient=False)
 
 
 FORWARD = (WgmmaForwardStep(5, "wgmma_im2col", FORMATS, 16),)

@@ -13,7 +13,8 @@
 // were the first kernel's; 3.5 takes an empty one. ncu: in the first kernel the tensor cores are busy 42 to 44 % of the
 // time, its start and its stores included. Not waiting with the second launch gains 1 to 2 µs.
 // FILTER_BOXES × TAP_BOXES: of 64 × 64 elements of dw, in a tile. GROUPS: warpgroups that share the tile's filters.
-// STAGES: of 64 pixels in shared memory. FLAT: x is a matrix, pixels × channels. C and K are multiples of 8.
+// STAGES: of 64 pixels in shared memory. FLAT: x is a matrix, pixels × channels. PARTIAL: float32 sums leave, as they must
+// where there are splits. C and K are multiples of 8; padded.py makes them so.
 #include <warplab/hopper.cuh>
 #include "sizes.cuh"
 
@@ -32,6 +33,9 @@
 #ifndef FLAT
 #define FLAT 0
 #endif
+#ifndef PARTIAL
+#define PARTIAL 0
+#endif
 
 constexpr int BOX = 64;                                    // channels or filters of a box
 constexpr int DEPTH = 64;                                  // pixels of a stage
@@ -44,7 +48,7 @@ static_assert(FILTER_BOXES % GROUPS == 0, "equal shares");
 static_assert(GROUPS * OUT_BYTES <= STAGES * STAGE_BYTES, "in the end the sums take the room of the stages");
 
 __device__ __forceinline__ int boxes_per_tap(const Sizes &sizes) {
-    return (sizes.c - 1) / BOX + 1;
+    return (sizes.group_c - 1) / BOX + 1;
 }
 
 // Which tap, and from which channel on, number `box` of the boxes of x is: 64 channels, and tap after tap. Beyond the
@@ -92,8 +96,8 @@ __device__ __forceinline__ void store_sums(const float (&sum)[ROWS][TAP_BOXES * 
     }
 }
 
-// Blocks: tiles of dw, then the same of the next split. `to_map`: dw, or each split's float32 sums, whose filters
-// are rounded up to a multiple of 64.
+// Blocks: tiles of dw, group by group, then the same of the next split. `to_map`: dw, or each split's float32 sums, in
+// which the filters of a group are rounded up to a multiple of 64.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     conv_wgmma_backward_filter(const __grid_constant__ TensorMap dy_map, const __grid_constant__ TensorMap x_map,
                                const __grid_constant__ TensorMap to_map, const __grid_constant__ Sizes sizes,
@@ -105,9 +109,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
 
     const int all_boxes = sizes.r * sizes.s * boxes_per_tap(sizes);
-    const int tiles_high = (sizes.k - 1) / (FILTER_BOXES * BOX) + 1;
+    const int tiles_high = (sizes.group_k - 1) / (FILTER_BOXES * BOX) + 1;
     const int tiles = tiles_high * ((all_boxes - 1) / TAP_BOXES + 1);
-    const int tile = blockIdx.x % tiles, split = blockIdx.x / tiles;
+    const int groups = sizes.k / sizes.group_k, tile = blockIdx.x % tiles;
+    const int group = blockIdx.x / tiles % groups, split = blockIdx.x / tiles / groups;
     const int first_filter = tile % tiles_high * FILTER_BOXES * BOX, first_box = tile / tiles_high * TAP_BOXES;
     const int steps = (sizes.n * sizes.p * sizes.q - 1) / DEPTH + 1;
     const int begin = int((long long)(steps)*split / splits), end = int((long long)(steps) * (split + 1) / splits);
@@ -135,6 +140,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             for (int i = 0; i < TAP_BOXES; i++) {
                 int tap;
                 place_of_box(sizes, first_box + i, tap, channel[i]);
+                channel[i] += group * sizes.group_c;
                 down[i] = tap % (sizes.r * sizes.s) / sizes.s * sizes.dilation_h;
                 right[i] = tap % sizes.s * sizes.dilation_w;
             }
@@ -146,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                 barrier_wait(empty_at + 8 * stage, parity ^ 1);
                 barrier_expect(barrier, STAGE_BYTES);
                 for (int i = 0; i < FILTER_BOXES; i++) {
-                    load_box(to + i * BOX_BYTES, dy_map, first_filter + i * BOX, pixel, barrier);
+                    load_box(to + i * BOX_BYTES, dy_map, group * sizes.group_k + first_filter + i * BOX, pixel, barrier);
                 }
 #pragma unroll
                 for (int i = 0; i < TAP_BOXES; i++) {
@@ -161,8 +167,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             }
         }
     } else {
-        const int group = warp / 4;
-        const unsigned long long first_dy = mn_major(stages + group * ROWS * BOX_BYTES, 0, DEPTH);
+        const int warpgroup = warp / 4;
+        const unsigned long long first_dy = mn_major(stages + warpgroup * ROWS * BOX_BYTES, 0, DEPTH);
         const unsigned long long first_x = mn_major(stages + FILTER_BOXES * BOX_BYTES, 0, DEPTH);
         float sum[ROWS][TAP_BOXES * 32];
         int before = 0;
@@ -192,13 +198,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             settle(sum[i]);
         }
         threads_sync<ADDERS>(1);  // all have read the stages that sums now go into
-        const unsigned to = stages + group * OUT_BYTES;
-        const int filter = first_filter + group * ROWS * BOX;
-        if (splits == 1) {
-            store_sums<half>(sum, to, to_map, sizes, filter, sizes.k, first_box);
+        const unsigned to = stages + warpgroup * OUT_BYTES;
+        const int filter = first_filter + warpgroup * ROWS * BOX;
+        if (!PARTIAL) {
+            store_sums<half>(sum, to, to_map, sizes, filter, sizes.group_k, first_box);
         } else {
-            const int first = split * ((sizes.k - 1) / BOX + 1) * BOX;
-            store_sums<float>(sum, to, to_map, sizes, first + filter, first + sizes.k, first_box);
+            const int first = (split * groups + group) * ((sizes.group_k - 1) / BOX + 1) * BOX;
+            store_sums<float>(sum, to, to_map, sizes, first + filter, first + sizes.group_k, first_box);
         }
     }
 }

@@ -2,13 +2,15 @@
 
 The gradient of x is itself a convolution of dy, with the filters turned round. A stride divides the pixels of dx into
 phases, (row modulo the stride's height, column modulo its width): a window of y meets those of one phase with the same
-taps, so each phase is a convolution of stride 1 with some of the taps, one `Part` of a launch.
+taps, so each phase is a convolution of stride 1 with some of the taps, one `Part` of a launch. So is each group.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +24,15 @@ from warpcourse.bench.hopper import Boxes, Pixels
 
 FILE, ENTRY = FOLDER / "hopper/5_wgmma_im2col.cu", "conv_wgmma_im2col"
 HALF = 2  # bytes
+PRODUCT_DEPTH = 16  # channels that wgmma multiplies
 WIDE = 8  # channels in 16 bytes, which TMA copies
 MOST_OFFSET = 255  # pixels from the first tap to the last, in im2col mode
-PARTS = 1, 2, 4  # phases of a launch
+PARTS = 1, 2, 4, 8, 16, 32  # of a launch: phases, groups
 LINES = BOX_BYTES // hopper.LINE_BYTES
 
 _INTS = (
     *("pixels", "image", "width", "top", "left", "down", "right", "rows", "columns"),
-    *("dilation_h", "dilation_w", "first_tap", "next_row", "next_column"),
+    *("dilation_h", "dilation_w", "first_tap", "next_row", "next_column", "bias"),
 )
 _MAP = hopper.MAP_BYTES
 PART = np.dtype(  # of 5_wgmma_im2col.cu
@@ -69,6 +72,20 @@ class Phase:
     width: Axis
     down: int = 0
     right: int = 0
+
+
+@dataclass(frozen=True)
+class View:
+    """How a forward pass reads an x that does not lie as its convolution says, or where its y lies.
+
+    `channels`: of a pixel of x; `strides`: bytes from an image, a row and a pixel of x to the next; `phase`: the
+    windows; `pitch`: elements from a pixel of y to the next. None: as the convolution says.
+    """
+
+    channels: int | None = None
+    strides: tuple[int, int, int] | None = None
+    phase: Phase | None = None
+    pitch: int | None = None
 
 
 def forward_phase(conv: Convolution) -> Phase:
@@ -119,33 +136,45 @@ def refuses(conv: Convolution, of: str) -> str:
         if channels % WIDE:
             return f"copies {WIDE} channels at a time, and {name} is {channels}"
     phases = (forward_phase(conv),) if of == "forward" else gradient_phases(conv)
-    image = (conv.h, conv.w) if of == "forward" else (conv.p, conv.q)
+    return unwalkable(phases, (conv.h, conv.w) if of == "forward" else (conv.p, conv.q))
+
+
+def unwalkable(phases: Iterable[Phase], image: tuple[int, int]) -> str:
+    """Return why TMA cannot visit the windows of phases in an image of this height and width; "" if it can."""
+    low, high = hopper.CORNERS
     for phase in phases:
         for axis, size, name in zip((phase.height, phase.width), image, ("high", "wide"), strict=True):
-            low, high = hopper.CORNERS
             beyond = axis.first + (axis.count - 1) * axis.step + 1 - size
             if axis.step > hopper.MAX_STEP:
-                return f"steps {hopper.MAX_STEP} pixels at most, and the stride is {conv.stride}"
+                return f"steps {hopper.MAX_STEP} pixels at most, and the stride is {axis.step}"
             if not (low <= axis.first <= high and low <= beyond <= high and axis.offset <= MOST_OFFSET):
                 return f"reaches {-low} pixels beyond an image, and the padded filter reaches further ({name})"
     return ""
 
 
-def forward_parts(x: Any, w: Any, y: Any, conv: Convolution, tiles: Im2colTiles) -> np.ndarray:
-    """Return what the kernel takes for a forward pass, as an array of one element."""
-    return _forward_parts(*map(hopper.address_of, (x, w, y)), conv, tiles)
+def forward_parts(
+    x: Any, w: Any, y: Any, conv: Convolution, tiles: Im2colTiles, view: View = View()
+) -> tuple[np.ndarray, ...]:
+    """Return what the kernel takes for each launch of a forward pass, as arrays of one element."""
+    return _forward_parts(*map(hopper.address_of, (x, w, y)), conv, tiles, view)
 
 
 @functools.lru_cache(maxsize=1024)  # a network calls with the same arrays again and again
-def _forward_parts(x: int, w: int, y: int, conv: Convolution, tiles: Im2colTiles) -> np.ndarray:
-    phase = forward_phase(conv)
-    if is_flat(conv):
-        of_x = Boxes(x, "float16", conv.n * conv.h * conv.w, conv.c, tiles.bm // tiles.beside, DEPTH)
-    else:
-        of_x = pixels_of(x, (conv.n, conv.h, conv.w, conv.c), phase, tiles.bm // tiles.beside)
-    of_w = Boxes(w, "float16", conv.k, conv.c, tiles.bn, DEPTH, conv.r * conv.s)
-    of_y = Boxes(y, "float16", conv.n * conv.p * conv.q, conv.k, LINES, DEPTH)
-    return _parts([_part(phase, conv, of_x, of_w, of_y)], 1, conv.c, conv.k)
+def _forward_parts(x: int, w: int, y: int, conv: Convolution, tiles: Im2colTiles, view: View) -> tuple[np.ndarray, ...]:
+    phase, found = view.phase or forward_phase(conv), []
+    c, k, taps, lines = conv.c // conv.groups, conv.k // conv.groups, conv.r * conv.s, tiles.bm // tiles.beside
+    outputs = conv.n * phase.height.count * phase.width.count
+    for group in range(conv.groups):
+        of_x: Boxes | Pixels
+        if is_flat(conv) and not view.strides:
+            of_x = Boxes(x + group * c * HALF, "float16", outputs, c, lines, DEPTH, pitch=conv.c)
+        else:
+            shape = conv.n, conv.h, conv.w, view.channels or c
+            of_x = pixels_of(x + group * c * HALF, shape, phase, lines, view.strides or dense(conv.h, conv.w, conv.c))
+        of_w = Boxes(w + group * k * taps * c * HALF, "float16", k, c, tiles.bn, DEPTH, taps)
+        of_y = Boxes(y + group * k * HALF, "float16", outputs, k, LINES, DEPTH, pitch=view.pitch or conv.k)
+        found.append(_part(phase, conv, of_x, of_w, of_y, bias=group * k))
+    return _launches(found, c, k)
 
 
 def gradient_parts(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Im2colTiles) -> tuple[np.ndarray, ...]:
@@ -155,31 +184,43 @@ def gradient_parts(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Im2colTil
 
 @functools.lru_cache(maxsize=1024)
 def _gradient_parts(dy: int, w: int, dx: int, conv: Convolution, tiles: Im2colTiles) -> tuple[np.ndarray, ...]:
-    of_w = Boxes(w, "float16", conv.k, conv.c, DEPTH, DEPTH, conv.r * conv.s)
-    row, lines = conv.w * conv.c * HALF, tiles.bm // tiles.beside
+    c, k, taps, lines = conv.c // conv.groups, conv.k // conv.groups, conv.r * conv.s, tiles.bm // tiles.beside
+    image, row, pixel = dense(conv.h, conv.w, conv.c)
     found = []
-    for phase in gradient_phases(conv):
+    for phase, group in itertools.product(gradient_phases(conv), range(conv.groups)):
+        of_dy: Boxes | Pixels
         if is_flat(conv):
-            of_dy = Boxes(dy, "float16", conv.n * conv.p * conv.q, conv.k, lines, DEPTH)
+            of_dy = Boxes(dy + group * k * HALF, "float16", conv.n * conv.p * conv.q, k, lines, DEPTH, pitch=conv.k)
         else:
-            of_dy = pixels_of(dy, (conv.n, conv.p, conv.q, conv.k), phase, lines)
+            strides = dense(conv.p, conv.q, conv.k)
+            of_dy = pixels_of(dy + group * k * HALF, (conv.n, conv.p, conv.q, k), phase, lines, strides)
+        of_w = Boxes(w + group * k * taps * c * HALF, "float16", k, c, DEPTH, DEPTH, taps)
         positions = phase.height.count, phase.width.count
-        strides = conv.h * row, conv.stride[0] * row, conv.stride[1] * conv.c * HALF
         of_dx = Pixels(
-            dx + phase.down * row + phase.right * conv.c * HALF,
+            dx + phase.down * row + phase.right * pixel + group * c * HALF,
             "float16",
-            (conv.n, *positions, conv.c),
-            strides,
+            (conv.n, *positions, c),
+            (image, conv.stride[0] * row, conv.stride[1] * pixel),
             (0, 0),
             positions,
             (1, 1),
             LINES,
         )
         found.append(_part(phase, conv, of_dy, of_w, of_dx))
+    return _launches(found, k, c)
+
+
+def dense(height: int, width: int, channels: int) -> tuple[int, int, int]:
+    """Return bytes from an image, a row and a pixel to the next."""
+    pixel = channels * HALF
+    return height * width * pixel, width * pixel, pixel
+
+
+def _launches(found: list[np.ndarray], channels: int, filters: int) -> tuple[np.ndarray, ...]:
     most = PARTS[-1]
     groups = [found[start : start + most] for start in range(0, len(found), most)]
     sizes = [next(size for size in PARTS if size >= len(group)) for group in groups]
-    return tuple(_parts(group, size, conv.k, conv.c) for group, size in zip(groups, sizes, strict=True))
+    return tuple(_parts(group, size, channels, filters) for group, size in zip(groups, sizes, strict=True))
 
 
 def is_flat(conv: Convolution) -> bool:
@@ -192,6 +233,7 @@ def launch(parts: np.ndarray, tiles: Im2colTiles, bias: Any, *, relu: bool, flat
     flags = {
         "PARTS": parts["part"].shape[1],
         "FLAT": flat,
+        "DEPTHS": min(DEPTH // PRODUCT_DEPTH, math.ceil(parts["channels"][0] / PRODUCT_DEPTH)),
         "GRADIENT": gradient,
         "BIAS": bias is not None,
         "RELU": relu,
@@ -219,10 +261,10 @@ def count_tiles(parts: np.ndarray, tiles: Im2colTiles) -> int:
     return sum(tiles.tiles(int(pixels), channels) for pixels in parts["part"]["pixels"][0])
 
 
-def pixels_of(address: int, shape: tuple[int, int, int, int], phase: Phase, lines: int) -> Pixels:
-    """Return the window of a phase over an NHWC tensor without gaps."""
-    _, height, width, channels = shape
-    strides = height * width * channels * HALF, width * channels * HALF, channels * HALF
+def pixels_of(
+    address: int, shape: tuple[int, int, int, int], phase: Phase, lines: int, strides: tuple[int, int, int]
+) -> Pixels:
+    """Return the window of a phase over images, NHWC, whose images, rows and pixels are `strides` bytes apart."""
     axes = phase.height, phase.width
     first, positions, steps = (
         (axes[0].first, axes[1].first),
@@ -232,7 +274,7 @@ def pixels_of(address: int, shape: tuple[int, int, int, int], phase: Phase, line
     return Pixels(address, "float16", shape, strides, first, positions, steps, lines)
 
 
-def _part(phase: Phase, conv: Convolution, x: Boxes | Pixels, w: Boxes, y: Boxes | Pixels) -> np.ndarray:
+def _part(phase: Phase, conv: Convolution, x: Boxes | Pixels, w: Boxes, y: Boxes | Pixels, bias: int = 0) -> np.ndarray:
     """Return a `Part` of the kernel."""
     high, wide = phase.height, phase.width
     image = high.count * wide.count
@@ -251,6 +293,7 @@ def _part(phase: Phase, conv: Convolution, x: Boxes | Pixels, w: Boxes, y: Boxes
         "first_tap": high.first_tap * conv.s + wide.first_tap,
         "next_row": high.next_tap * conv.s,
         "next_column": wide.next_tap,
+        "bias": bias,
     }
     part = np.zeros(1, PART)
     for name, value in numbers.items():

@@ -131,6 +131,11 @@ def table(
     without bias and ReLU.
     """
     rows = [compare_fused(layer, layout, dtype) if fused else compare(layer, kind, layout, dtype) for layer in layers]
+    return summary(rows, kind, layout, dtype)
+
+
+def summary(rows: list[dict[str, Any]], kind: str, layout: str, dtype: str) -> dict[str, Any]:
+    """Return a table of the rows that `compare` made of a pass."""
     ratios = [row["ratio"] for row in rows]
     return {
         "cudnn": version(),

@@ -239,7 +239,7 @@ def test_windows_that_tma_cannot_walk_are_refused(changed, rule):
     [
         ((96, 64, 1, 4, 1), "bm must be a multiple of 64"),
         ((320, 64, 1, 2, 1), "bm must be 256 at most"),
-        ((64, 192, 1, 4, 1), "bn must be 64, 128 or 256"),
+        ((64, 192, 1, 4, 1), "bn must be 16, 32, 64, 128 or 256"),
         ((128, 256, 1, 2, 1), "64 × 256 sums at most"),
         ((128, 128, 2, 5, 1, 4), "split must divide bn / 64"),
         ((64, 128, 1, 4, 1, 1, 2, 3), "bm must be a multiple of 8 for each block"),

@@ -1,0 +1,143 @@
+// Copies around step 5's kernels for convolutions that TMA cannot walk as they are: padded.py says which, and why.
+// A thread writes 8 neighbours, 16 bytes, and divides once for all of them.
+// Expected: the time of memory for what is read and written, and 2 to 3 µs for the launch.
+#include <cuda_fp16.h>
+#include "sizes.cuh"
+
+constexpr int EIGHT = 8;
+
+// `to`: images × P × `width` pixels of `row` elements: taps of x, (r, s), of `pitch` channels each, zeros where there
+// is nothing. `g`: the windows. A line, width × row, is a multiple of 8.
+extern "C" __global__ void conv_unroll_pixels(const half *__restrict__ x, half *__restrict__ to, Sizes g, int width,
+                                              int row, int pitch) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, in_line = width * row / EIGHT;
+    const int line = i / in_line, n = line / g.p, p = line - n * g.p;
+    if (n >= g.n) {
+        return;
+    }
+    const int first = (i - line * in_line) * EIGHT;
+    int q = first / row, at = first - q * row, tap = at / pitch, c = at - tap * pitch, r = tap / g.s, s = tap - r * g.s;
+    __align__(16) half found[EIGHT];
+#pragma unroll
+    for (int j = 0; j < EIGHT; j++) {
+        const int h = p * g.stride_h - g.pad_h + r * g.dilation_h, w = q * g.stride_w - g.pad_w + s * g.dilation_w;
+        const bool inside = c < g.c && r < g.r && unsigned(h) < unsigned(g.h) && unsigned(w) < unsigned(g.w);
+        found[j] = inside ? x[(size_t(n * g.h + h) * g.w + w) * g.c + c] : half(0);
+        if (++at == row) {
+            at = c = r = s = 0;
+            q++;
+        } else if (++c == pitch) {
+            c = 0;
+            if (++s == g.s) {
+                s = 0;
+                r++;
+            }
+        }
+    }
+    reinterpret_cast<uint4 *>(to)[i] = *reinterpret_cast<const uint4 *>(found);
+}
+
+// The other way: `to`, images × height × width × `c`, from images of `row` elements a pixel, in which those of all
+// phases of a stride, (down, right) and c channels each, lie together.
+extern "C" __global__ void conv_take_pixels(const half *__restrict__ from, half *__restrict__ to, int images,
+                                            int height, int width, int c, int down, int right, int row) {
+    const int first = (blockIdx.x * blockDim.x + threadIdx.x) * EIGHT, count = images * height * width * c;
+    if (first >= count) {
+        return;
+    }
+    int pixel = first / c, channel = first - pixel * c, line = pixel / width, w = pixel - line * width;
+    const int rows = (height - 1) / down + 1, columns = (width - 1) / right + 1;
+    int n = line / height, h = line - n * height;
+    const half *at = nullptr;  // of the pixel
+    __align__(16) half found[EIGHT];
+#pragma unroll
+    for (int j = 0; j < EIGHT && first + j < count; j++) {
+        if (!at) {
+            at = from + (size_t(n * rows + h / down) * columns + w / right) * row + (h % down * right + w % right) * c;
+        }
+        found[j] = at[channel];
+        if (++channel == c) {
+            at = nullptr;
+            channel = 0;
+            if (++w == width) {
+                w = 0;
+                if (++h == height) {
+                    h = 0;
+                    n++;
+                }
+            }
+        }
+    }
+    if (first + EIGHT <= count) {
+        *reinterpret_cast<uint4 *>(to + first) = *reinterpret_cast<const uint4 *>(found);
+    } else {
+        for (int j = 0; first + j < count; j++) {
+            to[first + j] = found[j];
+        }
+    }
+}
+
+// Filters for pixels as conv_unroll_pixels leaves them, and for groups that are joined: `taps` rows of `row` elements,
+// `inner` taps of `pitch` channels each. Of the joined groups' channels a filter has those of its own; others are zeros,
+// and so are filters up to the next multiple of 8.
+struct Rows {
+    int taps, inner, pitch, row;
+    int joined;  // groups in one
+
+    __device__ __forceinline__ int first_channel(int k, const Sizes &g) const {
+        return k / g.group_k % joined * g.group_c;
+    }
+};
+
+extern "C" __global__ void conv_unroll_filters(const half *__restrict__ w, half *__restrict__ to, Sizes g, Rows rows) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, at = i % rows.row, line = i / rows.row;
+    const int k = line / rows.taps, tap = line - k * rows.taps, inner = at / rows.pitch;
+    const int c = at - inner * rows.pitch - rows.first_channel(k, g);
+    if (k < (g.k + EIGHT - 1) / EIGHT * EIGHT) {
+        const bool inside = k < g.k && inner < rows.inner && unsigned(c) < unsigned(g.group_c);
+        to[i] = inside ? w[(size_t(k * rows.taps + tap) * rows.inner + inner) * g.group_c + c] : half(0);
+    }
+}
+
+// The gradient of filters from such rows: the splits' sums, in a fixed order. `filters`: of joined groups, of which each
+// split has a multiple of 64 rows; `stride`: from a split to the next. A block's y shares the splits.
+extern "C" __global__ void conv_add_filters(const float *__restrict__ partial, half *__restrict__ dw, Sizes g,
+                                            Rows rows, int filters, int stride, int splits) {
+    __shared__ float sums[8][32];
+    const int i = blockIdx.x * 32 + threadIdx.x, c = i % g.group_c, tap = i / g.group_c;
+    const int line = tap / rows.inner, k = line / rows.taps, of_group = k / filters;
+    const int there = of_group * ((filters - 1) / 64 + 1) * 64 + k - of_group * filters;
+    const size_t at = size_t(there * rows.taps + line % rows.taps) * rows.row + tap % rows.inner * rows.pitch +
+                      rows.first_channel(k, g) + c;
+    float sum = 0;
+    for (int split = threadIdx.y; split < splits && k < g.k; split += 8) {
+        sum += partial[size_t(split) * stride + at];
+    }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && k < g.k) {
+        for (int y = 1; y < 8; y++) {
+            sum += sums[y][threadIdx.x];
+        }
+        dw[i] = __float2half_rn(sum);
+    }
+}
+
+// Filters for the gradient of x in one product: filters (phase of the stride, c) × taps of dy × `row` of k. The window
+// of phase 0 starts (top, left) from its pixel.
+extern "C" __global__ void conv_turn_filters(const half *__restrict__ w, half *__restrict__ to, Sizes g, int top,
+                                             int left, int rows, int columns, int row) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, k = i % row, tap = i / row;
+    const int column = tap % columns, line = tap / columns, down = line % rows, filter = line / rows;
+    const int c = filter % g.c, phase = filter / g.c;
+    if (phase >= g.stride_h * g.stride_w) {
+        return;
+    }
+    const int below = phase / g.stride_w + g.pad_h - (top + down) * g.stride_h;
+    const int beside = phase % g.stride_w + g.pad_w - (left + column) * g.stride_w;
+    const int r = below / g.dilation_h, s = beside / g.dilation_w;
+    const bool whole = below >= 0 && beside >= 0 && r * g.dilation_h == below && s * g.dilation_w == beside;
+    const int of_group = c - k / g.group_k * g.group_c;
+    const bool inside = whole && r < g.r && s < g.s && k < g.k && unsigned(of_group) < unsigned(g.group_c);
+    to[i] = inside ? w[(size_t(k * g.r + r) * g.s + s) * g.group_c + of_group] : half(0);
+}

@@ -1,0 +1,359 @@
+"""Step 5's kernels for convolutions that TMA cannot walk as they are, on copies that padded.cu makes (`fitted`):
+
+- channels that are no multiple of 8 are padded with zeros. Of fewer than 8, x keeps its size or little more, with its
+  padding's zeros around it, and a row of a window's pixels is read as the channels of one pixel: such pixels overlap;
+- groups are parts of a launch; narrow ones are joined to 64 channels, and their filters are zero outside of their own.
+  A NaN or an infinity in x is NaN in the results of all groups that are joined with its own;
+- images with a stride above 8 or with much padding are unrolled, as im2col does;
+- the gradient of a few channels of x is one product for all phases of the stride (`merged`), whose pixels are then put
+  in their places.
+
+Compute capability 9.0.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernels.convolution.common.queued import Queued
+from kernels.convolution.common.sources import sizes
+from kernels.convolution.definition.geometry import Convolution
+from kernels.convolution.hopper import backward_filter, tile_sizes, wgmma_im2col
+from kernels.convolution.hopper.forward import FORMATS, INSTEAD, WgmmaStep
+from kernels.convolution.hopper.tile_sizes import DEPTH, HALF, Im2colTiles
+from kernels.convolution.hopper.wgmma_im2col import WIDE, Axis, Phase, View, gradient_phases
+
+FILE, NAME = "hopper/padded.cu", "wgmma_padded"
+THREADS, ADDED = 256, 32  # of a block; elements that one of conv_add_filters computes
+MOST_ELEMENTS = 2**31 - 2**12  # of a copy
+ROOM = 256  # bytes that an array in the workspace starts at a multiple of
+ROWS = np.dtype([(name, np.int32) for name in ("taps", "inner", "pitch", "row", "joined")])
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A convolution as step 5 computes it: `conv`, of joined groups, whose x `view` describes.
+
+    `copied`: what conv_unroll_pixels reads of x, and the pixels of a row, elements of a pixel, and of a tap that it
+    writes; None where x stays. `taps`, `inner`, `pitch`: a filter's rows of `conv.c` / `conv.groups` elements, and the
+    taps in a row. `joined`: groups in one.
+    """
+
+    conv: Convolution
+    view: View
+    copied: tuple[Convolution, int, int, int] | None
+    taps: int
+    inner: int
+    pitch: int
+    joined: int
+
+    @property
+    def row(self) -> int:
+        """Return elements of a row of a filter."""
+        return self.conv.c // self.conv.groups
+
+    @property
+    def filter_elements(self) -> int:
+        """Return elements of all filters' rows."""
+        return up(self.conv.k) * self.taps * self.row
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Return `Rows` of padded.cu."""
+        return np.array([(self.taps, self.inner, self.pitch, self.row, self.joined)], ROWS)
+
+    @property
+    def x_elements(self) -> int:
+        """Return elements of the copy of x."""
+        if self.copied is None:
+            return 0
+        read, width, row, _ = self.copied
+        return read.n * read.p * width * row
+
+
+def up(value: int, step: int = WIDE) -> int:
+    """Return the next multiple of `step`."""
+    return math.ceil(value / step) * step
+
+
+def joined(conv: Convolution) -> int:
+    """Return how many groups to join: up to 64 channels, so that channels and filters are multiples of 8; all, where
+    nothing less does that."""
+    c, k = conv.c // conv.groups, conv.k // conv.groups
+    fit = [n for n in range(1, conv.groups + 1) if conv.groups % n == 0 and n * c % WIDE == n * k % WIDE == 0]
+    narrow = [n for n in fit if n * max(c, k) <= DEPTH]
+    return (narrow[-1:] or fit[:1] or [conv.groups])[0]
+
+
+@functools.lru_cache(maxsize=1024)
+def fitted(conv: Convolution, of: str) -> Fitted:
+    """Return how a pass is computed; "backward_data" not by `merged`."""
+    together = joined(conv)
+    groups = conv.groups // together
+    c, row = conv.c // groups, up(conv.c // groups)
+    taps, one = conv.r * conv.s, replace(conv, k=1, groups=1)
+    found = Fitted(replace(conv, c=row * groups, groups=groups), View(), None, taps, 1, row, together)
+    if row != c:
+        read = replace(one, r=1, s=1, padding=(0, 0), stride=(1, 1), dilation=(1, 1))
+        found = replace(found, copied=(read, conv.w, row, row))
+    if of == "backward_data" or groups > 1:
+        return found
+    forward = wgmma_im2col.forward_phase(conv)
+    if conv.c < WIDE and conv.s > 1 and conv.dilation[1] == 1:
+        rows = replace(forward, width=Axis(conv.q, 0, 1, 1, 1))
+        if not wgmma_im2col.unwalkable([rows], (conv.h, conv.q)):
+            return _rows_as_pixels(conv, together)
+    if not wgmma_im2col.unwalkable([forward], (conv.h, conv.w)):
+        return found
+    row = up(taps * conv.c)
+    unrolled = Convolution(conv.n, row, conv.p, conv.q, conv.k, 1, 1)
+    return Fitted(unrolled, View(), (one, conv.q, row, conv.c), 1, taps, conv.c, together)
+
+
+def _rows_as_pixels(conv: Convolution, together: int) -> Fitted:
+    """Return how x is read whose pixels are the rows of windows, S pixels of few channels."""
+    pitch = up(conv.c, WIDE // math.gcd(WIDE, conv.stride[1]))
+    width = up(conv.w + 2 * conv.padding[1], WIDE // math.gcd(WIDE, pitch))
+    row = up(conv.s * pitch)
+    of_row = replace(conv, c=row, w=conv.q, s=1, padding=(conv.padding[0], 0), groups=1)
+    of_row = replace(of_row, stride=(conv.stride[0], 1), dilation=(conv.dilation[0], 1))
+    line = width * pitch * HALF
+    view = View(conv.s * pitch, (conv.h * line, line, conv.stride[1] * pitch * HALF))
+    read = replace(conv, k=1, r=1, s=1, padding=(0, conv.padding[1]), stride=(1, 1), dilation=(1, 1), groups=1)
+    return Fitted(of_row, view, (read, width, pitch, pitch), conv.r, conv.s, pitch, together)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The gradient of x as one forward pass over dy: `conv`, with a filter for each channel of each phase."""
+
+    conv: Convolution
+    phase: Phase
+
+    @property
+    def products(self) -> int:
+        """Return products with an element of dy's channels, for all phases of a pixel."""
+        return up(self.conv.k, 16 if self.conv.k <= DEPTH else DEPTH) * self.conv.r * self.conv.s
+
+
+@functools.lru_cache(maxsize=1024)
+def merged(conv: Convolution) -> Merged | None:
+    """Return the one product of a gradient of x; None where its phases apart take fewer."""
+    if joined(conv) != conv.groups:
+        return None
+    axes = []
+    for size, taps, padding, stride, dilation in zip(
+        (conv.h, conv.w), (conv.r, conv.s), conv.padding, conv.stride, conv.dilation, strict=True
+    ):
+        # Element stride · i + phase of dx meets tap r of y's element i + (phase + padding - r · dilation) / stride.
+        first = math.ceil((padding - (taps - 1) * dilation) / stride)
+        last = (stride - 1 + padding) // stride
+        axes.append(Axis(math.ceil(size / stride), first, 1, max(1, last - first + 1), 1))
+    phase, filters = Phase(*axes), conv.stride[0] * conv.stride[1] * conv.c
+    rows, columns = (axis.taps for axis in axes)
+    found = Merged(Convolution(conv.n, up(conv.k), conv.p, conv.q, filters, rows, columns, (rows, columns)), phase)
+    apart = up(conv.c, DEPTH) * conv.r * conv.s
+    if wgmma_im2col.unwalkable([phase], (conv.p, conv.q)):
+        return None
+    return found if found.products < apart or _apart_unwalkable(conv) else None
+
+
+def _apart_unwalkable(conv: Convolution) -> str:
+    return wgmma_im2col.unwalkable(gradient_phases(conv), (conv.p, conv.q))
+
+
+def _blocks(count: int) -> int:
+    return math.ceil(count / THREADS)
+
+
+def _unroll(x: Any, to: Any, copied: tuple[Convolution, int, int, int]) -> None:
+    read, *numbers = copied
+    arguments = x, to, sizes(read), *map(np.int32, numbers)
+    Queued(FILE, "conv_unroll_pixels", _blocks(math.ceil(to.size / WIDE)), THREADS, arguments).launch()
+
+
+def _take(found: Any, to: Any, conv: Convolution, channels: int, row: int, stride: tuple[int, int] = (1, 1)) -> None:
+    """Queue the copy of the first channels, or of all phases, to an array of `conv`'s images of y or x."""
+    _, height, width, _ = to.shape
+    arguments = found, to, *map(np.int32, (conv.n, height, width, channels, *stride, row))
+    Queued(FILE, "conv_take_pixels", _blocks(math.ceil(to.size / WIDE)), THREADS, arguments).launch()
+
+
+def _padded_channels(conv: Convolution, channels: int) -> tuple[Convolution, int, int, int]:
+    """Return what pads the channels of an array like y."""
+    return Convolution(conv.n, channels, conv.p, conv.q, 1, 1, 1), conv.q, up(channels), up(channels)
+
+
+@dataclass(frozen=True)
+class PaddedStep(WgmmaStep):
+    """What the three passes share."""
+
+    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
+        """Refuse what no copy makes walkable."""
+        if refusal := super(WgmmaStep, self).refuses(conv, layout, dtype):
+            return refusal
+        reason = self._unwalkable(conv)
+        if max(self._elements(conv), default=0) > MOST_ELEMENTS:
+            reason = f"would make a copy of more than {MOST_ELEMENTS:,} elements"
+        return f"{self.name} {reason}: take {INSTEAD}" if reason else ""
+
+    def remark(self, conv: Convolution, of: str) -> str:
+        """Return what joined groups cost where they are too wide for it."""
+        wide = joined(conv) * conv.c // conv.groups
+        if joined(conv) == 1 or wide <= 2 * DEPTH:
+            return ""
+        return f"{conv.groups} groups of {conv.c // conv.groups} channels are computed as if they were one"
+
+    def _unwalkable(self, conv: Convolution) -> str:
+        if self.walks == "backward_data":
+            return "" if merged(conv) else _apart_unwalkable(conv)
+        fit = fitted(conv, self.walks).conv
+        return wgmma_im2col.unwalkable([wgmma_im2col.forward_phase(fit)], (fit.h, fit.w))
+
+    def _elements(self, conv: Convolution) -> tuple[int, ...]:
+        """Return elements of the copies, float16; 0 of those that are not made."""
+        raise NotImplementedError
+
+    def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
+        """Return bytes of the copies."""
+        return sum(up(HALF * count, ROOM) for count in self._elements(conv))
+
+    def _copies(self, conv: Convolution, workspace: Any) -> Iterable[Any]:
+        """Yield the arrays of `_elements`, in the workspace."""
+        workspace = self.workspace(conv, np.float16) if workspace is None else workspace
+        start = 0
+        for count in self._elements(conv):
+            yield workspace[start : start + HALF * count].view(np.float16) if count else None
+            start += up(HALF * count, ROOM)
+
+
+@dataclass(frozen=True)
+class PaddedForwardStep(PaddedStep):
+    """y, with bias and ReLU in the same kernel."""
+
+    def _elements(self, conv: Convolution) -> tuple[int, ...]:
+        fit = fitted(conv, "forward")
+        return fit.x_elements, fit.filter_elements, conv.n * conv.p * conv.q * up(conv.k) if conv.k % WIDE else 0
+
+    def launch(
+        self,
+        x: Any,
+        w: Any,
+        y: Any,
+        conv: Convolution,
+        bias: Any = None,
+        relu: bool = False,
+        workspace: Any = None,
+        tiles: Im2colTiles | None = None,
+    ) -> None:
+        """Queue the copies and the kernel, with the sizes that `tile_sizes` says unless others are given."""
+        fit = fitted(conv, "forward")
+        read, filters, wide = self._copies(conv, workspace)
+        if fit.copied:
+            _unroll(x, read, fit.copied)
+        _unroll_filters(w, filters, conv, fit)
+        view = replace(fit.view, pitch=up(conv.k))
+        _multiply(x if read is None else read, filters, y if wide is None else wide, fit.conv, view, tiles, bias, relu)
+        if wide is not None:
+            _take(wide, y, conv, conv.k, up(conv.k))
+
+
+def _unroll_filters(w: Any, to: Any, conv: Convolution, fit: Fitted) -> None:
+    arguments = w, to, sizes(conv), fit.rows
+    Queued(FILE, "conv_unroll_filters", _blocks(to.size), THREADS, arguments).launch()
+
+
+def _multiply(
+    x: Any, w: Any, y: Any, conv: Convolution, view: View, tiles: Im2colTiles | None, bias: Any, relu: bool
+) -> None:
+    tiles = tiles or tile_sizes.chosen(conv, "forward")
+    flat = wgmma_im2col.is_flat(conv) and not view.strides
+    for parts in wgmma_im2col.forward_parts(x, w, y, conv, tiles, view):
+        wgmma_im2col.launch(parts, tiles, bias, relu=relu, flat=flat, gradient=False)
+
+
+@dataclass(frozen=True)
+class PaddedBackwardDataStep(PaddedStep):
+    """The gradient of x, by its phases or merged."""
+
+    walks = "backward_data"
+
+    def _elements(self, conv: Convolution) -> tuple[int, ...]:
+        """Return those of dy, w and dx."""
+        of_dy = conv.n * conv.p * conv.q * up(conv.k) if conv.k % WIDE else 0
+        if one := merged(conv):
+            pixels = conv.n * one.phase.height.count * one.phase.width.count
+            return of_dy, math.prod(one.conv.w_shape()), pixels * up(one.conv.k)
+        fit = fitted(conv, "backward_data")
+        return of_dy, fit.filter_elements, conv.n * conv.h * conv.w * fit.conv.c if fit.conv.c != conv.c else 0
+
+    def launch(
+        self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None, tiles: Im2colTiles | None = None
+    ) -> None:
+        """Queue the copies and the kernels, with the sizes that `tile_sizes` says unless others are given."""
+        read, filters, wide = self._copies(conv, workspace)
+        if read is not None:
+            _unroll(dy, read, _padded_channels(conv, conv.k))
+            dy = read
+        if one := merged(conv):
+            self._merged(dy, w, filters, wide, conv, one, tiles)
+            _take(wide, dx, conv, conv.c, up(one.conv.k), conv.stride)
+            return
+        fit = fitted(conv, "backward_data")
+        of_groups = replace(fit.conv, k=up(conv.k))
+        _unroll_filters(w, filters, conv, fit)
+        tiles = tiles or tile_sizes.chosen(of_groups, "backward_data")
+        flat = wgmma_im2col.is_flat(of_groups)
+        for parts in wgmma_im2col.gradient_parts(dy, filters, dx if wide is None else wide, of_groups, tiles):
+            wgmma_im2col.launch(parts, tiles, None, relu=False, flat=flat, gradient=True)
+        if wide is not None:
+            _take(wide, dx, conv, conv.c, fit.conv.c)
+
+    def _merged(
+        self, dy: Any, w: Any, filters: Any, wide: Any, conv: Convolution, one: Merged, tiles: Im2colTiles | None
+    ) -> None:
+        phase = one.phase
+        numbers = phase.height.first, phase.width.first, one.conv.r, one.conv.s, one.conv.c
+        arguments = w, filters, sizes(conv), *map(np.int32, numbers)
+        Queued(FILE, "conv_turn_filters", _blocks(filters.size), THREADS, arguments).launch()
+        _multiply(dy, filters, wide, one.conv, View(phase=phase, pitch=up(one.conv.k)), tiles, None, False)
+
+
+@dataclass(frozen=True)
+class PaddedBackwardFilterStep(PaddedStep):
+    """The gradient of w: the splits' sums, float32, then their sum, always in the same order."""
+
+    def _elements(self, conv: Convolution) -> tuple[int, ...]:
+        """Return those of x, dy and, twice as many, of the sums."""
+        fit = fitted(conv, "backward_filter")
+        whole = replace(fit.conv, k=up(conv.k))
+        sums = backward_filter.tiling(whole).splits * backward_filter.stride_of(whole)
+        return fit.x_elements, conv.n * conv.p * conv.q * whole.k if whole.k != conv.k else 0, 2 * sums
+
+    def launch(self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None) -> None:
+        """Queue the copies and the kernels."""
+        fit = fitted(conv, "backward_filter")
+        whole = replace(fit.conv, k=up(conv.k))
+        read, wide, sums = self._copies(conv, workspace)
+        if fit.copied:
+            _unroll(x, read, fit.copied)
+        if wide is not None:
+            _unroll(dy, wide, _padded_channels(conv, conv.k))
+        tile, splits = backward_filter.tiling(whole)
+        partial = sums.view(np.float32)
+        operands = x if read is None else read, dy if wide is None else wide
+        backward_filter.multiply(*operands, partial, whole, tile, splits, fit.view)
+        numbers = map(np.int32, (whole.k // whole.groups, backward_filter.stride_of(whole), splits))
+        blocks = math.ceil(dw.size / ADDED)
+        Queued(FILE, "conv_add_filters", blocks, (ADDED, 8), (partial, dw, sizes(conv), fit.rows, *numbers)).launch()
+
+
+FORWARD = (PaddedForwardStep(None, NAME, FORMATS, 16),)
+BACKWARD_DATA = (PaddedBackwardDataStep(None, NAME, FORMATS, 16),)
+BACKWARD_FILTER = (PaddedBackwardFilterStep(None, NAME, FORMATS, 16),)
