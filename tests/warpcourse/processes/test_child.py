@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests.support import waiting
 from warpcourse.processes import tree
 from warpcourse.processes.child import Child, ChildEnded, ChildSilent
 from warpcourse.processes.messages import BadMessage
@@ -92,10 +93,10 @@ def test_what_watches_may_end_the_waiting():
 
 def test_nothing_below_it_is_left():
     with child() as one:
-        run = "import subprocess; told['pid'] = subprocess.Popen(['sleep', '600']).pid"
+        run = "import subprocess; told['pid'] = subprocess.Popen(['sleep', '6000']).pid"
         below = one.exchange({"run": run}, 60)["told"]["pid"]
         assert tree.is_running(below)
-    assert not tree.is_running(below)
+    waiting.until(lambda: not tree.is_running(below), "the end of a process below")  # killed, it may die a little later
 
 
 def test_its_input_ends_with_stop_and_the_course_is_on_its_path():
