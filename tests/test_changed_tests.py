@@ -86,6 +86,7 @@ def course(tmp_path, monkeypatch):
         ("kernels/topic/tile.cuh", LADDER),  # through a file whose name stands nowhere
         ("kernels/topic/by_number.py", LADDER),
         ("kernels/topic/gone.py", {"tests/labs/02_topic/test_table.py"}),  # deleted, or renamed
+        ("notebooks/02_gone.ipynb", set()),  # deleted with its lab
         ("pyproject.toml", {name for name in FILES if "/test_" in name}),
         ("docs/new.md", set()),
     ],

@@ -228,8 +228,9 @@ def select(changed: list[str], files: list[str]) -> list[str]:
         place = r"notebooks/(?P<slug>\w+)\.ipynb|tests/labs/(?P<lab>\w+)/answers\.py"
         for file, steps in sorted(distance.items(), key=lambda one: one[1]):
             if match := re.fullmatch(place, file):
-                for kind in ("right", "wrong"):
-                    found.setdefault(f"{LESSON_RUNS}[{kind}-{match['slug'] or match['lab']}]", steps)
+                slug = match["slug"] or match["lab"]
+                for kind in ("right", "wrong") if is_there(f"notebooks/{slug}.ipynb") else ():
+                    found.setdefault(f"{LESSON_RUNS}[{kind}-{slug}]", steps)
     return sorted(found, key=lambda one: (found[one], one))
 
 
