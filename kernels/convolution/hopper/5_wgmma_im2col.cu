@@ -24,7 +24,8 @@
 // BLOCKS: on a multiprocessor at a time. SPLIT: blocks that share a tile's depth. BOXES: for results, of a warpgroup.
 // BESIDE: blocks side by side that share pixels. PARTS: of a launch. FLAT: x is a matrix, pixels × channels. DEPTHS: of
 // 16 channels, multiplied of each 64: fewer than four where x has no more. C and K are multiples of 8; padded.py makes
-// them so. BN below 64: all filters, forward.
+// them so. BN below 64: all filters, forward. DEEP: blocks that share a tile's depth through global memory, each with
+// sums of its own; conv_add_deep adds them. More than SPLIT can be, for one image with many channels.
 #include <warplab/hopper.cuh>
 
 #ifndef BM
@@ -44,6 +45,9 @@
 #endif
 #ifndef SPLIT
 #define SPLIT 1
+#endif
+#ifndef DEEP
+#define DEEP 1
 #endif
 #ifndef BOXES
 #define BOXES 2
@@ -80,9 +84,11 @@ constexpr int BOX_BYTES = 64 * LINE_BYTES;
 constexpr int WIDTH = BN < 64 ? BN : 64;            // filters of a panel
 constexpr int PANELS = BN / WIDTH;                  // of a tile of y: boxes of filters side by side
 constexpr int CLUSTER = SPLIT * BESIDE;             // blocks
+constexpr int SHARES = SPLIT * DEEP;                // of a tile's depth
 constexpr int X_SHARE = BM / BESIDE;                // pixels that a block loads for all beside it
 static_assert(BM % (64 * CONSUMERS) == 0 && PANELS % SPLIT == 0, "equal shares");
 static_assert(X_SHARE % 8 == 0, "shares are whole periods of the swizzle");
+static_assert(DEEP == 1 || SPLIT == 1 && PARTS == 1, "one way to share, and one result without gaps");
 static_assert(BN >= 64 || !GRADIENT, "what lies channels side by side comes 64 channels wide");
 
 // A convolution with windows one pixel apart in y, of which y may have every second pixel only: a forward pass has one
@@ -134,7 +140,8 @@ __device__ __forceinline__ Tile tile_of(const Parts &parts, int tile, int tiles_
 #endif
 
 extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
-    conv_wgmma_im2col(const __grid_constant__ Parts parts, const float *__restrict__ bias) {
+    conv_wgmma_im2col(const __grid_constant__ Parts parts, const float *__restrict__ bias,
+                      float *__restrict__ partial) {
     extern __shared__ __align__(1024) unsigned char memory[];
     __shared__ unsigned long long full[STAGES], empty[STAGES];
     const unsigned stages = (shared_address(memory) + 1023) / 1024 * 1024;  // the swizzle repeats after 1024 bytes
@@ -168,6 +175,10 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     for (int i = 0; i < PARTS; i++) {
         tiles += tiles_high(parts.part[i]) * tiles_wide;
     }
+    tiles *= DEEP;
+    if (DEEP > 1) {
+        let_next_kernel_start();
+    }
     int stage = 0, parity = 0;  // parity: of the phase that the stage's barriers are in
     auto advance = [&]() {
         if (++stage == STAGES) {
@@ -178,10 +189,10 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     // Steps of a tile: for each GROUP of chunks of channels all taps, and for each tap these chunks. All taps read
     // about the same pixels, so that one part of x comes from memory while the one before is multiplied. A block of a
     // cluster takes its share.
-    auto steps_of = [&](const Part &part, int &begin, int &end) {
-        const int steps = part.rows * part.columns * chunks;
-        begin = SPLIT > 1 ? steps * split / SPLIT : 0;
-        end = SPLIT > 1 ? steps * (split + 1) / SPLIT : steps;
+    auto steps_of = [&](const Part &part, int tile, int &begin, int &end) {
+        const int steps = part.rows * part.columns * chunks, share = SPLIT > 1 ? split : tile % DEEP;
+        begin = SHARES > 1 ? steps * share / SHARES : 0;
+        end = SHARES > 1 ? steps * (share + 1) / SHARES : steps;
     };
 
     if (warp == CONSUMERS * 4) {
@@ -191,10 +202,10 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
         }
         for (int tile = first; tile < tiles; tile += clusters) {
             if (lane == 0) {
-                const Tile at = tile_of(parts, tile, tiles_wide);
+                const Tile at = tile_of(parts, tile / DEEP, tiles_wide);
                 const Part &part = parts.part[at.part];
                 int begin, end;
-                steps_of(part, begin, end);
+                steps_of(part, tile, begin, end);
                 const int pixel = at.pixel + beside * X_SHARE, filter = at.filter + beside * BN;
                 const int n = pixel / part.image, in_image = pixel - n * part.image;
                 const int p = in_image / part.width, q = in_image - p * part.width;
@@ -271,11 +282,11 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     };
     int stored = 0;  // boxes so far
     for (int tile = first; tile < tiles; tile += clusters) {
-        Tile at = tile_of(parts, tile, tiles_wide);
+        Tile at = tile_of(parts, tile / DEEP, tiles_wide);
         at.filter += beside * BN;
         const Part &part = parts.part[at.part];
         int begin, end;
-        steps_of(part, begin, end);
+        steps_of(part, tile, begin, end);
         float2 biases[PANELS];  // lane l has those of columns 2 l and 2 l + 1 of each panel
 #pragma unroll
         for (int i = 0; i < PANELS && BIAS; i++) {
@@ -284,7 +295,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             biases[i].y = filter + 1 < parts.filters ? __ldg(bias + part.bias + filter + 1) : 0;
         }
         float sum[ROWS][SUMS];
-        if ((GRADIENT || SPLIT > 1) && begin == end) {  // a phase that no window meets, or fewer steps than blocks
+        if ((GRADIENT || SHARES > 1) && begin == end) {  // a phase that no window meets, or fewer steps than blocks
 #pragma unroll
             for (int i = 0; i < ROWS * SUMS; i++) {
                 sum[i / SUMS][i % SUMS] = 0;
@@ -365,6 +376,20 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             }
         }
 
+        if (DEEP > 1) {
+#pragma unroll
+            for (int i = 0; i < ROWS * SUMS; i += 2) {
+                const int pixel = at.pixel + (consumer * ROWS + i / SUMS) * 64 + warp % 4 * 16 + i / 2 % 2 * 8 + lane / 4;
+                const int filter = at.filter + i % SUMS / 4 * 8 + lane % 4 * 2;
+                if (pixel < part.pixels && filter < parts.filters) {
+                    const size_t to = (size_t(tile % DEEP) * part.pixels + pixel) * parts.filters + filter;
+                    *reinterpret_cast<float2 *>(partial + to) =
+                        make_float2(sum[i / SUMS][i % SUMS], sum[i / SUMS][i % SUMS + 1]);
+                }
+            }
+            continue;
+        }
+
         // Box after box of y, in BOXES buffers; one thread of the warpgroup asks TMA to write them.
 #pragma unroll
         for (int panel = 0; panel < PANELS; panel++) {
@@ -423,4 +448,29 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     if (BESIDE > 1) {
         cluster_sync();  // others may still arrive at this block's barriers
     }
+}
+
+// y = the sum of DEEP partial sums, in their order, with bias and ReLU. `quads`: of y, four elements each.
+extern "C" __global__ void conv_add_deep(const float4 *__restrict__ partial, half *__restrict__ y,
+                                         const float *__restrict__ bias, int quads, int filters) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    wait_for_kernel_before();
+    if (i >= quads) {
+        return;
+    }
+    float4 sum = partial[i];
+#pragma unroll
+    for (int deep = 1; deep < DEEP; deep++) {
+        const float4 next = partial[size_t(deep) * quads + i];
+        sum.x += next.x, sum.y += next.y, sum.z += next.z, sum.w += next.w;
+    }
+    if (BIAS) {
+        const float *of = bias + i % (filters / 4) * 4;
+        sum.x += of[0], sum.y += of[1], sum.z += of[2], sum.w += of[3];
+    }
+    half2 result[2] = {__floats2half2_rn(sum.x, sum.y), __floats2half2_rn(sum.z, sum.w)};
+    if (RELU) {
+        result[0] = __hmax2_nan(result[0], half2{}), result[1] = __hmax2_nan(result[1], half2{});
+    }
+    reinterpret_cast<uint2 *>(y)[i] = *reinterpret_cast<const uint2 *>(result);
 }

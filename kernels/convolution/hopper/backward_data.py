@@ -21,10 +21,7 @@ class WgmmaBackwardDataStep(WgmmaStep):
         self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None, tiles: Im2colTiles | None = None
     ) -> None:
         """Queue the kernel, with the sizes that `tile_sizes` says unless others are given."""
-        tiles = tiles or tile_sizes.chosen(conv, "backward_data")
-        flat = wgmma_im2col.is_flat(conv)
-        for parts in wgmma_im2col.gradient_parts(dy, w, dx, conv, tiles):
-            wgmma_im2col.launch(parts, tiles, None, relu=False, flat=flat, gradient=True)
+        wgmma_im2col.gradient(dy, w, dx, conv, tiles or tile_sizes.chosen(conv, "backward_data"), workspace)
 
 
 BACKWARD_DATA = (WgmmaBackwardDataStep(None, "wgmma_backward_data", FORMATS, 16),)

@@ -32,6 +32,11 @@ class WgmmaStep(Step):
         """Return what this machine lacks."""
         return hopper.missing(self.name, INSTEAD)
 
+    def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
+        """Return bytes of sums in global memory, where blocks share a depth."""
+        result = conv.y_shape() if self.walks == "forward" else conv.x_shape()
+        return wgmma_im2col.partial_bytes(tile_sizes.chosen(conv, self.walks), result)
+
     def preferred(self, conv: Convolution, dtype: Any) -> bool:
         """Return whether this is a GPU: the simulator runs it, but others are simulated sooner."""
         return hopper.available()
@@ -53,10 +58,7 @@ class WgmmaForwardStep(WgmmaStep):
         tiles: Im2colTiles | None = None,
     ) -> None:
         """Queue the kernel, with the sizes that `tile_sizes` says unless others are given."""
-        tiles = tiles or tile_sizes.chosen(conv, "forward")
-        flat = wgmma_im2col.is_flat(conv)
-        for parts in wgmma_im2col.forward_parts(x, w, y, conv, tiles):
-            wgmma_im2col.launch(parts, tiles, bias, relu=relu, flat=flat, gradient=False)
+        wgmma_im2col.forward(x, w, y, conv, tiles or tile_sizes.chosen(conv, "forward"), bias, relu, workspace)
 
 
 FORWARD = (WgmmaForwardStep(5, "wgmma_im2col", FORMATS, 16),)

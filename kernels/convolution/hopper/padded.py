@@ -259,7 +259,9 @@ class PaddedForwardStep(PaddedStep):
             _unroll(x, read, fit.copied)
         _unroll_filters(w, filters, conv, fit)
         view = replace(fit.view, pitch=up(conv.k))
-        _multiply(x if read is None else read, filters, y if wide is None else wide, fit.conv, view, tiles, bias, relu)
+        tiles = tiles or tile_sizes.chosen(fit.conv, "forward")
+        operands = x if read is None else read, filters, y if wide is None else wide
+        wgmma_im2col.forward(*operands, fit.conv, tiles, bias, relu, view=view)
         if wide is not None:
             _take(wide, y, conv, conv.k, up(conv.k))
 
@@ -267,15 +269,6 @@ class PaddedForwardStep(PaddedStep):
 def _unroll_filters(w: Any, to: Any, conv: Convolution, fit: Fitted) -> None:
     arguments = w, to, sizes(conv), fit.rows
     Queued(FILE, "conv_unroll_filters", _blocks(to.size), THREADS, arguments).launch()
-
-
-def _multiply(
-    x: Any, w: Any, y: Any, conv: Convolution, view: View, tiles: Im2colTiles | None, bias: Any, relu: bool
-) -> None:
-    tiles = tiles or tile_sizes.chosen(conv, "forward")
-    flat = wgmma_im2col.is_flat(conv) and not view.strides
-    for parts in wgmma_im2col.forward_parts(x, w, y, conv, tiles, view):
-        wgmma_im2col.launch(parts, tiles, bias, relu=relu, flat=flat, gradient=False)
 
 
 @dataclass(frozen=True)
@@ -309,9 +302,7 @@ class PaddedBackwardDataStep(PaddedStep):
         of_groups = replace(fit.conv, k=up(conv.k))
         _unroll_filters(w, filters, conv, fit)
         tiles = tiles or tile_sizes.chosen(of_groups, "backward_data")
-        flat = wgmma_im2col.is_flat(of_groups)
-        for parts in wgmma_im2col.gradient_parts(dy, filters, dx if wide is None else wide, of_groups, tiles):
-            wgmma_im2col.launch(parts, tiles, None, relu=False, flat=flat, gradient=True)
+        wgmma_im2col.gradient(dy, filters, dx if wide is None else wide, of_groups, tiles)
         if wide is not None:
             _take(wide, dx, conv, conv.c, fit.conv.c)
 
@@ -322,7 +313,8 @@ class PaddedBackwardDataStep(PaddedStep):
         numbers = phase.height.first, phase.width.first, one.conv.r, one.conv.s, one.conv.c
         arguments = w, filters, sizes(conv), *map(np.int32, numbers)
         Queued(FILE, "conv_turn_filters", _blocks(filters.size), THREADS, arguments).launch()
-        _multiply(dy, filters, wide, one.conv, View(phase=phase, pitch=up(one.conv.k)), tiles, None, False)
+        view, tiles = View(phase=phase, pitch=up(one.conv.k)), tiles or tile_sizes.chosen(one.conv, "forward")
+        wgmma_im2col.forward(dy, filters, wide, one.conv, tiles, view=view)
 
 
 @dataclass(frozen=True)

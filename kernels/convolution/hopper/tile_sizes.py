@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ SHARED_BANDWIDTH = 128  # of a multiprocessor
 L2_BANDWIDTH = 6000  # of all
 FAR_BANDWIDTH = 32  # of a multiprocessor, to the shared memory of another
 LATENCY = 2000  # clocks from the demand for a stage to its arrival
+ADDITION, ADDED_BANDWIDTH = 3500, 1500  # clocks of the kernel that adds what is deep, and bytes of sums in a clock
 EXPOSED = 2, 1  # times that an epilogue counts: of a block alone on its multiprocessor, and where others multiply
 
 
@@ -40,7 +41,8 @@ class Im2colTiles:
     `bm`, `bn`: pixels and channels of the result that a block computes at a time; `consumers`: warpgroups that do;
     `stages`: pairs of operands' tiles in shared memory; `blocks`: on a multiprocessor at a time; `split`: blocks that
     share the depth of a tile; `boxes`: of results in shared memory, for each consumer; `beside`: tiles side by
-    side whose blocks share pixels. A cluster has split × beside blocks.
+    side whose blocks share pixels. A cluster has split × beside blocks. `deep`: blocks that share the depth of a tile
+    by sums in global memory.
     """
 
     bm: int
@@ -51,6 +53,7 @@ class Im2colTiles:
     split: int = 1
     boxes: int = 2
     beside: int = 1
+    deep: int = 1
 
     def __post_init__(self) -> None:
         """Raise ValueError, naming the rule that the sizes break."""
@@ -64,6 +67,7 @@ class Im2colTiles:
             (self.bn in (16, 32, 64, 128, 256), "bn must be 16, 32, 64, 128 or 256"),
             (self.bm * self.bn // self.consumers <= 64 * 256, "a consumer holds 64 × 256 sums at most"),
             (max(1, self.bn // 64) % self.split == 0, "split must divide bn / 64"),
+            (self.split == 1 or self.deep == 1, "either split or deep must be 1"),
             (self.split == 1 or partial <= self.stages * self.stage_bytes, "the sums of a split must fit the stages"),
             (self.cluster <= 8, "a cluster has 8 blocks at most"),
             (self.bm % (8 * self.beside) == 0, "bm must be a multiple of 8 for each block beside"),
@@ -97,12 +101,12 @@ class Im2colTiles:
     @property
     def options(self) -> tuple[str, ...]:
         """Return options for the compiler."""
-        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "BOXES", "BESIDE"
+        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "BOXES", "BESIDE", "DEEP"
         return tuple(f"-D{name}={value}" for name, value in zip(names, astuple(self), strict=True))
 
     def tiles(self, pixels: int, channels: int) -> int:
-        """Return tiles of clusters that cover a result."""
-        return math.ceil(pixels / self.bm) * math.ceil(channels / (self.bn * self.beside))
+        """Return tiles of clusters that cover a result, each as often as blocks share its depth."""
+        return self.deep * math.ceil(pixels / self.bm) * math.ceil(channels / (self.bn * self.beside))
 
 
 @functools.cache
@@ -115,18 +119,23 @@ def table() -> dict[str, Any]:
 def chosen(conv: Convolution, of: str) -> Im2colTiles:
     """Return the sizes for a pass of a convolution."""
     found = table().get(of, {}).get(str(conv))
-    return (
-        Im2colTiles(*found["sizes"]) if found else by_arithmetic(*gemm(conv, of), conv.groups, narrow=of == "forward")
-    )
+    if found:
+        return Im2colTiles(*found["sizes"])
+    forward, result = of == "forward", conv.k if of == "forward" else conv.c
+    deep = conv.groups == 1 and result % 8 == 0 and (forward or conv.stride == (1, 1))
+    return by_arithmetic(*gemm(conv, of), conv.groups, narrow=forward, deep=deep)
 
 
 @functools.lru_cache(maxsize=1024)
-def by_arithmetic(pixels: int, channels: int, depth: int, groups: int = 1, *, narrow: bool = False) -> Im2colTiles:
+def by_arithmetic(
+    pixels: int, channels: int, depth: int, groups: int = 1, *, narrow: bool = False, deep: bool = False
+) -> Im2colTiles:
     """Return, for products of pixels × channels: the candidate that should take the fewest clocks.
 
-    `narrow`: whether those with fewer than 64 channels may be among them.
+    `narrow`, `deep`: whether those with fewer than 64 channels, and those with sums in global memory, are among them.
     """
     found = [*CANDIDATES, *(tiles for tiles in NARROW if narrow and channels <= tiles.bn)]
+    found += [tiles for tiles in DEEP if deep and 4 * tiles.deep <= depth // DEPTH]
     return min(found, key=lambda tiles: clocks(tiles, pixels, channels, depth, groups))
 
 
@@ -150,7 +159,9 @@ def clocks(tiles: Im2colTiles, pixels: int, channels: int, depth: int, groups: i
     results = EXPOSED[together > 1] * tiles.bm * tiles.bn * 2 * HALF / SHARED_BANDWIDTH  # written, and read by TMA
     sums = tiles.bm * tiles.bn * 4 * 2 / FAR_BANDWIDTH if tiles.split > 1 else 0
     turns = math.ceil(clusters / max(1, MULTIPROCESSORS * tiles.blocks // tiles.cluster))
-    return turns * together * (math.ceil(depth / DEPTH / tiles.split) * step + results + sums)
+    steps = math.ceil(depth / DEPTH / tiles.split / tiles.deep)
+    added = ADDITION + tiles.deep * pixels * channels * 4 / ADDED_BANDWIDTH if tiles.deep > 1 else 0
+    return turns * together * (steps * step + results + sums) + added
 
 
 def gemm(conv: Convolution, of: str) -> tuple[int, int, int]:
@@ -185,6 +196,8 @@ CANDIDATES = (
     Im2colTiles(128, 128, 2, 5, 1, split=2, beside=4),
 )
 
+SHARED = (CANDIDATES[0], Im2colTiles(64, 64, 1, 8, 1), *CANDIDATES[1:3], Im2colTiles(128, 128, 2, 6, 1, boxes=1))
+DEEP = tuple(replace(tiles, deep=deep) for tiles in SHARED for deep in (2, 3, 4, 6, 8, 12, 16))
 NARROW = (  # for all channels of a result, which are few
     Im2colTiles(128, 16, 2, 4, 2, boxes=1),
     Im2colTiles(256, 16, 4, 5, 1, boxes=1),

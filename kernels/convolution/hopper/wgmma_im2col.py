@@ -21,10 +21,12 @@ from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.hopper.tile_sizes import BOX_BYTES, DEPTH, Im2colTiles
 from warpcourse.bench import hopper
 from warpcourse.bench.hopper import Boxes, Pixels
+from warplab import cp
 
 FILE, ENTRY = FOLDER / "hopper/5_wgmma_im2col.cu", "conv_wgmma_im2col"
 HALF = 2  # bytes
 PRODUCT_DEPTH = 16  # channels that wgmma multiplies
+ADDERS = 256  # threads of a block of conv_add_deep
 WIDE = 8  # channels in 16 bytes, which TMA copies
 MOST_OFFSET = 255  # pixels from the first tap to the last, in im2col mode
 PARTS = 1, 2, 4, 8, 16, 32  # of a launch: phases, groups
@@ -228,23 +230,52 @@ def is_flat(conv: Convolution) -> bool:
     return (conv.r, conv.s, conv.padding, conv.stride) == (1, 1, (0, 0), (1, 1))
 
 
-def launch(parts: np.ndarray, tiles: Im2colTiles, bias: Any, *, relu: bool, flat: bool, gradient: bool) -> None:
-    """Queue the kernel."""
-    flags = {
-        "PARTS": parts["part"].shape[1],
-        "FLAT": flat,
-        "DEPTHS": min(DEPTH // PRODUCT_DEPTH, math.ceil(parts["channels"][0] / PRODUCT_DEPTH)),
-        "GRADIENT": gradient,
-        "BIAS": bias is not None,
-        "RELU": relu,
-    }
-    options = *tiles.options, *(f"-D{name}={int(value)}" for name, value in flags.items())
+def forward(
+    x: Any,
+    w: Any,
+    y: Any,
+    conv: Convolution,
+    tiles: Im2colTiles,
+    bias: Any = None,
+    relu: bool = False,
+    partial: Any = None,
+    view: View = View(),
+) -> None:
+    """Queue a forward pass. `partial`: uint8, of `partial_bytes`; None allocates it."""
+    flags = {"BIAS": int(bias is not None), "RELU": int(relu), "FLAT": int(is_flat(conv) and not view.strides)}
+    for parts in forward_parts(x, w, y, conv, tiles, view):
+        _launch(parts, tiles, bias, y, partial, flags)
+
+
+def gradient(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Im2colTiles, partial: Any = None) -> None:
+    """Queue a gradient of x. `partial`: as of `forward`."""
+    for parts in gradient_parts(dy, w, dx, conv, tiles):
+        _launch(parts, tiles, None, dx, partial, {"GRADIENT": 1, "FLAT": int(is_flat(conv))})
+
+
+def partial_bytes(tiles: Im2colTiles, result: tuple[int, ...]) -> int:
+    """Return bytes of the sums of blocks that share a depth, of a result of this shape."""
+    return 4 * tiles.deep * math.prod(result) if tiles.deep > 1 else 0
+
+
+def _launch(parts: np.ndarray, tiles: Im2colTiles, bias: Any, out: Any, partial: Any, flags: dict[str, int]) -> None:
+    """Queue the kernel, and the one that adds where blocks share a depth."""
+    depths = min(DEPTH // PRODUCT_DEPTH, math.ceil(parts["channels"][0] / PRODUCT_DEPTH))
+    flags = {"PARTS": parts["part"].shape[1], "DEPTHS": depths} | flags
+    options = *tiles.options, *(f"-D{name}={value}" for name, value in flags.items())
     function = hopper.kernel(FILE, ENTRY, options)
     clusters = count_tiles(parts, tiles)
     if tiles.split == 1:  # blocks stay and take tile after tile
         clusters = min(clusters, _resident(function, tiles))
-    pointer = np.uint64(0 if bias is None else hopper.address_of(bias))
-    function((clusters * tiles.cluster,), (tiles.threads,), (parts, pointer), tiles.shared_bytes)
+    if size := partial_bytes(tiles, out.shape):
+        partial = cp.empty(size, np.uint8) if partial is None else partial
+    of_bias, of_partial = (np.uint64(0 if array is None else hopper.address_of(array)) for array in (bias, partial))
+    function((clusters * tiles.cluster,), (tiles.threads,), (parts, of_bias, of_partial), tiles.shared_bytes)
+    if size:
+        quads = out.size // 4
+        add = hopper.kernel(FILE, "conv_add_deep", options)
+        numbers = np.int32(quads), np.int32(parts["filters"][0])
+        add((math.ceil(quads / ADDERS),), (ADDERS,), (of_partial, out, of_bias, *numbers), early=True)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.hopper import autotune, tile_sizes, wgmma_im2col
 from kernels.convolution.hopper.backward_data import BACKWARD_DATA
 from kernels.convolution.hopper.forward import FORWARD
-from kernels.convolution.hopper.tile_sizes import CANDIDATES, Im2colTiles
+from kernels.convolution.hopper.tile_sizes import CANDIDATES, DEEP, Im2colTiles
 from warpcourse.bench import hopper
 from warpcourse.bench.hopper import Pixels
 from warplab import cp, simulator
@@ -63,6 +63,10 @@ CASES = {
     "a cluster of four": (
         Convolution(1, 136, 7, 7, 264, 3, 3, padding=(1, 1), stride=(2, 2)),
         Im2colTiles(128, 128, 2, 3, 1, split=2, beside=2),
+    ),
+    "a depth shared in global memory": (
+        Convolution(1, 72, 4, 5, 24, 3, 2, padding=(1, 0)),
+        Im2colTiles(64, 64, 1, 2, 1, deep=4),
     ),
     "two warpgroups": (Convolution(1, 72, 9, 9, 136, 1, 1), TWO_GROUPS),
 }
@@ -244,6 +248,7 @@ def test_windows_that_tma_cannot_walk_are_refused(changed, rule):
         ((128, 128, 2, 5, 1, 4), "split must divide bn / 64"),
         ((64, 128, 1, 4, 1, 1, 2, 3), "bm must be a multiple of 8 for each block"),
         ((64, 256, 1, 4, 1, 4, 2, 4), "a cluster has 8 blocks at most"),
+        ((128, 128, 2, 5, 1, 2, 2, 1, 2), "either split or deep must be 1"),
         ((64, 64, 1, 1, 1), "stages must be at least 2"),
         ((128, 128, 2, 3, 2), "2 blocks need 264192 bytes of shared memory"),
         ((64, 64, 1, 0, 1), "all sizes must be at least 1"),
@@ -389,6 +394,11 @@ def test_relu_keeps_what_is_not_a_number_on_a_gpu():
 @pytest.mark.parametrize("conv", ON_GPU.values(), ids=ON_GPU)
 def test_both_passes_on_a_gpu(conv):
     check_on_gpu(conv, [None, SMALL])
+
+
+@pytest.mark.gpu
+def test_depths_shared_in_global_memory_on_a_gpu():
+    check_on_gpu(ON_GPU["deep"], DEEP[::2])
 
 
 @pytest.mark.gpu
