@@ -35,6 +35,7 @@ LINE = LINE_BYTES // 2  # elements, of float16
 GROUP_ROWS = 64  # of a result that wgmma computes
 MAP_BYTES, MAP_ALIGNMENT = 128, 128  # CUtensorMap, cuda.h of CUDA 13
 MAX_BOX = 256
+SWIZZLES = 128, 64, 32  # bytes of a box's rows
 MAX_STEP = 8  # pixels, in im2col mode
 CORNERS = -128, 127  # of a window of pixels, for tensors of four axes
 _KINDS = ("float16", "float32")
@@ -47,7 +48,8 @@ Pair = tuple[int, int]  # of the height's and the width's
 class Boxes:
     """What a tensor map says: a row-major matrix in global memory and the box of it that one instruction copies.
 
-    In shared memory a box lies row after row of 128 bytes, the 16-byte chunks of each exchanged by chunk ^ row % 8.
+    In shared memory a box lies row after row of 128 bytes, the 16-byte chunks of each exchanged by chunk ^ row % 8; of
+    64 by chunk ^ row / 2 % 4, of 32 by chunk ^ row / 4 % 2.
     Outside the matrix loads give zeros and stores write nothing. With `middle` the tensor has three axes: each of
     `rows` has so many rows of `columns` elements, and a box has one of them. `promotion`: bytes that the L2 cache
     fetches together. `pitch`: elements from a row to the next, by default `columns`.
@@ -74,13 +76,18 @@ class Boxes:
             (self.row_bytes * max(1, sizes[2]) < 2**40, "rows must be shorter than 2^40 bytes"),
             (min(sizes) > 0 and max(sizes) <= 2**32, "rows and columns must be 1 to 2^32"),
             (0 < self.box_rows <= MAX_BOX, f"box_rows must be 1 to {MAX_BOX}"),
-            (self.box_columns * self.item == LINE_BYTES, f"rows of a box must be {LINE_BYTES} bytes long"),
+            (self.line in SWIZZLES, f"rows of a box must be {', '.join(map(str, SWIZZLES))} bytes long"),
         )
 
     @property
     def item(self) -> int:
         """Return bytes of an element."""
         return np.dtype(self.dtype).itemsize
+
+    @property
+    def line(self) -> int:
+        """Return bytes of a row of a box."""
+        return self.box_columns * self.item
 
     @property
     def row_bytes(self) -> int:
@@ -94,8 +101,8 @@ class Pixels:
 
     `shape`: images, height, width, channels. `strides`: bytes from an image, a row and a pixel to the next. In each
     image a column visits `positions` (down, right) pixels, the first at `first` (row, column), which may lie outside,
-    `steps` apart; one instruction copies 128 bytes of channels of `lines` of them, that many further down and right as
-    it says. Outside the tensor loads give zeros and stores write nothing. In shared memory they lie as `Boxes` do.
+    `steps` apart; one instruction copies `line` bytes of channels of `lines` of them, that many further down and right
+    as it says. Outside the tensor loads give zeros and stores write nothing. In shared memory they lie as `Boxes` do.
     """
 
     address: int
@@ -106,6 +113,7 @@ class Pixels:
     positions: Pair
     steps: Pair
     lines: int
+    line: int = LINE_BYTES
 
     def __post_init__(self) -> None:
         """Raise ValueError for what the driver would refuse."""
@@ -121,6 +129,7 @@ class Pixels:
             (min(self.positions) > 0, "positions must be at least 1"),
             (min(self.steps) > 0 and max(self.steps) <= MAX_STEP, f"steps must be 1 to {MAX_STEP}"),
             (0 < self.lines <= MAX_BOX, f"lines must be 1 to {MAX_BOX}"),
+            (self.line in SWIZZLES, f"lines must be {', '.join(map(str, SWIZZLES))} bytes long"),
             (low <= min(corners) and max(corners) <= high, f"the corners of the window must be {low} to {high}"),
         )
 
@@ -169,7 +178,7 @@ def encoded(what: Boxes | Pixels) -> np.ndarray:
     kind = getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{what.dtype.upper()}")
     modes = (
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE.value,
-        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B.value,
+        getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{what.line}B").value,
         getattr(driver.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_L2_{promotion}B").value,
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE.value,
     )
@@ -211,7 +220,7 @@ def _pixels_call(pixels: Pixels) -> tuple[str, tuple]:
         _array(ctypes.c_uint64, pixels.strides[::-1]),
         _array(ctypes.c_int, pixels.first[::-1]),
         _array(ctypes.c_int, pixels.beyond[::-1]),
-        LINE_BYTES // pixels.item,
+        pixels.line // pixels.item,
         pixels.lines,
         _array(ctypes.c_uint32, (1, right, down, 1)),
     )

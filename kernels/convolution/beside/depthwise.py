@@ -75,6 +75,10 @@ def tile(conv: Convolution, kind: str, dtype: Any, address: int = 0) -> Tile | N
     found = TILES[kind, name, conv.stride[0]]
     if conv.r > 3:
         found = found._replace(vec=min(found.vec, 2), wide=min(found.wide, 2))
+        if (kind, name) == ("forward", "float16") and conv.stride[0] == 2:
+            found = found._replace(rows=4, wide=2)
+        if kind == "backward_filter" and conv.r > 5:  # its sums would not fit shared memory
+            found = found._replace(vec=1)
     while found.vec > 1 and (conv.c % found.vec or address % (found.vec * np.dtype(dtype).itemsize)):
         found = found._replace(vec=found.vec // 2)
     if name == "float16" and conv.c % 64 in range(1, 33):

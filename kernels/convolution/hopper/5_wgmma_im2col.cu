@@ -22,10 +22,11 @@
 // others.
 // BM, BN: pixels and filters of a tile. CONSUMERS: warpgroups that multiply. STAGES: pairs of tiles in shared memory.
 // BLOCKS: on a multiprocessor at a time. SPLIT: blocks that share a tile's depth. BOXES: for results, of a warpgroup.
-// BESIDE: blocks side by side that share pixels. PARTS: of a launch. FLAT: x is a matrix, pixels × channels. DEPTHS: of
-// 16 channels, multiplied of each 64: fewer than four where x has no more. C and K are multiples of 8; padded.py makes
-// them so. BN below 64: all filters, forward. DEEP: blocks that share a tile's depth through global memory, each with
-// sums of its own; conv_add_deep adds them. More than SPLIT can be, for one image with many channels.
+// BESIDE: blocks side by side that share pixels. PARTS: of a launch. FLAT: x is a matrix, pixels × channels. BK: channels
+// of a chunk, 16 or 32 where x has no more, as TMA is slow where most of a box is outside of its tensor; of them DEPTHS
+// times 16 are multiplied. C and K are multiples of 8; padded.py makes them so. BN below 64: all filters, forward. DEEP:
+// blocks that share a tile's depth through global memory, each with sums of its own; conv_add_deep adds them. More than
+// SPLIT can be, for one image with many channels.
 #include <warplab/hopper.cuh>
 
 #ifndef BM
@@ -61,8 +62,11 @@
 #ifndef FLAT
 #define FLAT 0
 #endif
+#ifndef BK
+#define BK 64
+#endif
 #ifndef DEPTHS
-#define DEPTHS 4
+#define DEPTHS (BK / 16)
 #endif
 #ifndef GRADIENT
 #define GRADIENT 0
@@ -74,12 +78,12 @@
 #define RELU 0
 #endif
 
-constexpr int BK = 64;                              // channels of a stage, a chunk
+constexpr int LINE = BK * 2;                        // bytes of a pixel's or a filter's chunk, as wide as the swizzle
 constexpr int GROUP = 2;                            // chunks: 256 bytes, which come from memory together
 constexpr int ROWS = BM / CONSUMERS / 64;           // wgmma side by side in a warpgroup, 64 pixels each
 constexpr int SUMS = BN / 2;                        // of a thread for each of them
 constexpr int THREADS = 128 * CONSUMERS + 32;       // the last warp loads
-constexpr int X_BYTES = BM * LINE_BYTES, W_BYTES = BN * LINE_BYTES, STAGE_BYTES = X_BYTES + W_BYTES;
+constexpr int X_BYTES = BM * LINE, W_BYTES = BN * LINE, STAGE_BYTES = X_BYTES + W_BYTES;
 constexpr int BOX_BYTES = 64 * LINE_BYTES;
 constexpr int WIDTH = BN < 64 ? BN : 64;            // filters of a panel
 constexpr int PANELS = BN / WIDTH;                  // of a tile of y: boxes of filters side by side
@@ -88,6 +92,7 @@ constexpr int SHARES = SPLIT * DEEP;                // of a tile's depth
 constexpr int X_SHARE = BM / BESIDE;                // pixels that a block loads for all beside it
 static_assert(BM % (64 * CONSUMERS) == 0 && PANELS % SPLIT == 0, "equal shares");
 static_assert(X_SHARE % 8 == 0, "shares are whole periods of the swizzle");
+static_assert((SPLIT - 1) * BM * BN * 4 / SPLIT <= STAGES * STAGE_BYTES, "the stages take the sums of others");
 static_assert(DEEP == 1 || SPLIT == 1 && PARTS == 1, "one way to share, and one result without gaps");
 static_assert(BN >= 64 || !GRADIENT, "what lies channels side by side comes 64 channels wide");
 
@@ -115,6 +120,12 @@ struct Tile {
 
 __device__ __forceinline__ int tiles_high(const Part &part) {
     return (part.pixels + BM - 1) / BM;
+}
+
+// An operand in lines of BK: `k_major` for lines of any width.
+__device__ __forceinline__ unsigned long long in_lines(unsigned address) {
+    constexpr unsigned long long SWIZZLE = LINE == 128 ? 1 : LINE == 64 ? 2 : 3;
+    return (address & 0x3FFFF) >> 4 | 1ull << 16 | (unsigned long long)(8 * LINE >> 4) << 32 | SWIZZLE << 62;
 }
 
 // Tile of a cluster number `tile`: those of one row of tiles come one after the other, so that their x is read from
@@ -168,6 +179,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     } else {
         __syncthreads();
     }
+    wait_for_kernel_before();  // that of padded.cu; else there is nothing to wait for
 
     const int tiles_wide = (parts.filters + BN * BESIDE - 1) / (BN * BESIDE), chunks = (parts.channels + BK - 1) / BK;
     int tiles = 0;
@@ -220,7 +232,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                     const int tap = part.first_tap + r * part.next_row + s * part.next_column;
                     barrier_wait(empty_at + 8 * stage, parity ^ 1);
                     barrier_expect(barrier, STAGE_BYTES);
-                    const unsigned x_to = to + beside * X_SHARE * LINE_BYTES;
+                    const unsigned x_to = to + beside * X_SHARE * LINE;
                     const unsigned short down = r * part.dilation_h, right = s * part.dilation_w;
                     if (FLAT && BESIDE > 1) {
                         load_box_for(x_blocks, x_to, part.x, chunk * BK, pixel, barrier);
@@ -234,7 +246,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                     if (GRADIENT) {
 #pragma unroll
                         for (int panel = 0; panel < PANELS; panel++) {
-                            load_box(to + X_BYTES + panel * BOX_BYTES, part.w, filter + panel * 64, tap, chunk * BK,
+                            load_box(to + X_BYTES + panel * BK * LINE_BYTES, part.w, filter + panel * 64, tap, chunk * BK,
                                      barrier);
                         }
                     } else {
@@ -267,9 +279,9 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     }
 
     const int consumer = warp / 4;
-    const unsigned boxes = stages + STAGES * STAGE_BYTES + consumer * BOXES * BOX_BYTES;  // of y
-    const unsigned long long first_x = k_major(stages, consumer * ROWS * 64, 0);
-    const unsigned long long first_w = GRADIENT ? mn_major(stages + X_BYTES, 0, BK) : k_major(stages + X_BYTES, 0, 0);
+    const unsigned boxes = stages + (STAGES * STAGE_BYTES + 1023) / 1024 * 1024 + consumer * BOXES * BOX_BYTES;  // of y
+    const unsigned long long first_x = in_lines(stages + consumer * ROWS * 64 * LINE);
+    const unsigned long long first_w = GRADIENT ? mn_major(stages + X_BYTES, 0, BK) : in_lines(stages + X_BYTES);
     constexpr int W_MAJOR = GRADIENT ? MN_MAJOR : K_MAJOR, W_DEPTH = GRADIENT ? LINE_BYTES : 2;
     const bool one = threadIdx.x % 128 == 0;
     // Whoever has loaded pixels into this stage may do so again: all blocks side by side.
@@ -310,7 +322,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             for (int depth = 0; depth < DEPTHS * 16; depth += 16) {
 #pragma unroll
                 for (int i = 0; i < ROWS; i++) {
-                    wgmma<K_MAJOR, W_MAJOR>(sum[i], moved(x, i * BOX_BYTES + depth * 2), moved(w, depth * W_DEPTH),
+                    wgmma<K_MAJOR, W_MAJOR>(sum[i], moved(x, i * 64 * LINE + depth * 2), moved(w, depth * W_DEPTH),
                                             step > begin || depth > 0);
                 }
             }

@@ -214,4 +214,4 @@ def _map_of_windows(x: Any, conv: Convolution, view: View) -> np.ndarray:
     """Return a map for boxes of 64 channels of the pixels that a tap meets in 64 windows, one after the other."""
     phase, shape = wgmma_im2col.forward_phase(conv), (conv.n, conv.h, conv.w, view.channels or conv.c)
     strides = view.strides or wgmma_im2col.dense(conv.h, conv.w, conv.c)
-    return hopper.encoded(wgmma_im2col.pixels_of(hopper.address_of(x), shape, phase, DEPTH, strides))
+    return hopper.encoded(wgmma_im2col.pixels_of(hopper.address_of(x), shape, phase, DEPTH, strides, BOX))

@@ -6,12 +6,11 @@
 
 constexpr int EIGHT = 8;
 
-// `to`: images × P × `width` pixels of `row` elements: taps of x, (r, s), of `pitch` channels each, zeros where there
-// is nothing. `g`: the windows. A line, width × row, is a multiple of 8.
-extern "C" __global__ void conv_unroll_pixels(const half *__restrict__ x, half *__restrict__ to, Sizes g, int width,
-                                              int row, int pitch) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x, in_line = width * row / EIGHT;
-    const int line = i / in_line, n = line / g.p, p = line - n * g.p;
+// Eight elements from number 8 i on of `to`: images × P × `width` pixels of `row` elements: taps of x, (r, s), of `pitch`
+// channels each, zeros where there is nothing. `g`: the windows. A line, width × row, is a multiple of 8.
+__device__ __forceinline__ void unroll_pixels(const half *x, half *to, const Sizes &g, int width, int row, int pitch,
+                                              int i) {
+    const int in_line = width * row / EIGHT, line = i / in_line, n = line / g.p, p = line - n * g.p;
     if (n >= g.n) {
         return;
     }
@@ -35,6 +34,41 @@ extern "C" __global__ void conv_unroll_pixels(const half *__restrict__ x, half *
         }
     }
     reinterpret_cast<uint4 *>(to)[i] = *reinterpret_cast<const uint4 *>(found);
+}
+
+// Filters for such pixels, and for groups that are joined: `taps` rows of `row` elements, `inner` pixels of `pitch` each,
+// with `high` rows of `channels`. Of the joined groups' channels a filter has those of its own; others are zeros, and so
+// are filters up to the next multiple of 8.
+struct Rows {
+    int taps, inner, pitch, high, channels, row;
+    int joined;  // groups in one
+
+    __device__ __forceinline__ int first_channel(int k, const Sizes &g) const {
+        return k / g.group_k % joined * g.group_c;
+    }
+};
+
+__device__ __forceinline__ void unroll_filters(const half *w, half *to, const Sizes &g, const Rows &rows, int i) {
+    const int at = i % rows.row, line = i / rows.row, k = line / rows.taps, tap = line - k * rows.taps;
+    const int inner = at / rows.pitch, of_pixel = at - inner * rows.pitch, high = of_pixel / rows.channels;
+    const int c = of_pixel - high * rows.channels - rows.first_channel(k, g);
+    if (k < (g.k + EIGHT - 1) / EIGHT * EIGHT) {
+        const bool inside = k < g.k && inner < rows.inner && high < rows.high && unsigned(c) < unsigned(g.group_c);
+        const int of_filter = (tap * rows.high + high) * rows.inner + inner;
+        to[i] = inside ? w[size_t(k * g.r * g.s + of_filter) * g.group_c + c] : half(0);
+    }
+}
+
+// What comes before step 5, both at once: pixels by the first `blocks` blocks, filters by the others.
+extern "C" __global__ void conv_unroll(const half *__restrict__ x, half *__restrict__ x_to, Sizes of_x, int width,
+                                       int row, int pitch, int blocks, const half *__restrict__ w,
+                                       half *__restrict__ w_to, Sizes of_w, Rows rows) {
+    const int block = blockIdx.x;
+    if (block < blocks) {
+        unroll_pixels(x, x_to, of_x, width, row, pitch, block * blockDim.x + threadIdx.x);
+    } else {
+        unroll_filters(w, w_to, of_w, rows, (block - blocks) * blockDim.x + threadIdx.x);
+    }
 }
 
 // The other way: `to`, images × height × width × `c`, from images of `row` elements a pixel, in which those of all
@@ -77,38 +111,17 @@ extern "C" __global__ void conv_take_pixels(const half *__restrict__ from, half 
     }
 }
 
-// Filters for pixels as conv_unroll_pixels leaves them, and for groups that are joined: `taps` rows of `row` elements,
-// `inner` taps of `pitch` channels each. Of the joined groups' channels a filter has those of its own; others are zeros,
-// and so are filters up to the next multiple of 8.
-struct Rows {
-    int taps, inner, pitch, row;
-    int joined;  // groups in one
-
-    __device__ __forceinline__ int first_channel(int k, const Sizes &g) const {
-        return k / g.group_k % joined * g.group_c;
-    }
-};
-
-extern "C" __global__ void conv_unroll_filters(const half *__restrict__ w, half *__restrict__ to, Sizes g, Rows rows) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x, at = i % rows.row, line = i / rows.row;
-    const int k = line / rows.taps, tap = line - k * rows.taps, inner = at / rows.pitch;
-    const int c = at - inner * rows.pitch - rows.first_channel(k, g);
-    if (k < (g.k + EIGHT - 1) / EIGHT * EIGHT) {
-        const bool inside = k < g.k && inner < rows.inner && unsigned(c) < unsigned(g.group_c);
-        to[i] = inside ? w[(size_t(k * rows.taps + tap) * rows.inner + inner) * g.group_c + c] : half(0);
-    }
-}
-
 // The gradient of filters from such rows: the splits' sums, in a fixed order. `filters`: of joined groups, of which each
 // split has a multiple of 64 rows; `stride`: from a split to the next. A block's y shares the splits.
 extern "C" __global__ void conv_add_filters(const float *__restrict__ partial, half *__restrict__ dw, Sizes g,
                                             Rows rows, int filters, int stride, int splits) {
     __shared__ float sums[8][32];
     const int i = blockIdx.x * 32 + threadIdx.x, c = i % g.group_c, tap = i / g.group_c;
-    const int line = tap / rows.inner, k = line / rows.taps, of_group = k / filters;
+    const int inner = tap % rows.inner, line = tap / rows.inner, high = line % rows.high, above = line / rows.high;
+    const int k = above / rows.taps, of_group = k / filters;
     const int there = of_group * ((filters - 1) / 64 + 1) * 64 + k - of_group * filters;
-    const size_t at = size_t(there * rows.taps + line % rows.taps) * rows.row + tap % rows.inner * rows.pitch +
-                      rows.first_channel(k, g) + c;
+    const size_t at = size_t(there * rows.taps + above % rows.taps) * rows.row + inner * rows.pitch +
+                      high * rows.channels + rows.first_channel(k, g) + c;
     float sum = 0;
     for (int split = threadIdx.y; split < splits && k < g.k; split += 8) {
         sum += partial[size_t(split) * stride + at];

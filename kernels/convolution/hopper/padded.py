@@ -1,7 +1,7 @@
 """Step 5's kernels for convolutions that TMA cannot walk as they are, on copies that padded.cu makes (`fitted`):
 
-- channels that are no multiple of 8 are padded with zeros. Of fewer than 8, x keeps its size or little more, with its
-  padding's zeros around it, and a row of a window's pixels is read as the channels of one pixel: such pixels overlap;
+- channels that are no multiple of 8 are padded with zeros. Few become more: a pixel of the copy has those of all rows
+  of a window, padding included, and a window's pixels are read as one, which overlaps with the next;
 - groups are parts of a launch; narrow ones are joined to 64 channels, and their filters are zero outside of their own.
   A NaN or an infinity in x is NaN in the results of all groups that are joined with its own;
 - images with a stride above 8 or with much padding are unrolled, as im2col does;
@@ -32,17 +32,18 @@ from kernels.convolution.hopper.wgmma_im2col import WIDE, Axis, Phase, View, gra
 FILE, NAME = "hopper/padded.cu", "wgmma_padded"
 THREADS, ADDED = 256, 32  # of a block; elements that one of conv_add_filters computes
 MOST_ELEMENTS = 2**31 - 2**12  # of a copy
+LEAST_GAIN = 2  # times that windows as pixels must have fewer steps, as their copies are larger
 ROOM = 256  # bytes that an array in the workspace starts at a multiple of
-ROWS = np.dtype([(name, np.int32) for name in ("taps", "inner", "pitch", "row", "joined")])
+ROWS = np.dtype([(name, np.int32) for name in ("taps", "inner", "pitch", "high", "channels", "row", "joined")])
 
 
 @dataclass(frozen=True)
 class Fitted:
     """A convolution as step 5 computes it: `conv`, of joined groups, whose x `view` describes.
 
-    `copied`: what conv_unroll_pixels reads of x, and the pixels of a row, elements of a pixel, and of a tap that it
-    writes; None where x stays. `taps`, `inner`, `pitch`: a filter's rows of `conv.c` / `conv.groups` elements, and the
-    taps in a row. `joined`: groups in one.
+    `copied`: what unroll_pixels reads of x, and the pixels of a row, elements of a pixel, and of a tap that it writes;
+    None where x stays. Of a filter: `taps` rows of `conv.c` / `conv.groups` elements, `inner` pixels of `pitch` in
+    each, `high` rows of `channels` in a pixel. `joined`: groups in one.
     """
 
     conv: Convolution
@@ -51,22 +52,25 @@ class Fitted:
     taps: int
     inner: int
     pitch: int
+    channels: int
     joined: int
+    high: int = 1
 
     @property
     def row(self) -> int:
         """Return elements of a row of a filter."""
         return self.conv.c // self.conv.groups
 
-    @property
-    def filter_elements(self) -> int:
-        """Return elements of all filters' rows."""
-        return up(self.conv.k) * self.taps * self.row
+    def filter_elements(self, filters: int) -> int:
+        """Return elements of the copies of so many filters; 0 where these stay."""
+        stay = self.copied is None and self.joined == 1 and filters == self.conv.k
+        return 0 if stay else up(filters) * self.taps * self.row
 
     @property
     def rows(self) -> np.ndarray:
         """Return `Rows` of padded.cu."""
-        return np.array([(self.taps, self.inner, self.pitch, self.row, self.joined)], ROWS)
+        numbers = self.taps, self.inner, self.pitch, self.high, self.channels, self.row, self.joined
+        return np.array([numbers], ROWS)
 
     @property
     def x_elements(self) -> int:
@@ -98,35 +102,33 @@ def fitted(conv: Convolution, of: str) -> Fitted:
     groups = conv.groups // together
     c, row = conv.c // groups, up(conv.c // groups)
     taps, one = conv.r * conv.s, replace(conv, k=1, groups=1)
-    found = Fitted(replace(conv, c=row * groups, groups=groups), View(), None, taps, 1, row, together)
+    found = Fitted(replace(conv, c=row * groups, groups=groups), View(), None, taps, 1, row, row, together)
     if row != c:
         read = replace(one, r=1, s=1, padding=(0, 0), stride=(1, 1), dilation=(1, 1))
         found = replace(found, copied=(read, conv.w, row, row))
     if of == "backward_data" or groups > 1:
         return found
-    forward = wgmma_im2col.forward_phase(conv)
-    if conv.c < WIDE and conv.s > 1 and conv.dilation[1] == 1:
-        rows = replace(forward, width=Axis(conv.q, 0, 1, 1, 1))
-        if not wgmma_im2col.unwalkable([rows], (conv.h, conv.q)):
-            return _rows_as_pixels(conv, together)
-    if not wgmma_im2col.unwalkable([forward], (conv.h, conv.w)):
+    windows = _windows_as_pixels(conv, together)
+    steps = math.ceil(c / DEPTH) * taps  # of a tile, and those with windows as pixels
+    if row != c and conv.dilation[1] == 1 and LEAST_GAIN * math.ceil(windows.row / DEPTH) <= steps:
+        return windows
+    if not wgmma_im2col.unwalkable([wgmma_im2col.forward_phase(conv)], (conv.h, conv.w)):
         return found
     row = up(taps * conv.c)
     unrolled = Convolution(conv.n, row, conv.p, conv.q, conv.k, 1, 1)
-    return Fitted(unrolled, View(), (one, conv.q, row, conv.c), 1, taps, conv.c, together)
+    return Fitted(unrolled, View(), (one, conv.q, row, conv.c), 1, taps, conv.c, conv.c, together)
 
 
-def _rows_as_pixels(conv: Convolution, together: int) -> Fitted:
-    """Return how x is read whose pixels are the rows of windows, S pixels of few channels."""
-    pitch = up(conv.c, WIDE // math.gcd(WIDE, conv.stride[1]))
+def _windows_as_pixels(conv: Convolution, together: int) -> Fitted:
+    """Return how x is read whose pixels are windows: S pixels of the copy, each with the channels of R rows."""
+    pitch = up(conv.r * conv.c, WIDE // math.gcd(WIDE, conv.stride[1]))
     width = up(conv.w + 2 * conv.padding[1], WIDE // math.gcd(WIDE, pitch))
-    row = up(conv.s * pitch)
-    of_row = replace(conv, c=row, w=conv.q, s=1, padding=(conv.padding[0], 0), groups=1)
-    of_row = replace(of_row, stride=(conv.stride[0], 1), dilation=(conv.dilation[0], 1))
     line = width * pitch * HALF
-    view = View(conv.s * pitch, (conv.h * line, line, conv.stride[1] * pitch * HALF))
-    read = replace(conv, k=1, r=1, s=1, padding=(0, conv.padding[1]), stride=(1, 1), dilation=(1, 1), groups=1)
-    return Fitted(of_row, view, (read, width, pitch, pitch), conv.r, conv.s, pitch, together)
+    whole = Convolution(conv.n, up(conv.s * pitch), conv.p, conv.q, conv.k, 1, 1)
+    view = View(conv.s * pitch, (conv.p * line, line, conv.stride[1] * pitch * HALF))
+    down, above, apart = conv.stride[0], conv.padding[0], conv.dilation[0]
+    read = replace(conv, k=1, s=1, padding=(above, conv.padding[1]), stride=(down, 1), dilation=(apart, 1), groups=1)
+    return Fitted(whole, view, (read, width, pitch, conv.c), 1, conv.s, pitch, conv.c, together, conv.r)
 
 
 @dataclass(frozen=True)
@@ -172,10 +174,14 @@ def _blocks(count: int) -> int:
     return math.ceil(count / THREADS)
 
 
-def _unroll(x: Any, to: Any, copied: tuple[Convolution, int, int, int]) -> None:
-    read, *numbers = copied
-    arguments = x, to, sizes(read), *map(np.int32, numbers)
-    Queued(FILE, "conv_unroll_pixels", _blocks(math.ceil(to.size / WIDE)), THREADS, arguments).launch()
+def _unroll(x: Any, x_to: Any, copied: Any, w: Any, w_to: Any, conv: Convolution, rows: np.ndarray) -> None:
+    """Queue the copies before the product, of pixels and of filters; None for what is not copied."""
+    of_x = 0 if x_to is None else _blocks(math.ceil(x_to.size / WIDE))
+    of_w = 0 if w_to is None else _blocks(w_to.size)
+    read, *numbers = copied or (conv, 1, WIDE, WIDE)
+    pixels = (x, x_to, sizes(read), *map(np.int32, (*numbers, of_x)))
+    if of_x + of_w:
+        Queued(FILE, "conv_unroll", of_x + of_w, THREADS, (*pixels, w, w_to, sizes(conv), rows)).launch()
 
 
 def _take(found: Any, to: Any, conv: Convolution, channels: int, row: int, stride: tuple[int, int] = (1, 1)) -> None:
@@ -239,7 +245,11 @@ class PaddedForwardStep(PaddedStep):
 
     def _elements(self, conv: Convolution) -> tuple[int, ...]:
         fit = fitted(conv, "forward")
-        return fit.x_elements, fit.filter_elements, conv.n * conv.p * conv.q * up(conv.k) if conv.k % WIDE else 0
+        return (
+            fit.x_elements,
+            fit.filter_elements(conv.k),
+            conv.n * conv.p * conv.q * up(conv.k) if conv.k % WIDE else 0,
+        )
 
     def launch(
         self,
@@ -255,20 +265,13 @@ class PaddedForwardStep(PaddedStep):
         """Queue the copies and the kernel, with the sizes that `tile_sizes` says unless others are given."""
         fit = fitted(conv, "forward")
         read, filters, wide = self._copies(conv, workspace)
-        if fit.copied:
-            _unroll(x, read, fit.copied)
-        _unroll_filters(w, filters, conv, fit)
+        _unroll(x, read, fit.copied, w, filters, conv, fit.rows)
         view = replace(fit.view, pitch=up(conv.k))
         tiles = tiles or tile_sizes.chosen(fit.conv, "forward")
-        operands = x if read is None else read, filters, y if wide is None else wide
-        wgmma_im2col.forward(*operands, fit.conv, tiles, bias, relu, view=view)
+        operands = (given if copy is None else copy for given, copy in ((x, read), (w, filters), (y, wide)))
+        wgmma_im2col.forward(*operands, fit.conv, tiles, bias, relu, view=view, early=True)
         if wide is not None:
             _take(wide, y, conv, conv.k, up(conv.k))
-
-
-def _unroll_filters(w: Any, to: Any, conv: Convolution, fit: Fitted) -> None:
-    arguments = w, to, sizes(conv), fit.rows
-    Queued(FILE, "conv_unroll_filters", _blocks(to.size), THREADS, arguments).launch()
 
 
 @dataclass(frozen=True)
@@ -284,25 +287,28 @@ class PaddedBackwardDataStep(PaddedStep):
             pixels = conv.n * one.phase.height.count * one.phase.width.count
             return of_dy, math.prod(one.conv.w_shape()), pixels * up(one.conv.k)
         fit = fitted(conv, "backward_data")
-        return of_dy, fit.filter_elements, conv.n * conv.h * conv.w * fit.conv.c if fit.conv.c != conv.c else 0
+        return (
+            of_dy,
+            fit.filter_elements(up(conv.k)),
+            conv.n * conv.h * conv.w * fit.conv.c if fit.conv.c != conv.c else 0,
+        )
 
     def launch(
         self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None, tiles: Im2colTiles | None = None
     ) -> None:
         """Queue the copies and the kernels, with the sizes that `tile_sizes` says unless others are given."""
         read, filters, wide = self._copies(conv, workspace)
-        if read is not None:
-            _unroll(dy, read, _padded_channels(conv, conv.k))
-            dy = read
-        if one := merged(conv):
+        one, fit, padded = merged(conv), fitted(conv, "backward_data"), _padded_channels(conv, conv.k)
+        _unroll(dy, read, padded, w, None if one else filters, conv, fit.rows)
+        dy = dy if read is None else read
+        if one:
             self._merged(dy, w, filters, wide, conv, one, tiles)
             _take(wide, dx, conv, conv.c, up(one.conv.k), conv.stride)
             return
-        fit = fitted(conv, "backward_data")
         of_groups = replace(fit.conv, k=up(conv.k))
-        _unroll_filters(w, filters, conv, fit)
         tiles = tiles or tile_sizes.chosen(of_groups, "backward_data")
-        wgmma_im2col.gradient(dy, filters, dx if wide is None else wide, of_groups, tiles)
+        filters = w if filters is None else filters
+        wgmma_im2col.gradient(dy, filters, dx if wide is None else wide, of_groups, tiles, early=True)
         if wide is not None:
             _take(wide, dx, conv, conv.c, fit.conv.c)
 
@@ -314,7 +320,7 @@ class PaddedBackwardDataStep(PaddedStep):
         arguments = w, filters, sizes(conv), *map(np.int32, numbers)
         Queued(FILE, "conv_turn_filters", _blocks(filters.size), THREADS, arguments).launch()
         view, tiles = View(phase=phase, pitch=up(one.conv.k)), tiles or tile_sizes.chosen(one.conv, "forward")
-        wgmma_im2col.forward(dy, filters, wide, one.conv, tiles, view=view)
+        wgmma_im2col.forward(dy, filters, wide, one.conv, tiles, view=view, early=True)
 
 
 @dataclass(frozen=True)
@@ -333,10 +339,8 @@ class PaddedBackwardFilterStep(PaddedStep):
         fit = fitted(conv, "backward_filter")
         whole = replace(fit.conv, k=up(conv.k))
         read, wide, sums = self._copies(conv, workspace)
-        if fit.copied:
-            _unroll(x, read, fit.copied)
-        if wide is not None:
-            _unroll(dy, wide, _padded_channels(conv, conv.k))
+        _unroll(x, read, fit.copied, None, None, conv, fit.rows)
+        _unroll(dy, wide, _padded_channels(conv, conv.k), None, None, conv, fit.rows)
         tile, splits = backward_filter.tiling(whole)
         partial = sums.view(np.float32)
         operands = x if read is None else read, dy if wide is None else wide

@@ -165,15 +165,16 @@ def forward_parts(
 def _forward_parts(x: int, w: int, y: int, conv: Convolution, tiles: Im2colTiles, view: View) -> tuple[np.ndarray, ...]:
     phase, found = view.phase or forward_phase(conv), []
     c, k, taps, lines = conv.c // conv.groups, conv.k // conv.groups, conv.r * conv.s, tiles.bm // tiles.beside
-    outputs = conv.n * phase.height.count * phase.width.count
+    outputs, width = conv.n * phase.height.count * phase.width.count, chunk(c)
     for group in range(conv.groups):
         of_x: Boxes | Pixels
         if is_flat(conv) and not view.strides:
-            of_x = Boxes(x + group * c * HALF, "float16", outputs, c, lines, DEPTH, pitch=conv.c)
+            of_x = Boxes(x + group * c * HALF, "float16", outputs, c, lines, width, pitch=conv.c)
         else:
             shape = conv.n, conv.h, conv.w, view.channels or c
-            of_x = pixels_of(x + group * c * HALF, shape, phase, lines, view.strides or dense(conv.h, conv.w, conv.c))
-        of_w = Boxes(w + group * k * taps * c * HALF, "float16", k, c, tiles.bn, DEPTH, taps)
+            strides = view.strides or dense(conv.h, conv.w, conv.c)
+            of_x = pixels_of(x + group * c * HALF, shape, phase, lines, strides, width)
+        of_w = Boxes(w + group * k * taps * c * HALF, "float16", k, c, tiles.bn, width, taps)
         of_y = Boxes(y + group * k * HALF, "float16", outputs, k, LINES, DEPTH, pitch=view.pitch or conv.k)
         found.append(_part(phase, conv, of_x, of_w, of_y, bias=group * k))
     return _launches(found, c, k)
@@ -187,16 +188,16 @@ def gradient_parts(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Im2colTil
 @functools.lru_cache(maxsize=1024)
 def _gradient_parts(dy: int, w: int, dx: int, conv: Convolution, tiles: Im2colTiles) -> tuple[np.ndarray, ...]:
     c, k, taps, lines = conv.c // conv.groups, conv.k // conv.groups, conv.r * conv.s, tiles.bm // tiles.beside
-    image, row, pixel = dense(conv.h, conv.w, conv.c)
+    (image, row, pixel), width = dense(conv.h, conv.w, conv.c), chunk(k)
     found = []
     for phase, group in itertools.product(gradient_phases(conv), range(conv.groups)):
         of_dy: Boxes | Pixels
         if is_flat(conv):
-            of_dy = Boxes(dy + group * k * HALF, "float16", conv.n * conv.p * conv.q, k, lines, DEPTH, pitch=conv.k)
+            of_dy = Boxes(dy + group * k * HALF, "float16", conv.n * conv.p * conv.q, k, lines, width, pitch=conv.k)
         else:
             strides = dense(conv.p, conv.q, conv.k)
-            of_dy = pixels_of(dy + group * k * HALF, (conv.n, conv.p, conv.q, k), phase, lines, strides)
-        of_w = Boxes(w + group * k * taps * c * HALF, "float16", k, c, DEPTH, DEPTH, taps)
+            of_dy = pixels_of(dy + group * k * HALF, (conv.n, conv.p, conv.q, k), phase, lines, strides, width)
+        of_w = Boxes(w + group * k * taps * c * HALF, "float16", k, c, width, DEPTH, taps)
         positions = phase.height.count, phase.width.count
         of_dx = Pixels(
             dx + phase.down * row + phase.right * pixel + group * c * HALF,
@@ -210,6 +211,11 @@ def _gradient_parts(dy: int, w: int, dx: int, conv: Convolution, tiles: Im2colTi
         )
         found.append(_part(phase, conv, of_dy, of_w, of_dx))
     return _launches(found, k, c)
+
+
+def chunk(channels: int) -> int:
+    """Return channels of a stage: BK of 5_wgmma_im2col.cu."""
+    return next((few for few in (16, 32) if channels <= few), DEPTH)
 
 
 def dense(height: int, width: int, channels: int) -> tuple[int, int, int]:
@@ -240,17 +246,21 @@ def forward(
     relu: bool = False,
     partial: Any = None,
     view: View = View(),
+    *,
+    early: bool = False,
 ) -> None:
-    """Queue a forward pass. `partial`: uint8, of `partial_bytes`; None allocates it."""
+    """Queue a forward pass. `partial`: uint8, of `partial_bytes`; None allocates it. `early`: as of a launch."""
     flags = {"BIAS": int(bias is not None), "RELU": int(relu), "FLAT": int(is_flat(conv) and not view.strides)}
     for parts in forward_parts(x, w, y, conv, tiles, view):
-        _launch(parts, tiles, bias, y, partial, flags)
+        _launch(parts, tiles, bias, y, partial, flags, early)
 
 
-def gradient(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Im2colTiles, partial: Any = None) -> None:
-    """Queue a gradient of x. `partial`: as of `forward`."""
+def gradient(
+    dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Im2colTiles, partial: Any = None, *, early: bool = False
+) -> None:
+    """Queue a gradient of x. `partial`, `early`: as of `forward`."""
     for parts in gradient_parts(dy, w, dx, conv, tiles):
-        _launch(parts, tiles, None, dx, partial, {"GRADIENT": 1, "FLAT": int(is_flat(conv))})
+        _launch(parts, tiles, None, dx, partial, {"GRADIENT": 1, "FLAT": int(is_flat(conv))}, early)
 
 
 def partial_bytes(tiles: Im2colTiles, result: tuple[int, ...]) -> int:
@@ -258,10 +268,13 @@ def partial_bytes(tiles: Im2colTiles, result: tuple[int, ...]) -> int:
     return 4 * tiles.deep * math.prod(result) if tiles.deep > 1 else 0
 
 
-def _launch(parts: np.ndarray, tiles: Im2colTiles, bias: Any, out: Any, partial: Any, flags: dict[str, int]) -> None:
+def _launch(
+    parts: np.ndarray, tiles: Im2colTiles, bias: Any, out: Any, partial: Any, flags: dict[str, int], early: bool
+) -> None:
     """Queue the kernel, and the one that adds where blocks share a depth."""
-    depths = min(DEPTH // PRODUCT_DEPTH, math.ceil(parts["channels"][0] / PRODUCT_DEPTH))
-    flags = {"PARTS": parts["part"].shape[1], "DEPTHS": depths} | flags
+    width = chunk(channels := int(parts["channels"][0]))
+    depths = min(width, channels + PRODUCT_DEPTH - 1) // PRODUCT_DEPTH
+    flags = {"PARTS": parts["part"].shape[1], "BK": width, "DEPTHS": depths} | flags
     options = *tiles.options, *(f"-D{name}={value}" for name, value in flags.items())
     function = hopper.kernel(FILE, ENTRY, options)
     clusters = count_tiles(parts, tiles)
@@ -270,7 +283,8 @@ def _launch(parts: np.ndarray, tiles: Im2colTiles, bias: Any, out: Any, partial:
     if size := partial_bytes(tiles, out.shape):
         partial = cp.empty(size, np.uint8) if partial is None else partial
     of_bias, of_partial = (np.uint64(0 if array is None else hopper.address_of(array)) for array in (bias, partial))
-    function((clusters * tiles.cluster,), (tiles.threads,), (parts, of_bias, of_partial), tiles.shared_bytes)
+    arguments = parts, of_bias, of_partial
+    function((clusters * tiles.cluster,), (tiles.threads,), arguments, tiles.shared_bytes, early=early)
     if size:
         quads = out.size // 4
         add = hopper.kernel(FILE, "conv_add_deep", options)
@@ -293,16 +307,17 @@ def count_tiles(parts: np.ndarray, tiles: Im2colTiles) -> int:
 
 
 def pixels_of(
-    address: int, shape: tuple[int, int, int, int], phase: Phase, lines: int, strides: tuple[int, int, int]
+    address: int, shape: tuple[int, int, int, int], phase: Phase, lines: int, strides: tuple[int, int, int], width: int
 ) -> Pixels:
-    """Return the window of a phase over images, NHWC, whose images, rows and pixels are `strides` bytes apart."""
+    """Return the window of a phase over images, NHWC, whose images, rows and pixels are `strides` bytes apart; `width`
+    channels at a time."""
     axes = phase.height, phase.width
     first, positions, steps = (
         (axes[0].first, axes[1].first),
         (axes[0].count, axes[1].count),
         (axes[0].step, axes[1].step),
     )
-    return Pixels(address, "float16", shape, strides, first, positions, steps, lines)
+    return Pixels(address, "float16", shape, strides, first, positions, steps, lines, width * HALF)
 
 
 def _part(phase: Phase, conv: Convolution, x: Boxes | Pixels, w: Boxes, y: Boxes | Pixels, bias: int = 0) -> np.ndarray:

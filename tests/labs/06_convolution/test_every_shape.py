@@ -131,7 +131,7 @@ def test_a_plan_that_is_slow_says_so(monkeypatch, conv, of, remark):
 
 @pytest.mark.parametrize("tiles", NARROW, ids=str)
 def test_machine_code_of_narrow_tiles(tiles):
-    options = *hopper.include(), *tiles.options, "-DDEPTHS=2", "-DBIAS=1", "-DRELU=1"
+    options = *hopper.include(), *tiles.options, "-DBK=16", "-DBIAS=1", "-DRELU=1"
     log, *_ = nvrtc.assemble_cuda(wgmma_im2col.FILE.read_text("utf-8"), wgmma_im2col.FILE.name, "90a", options)
     assert "0 bytes spill stores" in log
     assert not re.search(r"warning|C75\d\d|Potential Performance", log), log

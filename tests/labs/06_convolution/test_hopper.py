@@ -132,12 +132,12 @@ def options(tiles, parts=1, **flags):
 @pytest.mark.parametrize("tiles", CANDIDATES, ids=lambda tiles: "-".join(map(str, astuple(tiles))))
 def test_machine_code_for_hopper_is_as_it_must_be(tiles):
     text, name = wgmma_im2col.FILE.read_text(encoding="utf-8"), wgmma_im2col.FILE.name
-    for flags in ({"BIAS": 1, "RELU": 1}, {"GRADIENT": 1, "parts": 4}):
+    for flags in ({"BIAS": 1, "RELU": 1}, {"GRADIENT": 1, "parts": 4}, {"GRADIENT": 1, "BK": 32, "parts": 32}):
         log, *_ = nvrtc.assemble_cuda(text, name, "90a", options(tiles, **flags))
-        assert "0 bytes spill stores" in log
+        assert log.count("0 bytes spill stores") == 2  # the second adds what is deep
         # ptxas warns (C75xx) when it must wait for each wgmma.
         assert not re.search(r"warning|C75\d\d|Potential Performance", log), log
-        registers = int(re.search(r"Used (\d+) registers", log).group(1))
+        registers = max(map(int, re.findall(r"Used (\d+) registers", log)))
         assert registers * tiles.threads * tiles.blocks <= 65536
 
 
