@@ -29,8 +29,8 @@ from warplab.simulator.translate.block_writer import Site
 
 SHARED_ALIGNMENT = 128  # of a box in shared memory
 _ENCODE = (
-    "The host encodes it (cuTensorMapEncodeTiled, or tensor_map() and encoded() of warpcourse.bench.hopper), and the "
-    "kernel takes it by value: `const __grid_constant__ CUtensorMap map`."
+    "The host encodes it (cuTensorMapEncodeTiled; cuda.bindings.driver has it), and the kernel takes it by value: "
+    "`const __grid_constant__ CUtensorMap map`."
 )
 
 
