@@ -1,8 +1,8 @@
 """Install the engine's wheel as its users do, without and with extras, and measure it: `make evidence PARTS=wheel`.
 
 uv makes each environment from the package index, outside of the checkout. Written to wheel.json: sizes of the wheel and
-of each environment, and the processor time of imports, whose modules are compiled before. The exit code is 1 where a
-goal is missed.
+of each environment, versions, and the processor time of imports, whose modules are compiled before. warplab/README.md
+tells the sizes (tests/test_wheel_page.py). The exit code is 1 where a goal is missed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,16 @@ REPEATS = 7
 MB = 10**6
 GOALS = {"wheel MB": 1, "base MB": 500, "import warplab": 0.3, "from warplab import cuda": 1.0}
 INSTALLED = """
-import importlib.metadata as metadata
-sizes = {one.name: sum(file.locate().stat().st_size for file in one.files or () if file.suffix != ".pyc")
+import importlib.metadata as metadata, json
+sizes = {one.name.lower().replace("_", "-"): [one.version, sum(file.locate().stat().st_size for file in one.files or ()
+                                                               if file.suffix != ".pyc")]
          for one in metadata.distributions()}
-print(len(sizes), sum(sizes.values()))
+print(json.dumps(sizes))
 """
+VERSIONS = (
+    *("warplab", "numpy", "cuda-bindings", "nvidia-cuda-nvrtc", "numba", "numba-cuda", "numba-cuda-mlir", "triton"),
+    *("scipy", "matplotlib"),
+)
 
 
 def main() -> int:
@@ -44,6 +49,8 @@ def main() -> int:
     found: dict = {
         "date": datetime.date.today().isoformat(),
         "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": {},
         "MB": {},
         "seconds": {},
     }
@@ -52,9 +59,11 @@ def main() -> int:
         found["wheel MB"] = round(wheel.stat().st_size / MB, 2)
         for extra in EXTRAS:
             python = installed(Path(folder, extra or "base"), wheel, extra)
-            packages, size = map(int, run(python, INSTALLED).split())
-            found["MB"][extra or "base"] = {"packages": packages, "MB": round(size / MB)}
-            print(f"{extra or 'base':10} {packages:3} packages {size / MB:6.0f} MB", flush=True)
+            packages = json.loads(run(python, INSTALLED))
+            size = sum(size for _, size in packages.values())
+            found["MB"][extra or "base"] = {"packages": len(packages), "MB": round(size / MB)}
+            found["versions"] |= {name: packages[name][0] for name in VERSIONS if name in packages}
+            print(f"{extra or 'base':10} {len(packages):3} packages {size / MB:6.0f} MB", flush=True)
             for code in IMPORTS.get(extra, ()):
                 found["seconds"][code] = round(statistics.median(seconds(python, code) for _ in range(REPEATS)), 2)
                 print(f"{code:25} {found['seconds'][code]:.2f} s of processor time", flush=True)
@@ -73,7 +82,8 @@ def installed(folder: Path, wheel: Path, extra: str) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
     what = f"warplab[{extra}] @ {wheel.as_uri()}" if extra else f"warplab @ {wheel.as_uri()}"
-    command, environment = run_uv.uv("pip", "install", "--quiet", "--compile-bytecode", "--python", str(python), what)
+    compiled = ["--compile-bytecode"] if extra in IMPORTS else []
+    command, environment = run_uv.uv("pip", "install", "--quiet", *compiled, "--python", str(python), what)
     subprocess.run(command, env={"UV_COMPILE_BYTECODE_TIMEOUT": "600", **environment}, check=True)
     return python
 
