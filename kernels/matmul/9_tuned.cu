@@ -32,9 +32,31 @@ __device__ __forceinline__ void copy(unsigned to, const float *from, bool guarde
     }
 }
 
-template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int STAGES, int BLOCKS, int GROUP, bool ALIGNED>
-__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
-    matmul_tuned(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, int m, int n, int k) {
+// Where a block's tile of C starts.
+template <int BM, int BN, int GROUP>
+__device__ __forceinline__ void find_tile(int m, int n, int &first_row, int &first_column) {
+    const int height = (m - 1) / BM + 1, width = (n - 1) / BN + 1;  // of C in tiles
+    const int group = blockIdx.x / (GROUP * width) * GROUP, rows = min(GROUP, height - group);
+    const int place = blockIdx.x - group * width;
+    first_row = (group + place % rows) * BM, first_column = place / rows * BN;
+}
+
+// Where a thread's sums start in the tile. Lanes as in step 7. The even bits of a lane's number say which across, the odd
+// ones which down; bit 4 goes to the side with eight.
+template <int BN, int WM, int WN, int TM, int TN>
+__device__ __forceinline__ void find_sums(int &y, int &x) {
+    constexpr int DOWN = WM / TM, ACROSS = WN / TN;  // lanes of a warp
+    static_assert(DOWN * ACROSS == 32 && (DOWN == 4 || DOWN == 8), "a warp is 4 × 8 or 8 × 4 threads");
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int across = (lane & 1) | (lane >> 1 & 2) | (ACROSS == 8 ? lane >> 2 & 4 : 0);
+    const int down = (lane >> 1 & 1) | (lane >> 2 & 2) | (DOWN == 8 ? lane >> 2 & 4 : 0);
+    y = warp / (BN / WN) * WM + 4 * down, x = warp % (BN / WN) * WN + 4 * across;
+}
+
+// Adds to `sum` the products of `part` of `parts` along k; step 9 has one, step 10 more. Rows of b are `b_row` long.
+template <int BM, int BN, int BK, int WM, int WN, int STAGES, bool ALIGNED, int TM, int TN>
+__device__ __forceinline__ void multiply_add(float (&sum)[TM][TN], const float *a, const float *b, int first_row,
+                                             int first_column, int m, int k, int b_row, int part, int parts) {
     constexpr int THREADS = BM / WM * (BN / WN) * 32;
     constexpr int PITCH = BM + 4;                     // of the tile of A
     constexpr int DOWN = WM / TM, ACROSS = WN / TN;   // lanes of a warp
@@ -44,7 +66,6 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
     constexpr int B_LINE = BN / WORDS;                // copies for a row of the tile
     constexpr int B_ROWS = THREADS > B_LINE ? THREADS / B_LINE : 1;    // that the block copies at a time
     constexpr int B_COPIES = THREADS > B_LINE ? 1 : B_LINE / THREADS;  // of a thread for them
-    static_assert(DOWN * ACROSS == 32 && (DOWN == 4 || DOWN == 8), "a warp is 4 × 8 or 8 × 4 threads");
     static_assert(BM % A_ROWS == 0 && BK % 8 == 0, "each thread copies equally many words of A");
     static_assert(BK % B_ROWS == 0 && B_ROWS * B_LINE == B_COPIES * THREADS,
                   "each thread copies equally many words of B");
@@ -52,17 +73,17 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
     float *const a_tiles = reinterpret_cast<float *>(memory);
     float *const b_tiles = a_tiles + STAGES * BK * PITCH;
 
-    const int height = (m - 1) / BM + 1, width = (n - 1) / BN + 1;  // of C in tiles
-    const int group = blockIdx.x / (GROUP * width) * GROUP, rows = min(GROUP, height - group);
-    const int place = blockIdx.x - group * width;
-    const int first_row = (group + place % rows) * BM, first_column = place / rows * BN;
-
     // The first tile along k takes what is left over, 1 to BK; so all others are whole. Rows and columns outside the
     // matrices are replaced by the last ones inside: their sums are never written.
-    const int tiles = (k - 1) / BK + 1, first_depth = k - (tiles - 1) * BK;
+    // A part takes `tiles` of all, from `begin` on.
+    const int all = (k - 1) / BK + 1;
+    const int begin = (long long)all * part / parts, tiles = (long long)all * (part + 1) / parts - begin;
+    const int left_over = k - (all - 1) * BK, first_depth = begin ? BK : left_over;
+    const int start = begin ? left_over + (begin - 1) * BK : 0;
     const int a_k = threadIdx.x % 8, a_row = threadIdx.x / 8;
     const int b_k = threadIdx.x / B_LINE, b_column = threadIdx.x % B_LINE * WORDS;
-    const float *a_from = a + size_t(first_row) * k, *b_from = b;  // where the next pair of tiles starts
+    // Where the next pair of tiles starts.
+    const float *a_from = a + size_t(first_row) * k + start, *b_from = b + size_t(start) * b_row;
     unsigned a_offset[A_COPIES], b_offset[B_COPIES];
 #pragma unroll
     for (int i = 0; i < A_COPIES; i++) {
@@ -70,7 +91,7 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
     }
 #pragma unroll
     for (int i = 0; i < B_COPIES; i++) {
-        b_offset[i] = unsigned(b_k) * n + min(first_column + b_column + i * THREADS * WORDS, n - WORDS);
+        b_offset[i] = unsigned(b_k) * b_row + min(first_column + b_column + i * THREADS * WORDS, b_row - WORDS);
     }
     const unsigned a_to = unsigned(__cvta_generic_to_shared(a_tiles + a_k * PITCH + a_row));
     const unsigned b_to = unsigned(__cvta_generic_to_shared(b_tiles + b_k * BN + b_column));
@@ -91,19 +112,15 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
                 copy<4 * WORDS>(b_to + 4 * ((stage * BK + h) * BN + i * THREADS * WORDS), from + b_offset[i], guarded,
                                 b_k + h < depth);
             }
-            from += size_t(B_ROWS) * n;
+            from += size_t(B_ROWS) * b_row;
         }
         a_from += depth;
-        b_from += size_t(depth) * n;
+        b_from += size_t(depth) * b_row;
     };
 
-    // Lanes as in step 7. The even bits of a lane's number say which across, the odd ones which down; bit 4 goes to the
-    // side with eight.
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int across = (lane & 1) | (lane >> 1 & 2) | (ACROSS == 8 ? lane >> 2 & 4 : 0);
-    const int down = (lane >> 1 & 1) | (lane >> 2 & 2) | (DOWN == 8 ? lane >> 2 & 4 : 0);
-    const int y = warp / (BN / WN) * WM + 4 * down, x = warp % (BN / WN) * WN + 4 * across;  // of the tile of C
-    float sum[TM][TN] = {}, a_part[2][TM], b_part[2][TN];
+    int y, x;
+    find_sums<BN, WM, WN, TM, TN>(y, x);
+    float a_part[2][TM], b_part[2][TN];
     auto load = [&](int stage, int depth, int to) {
         const float *const a_line = a_tiles + (stage * BK + depth) * PITCH + y;
         const float *const b_line = b_tiles + (stage * BK + depth) * BN + x;
@@ -160,14 +177,24 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
             }
         }
     }
+}
+
+template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int STAGES, int BLOCKS, int GROUP, bool ALIGNED>
+__global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
+    matmul_tuned(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, int m, int n, int k) {
+    int first_row, first_column, y, x;
+    find_tile<BM, BN, GROUP>(m, n, first_row, first_column);
+    float sum[TM][TN] = {};
+    multiply_add<BM, BN, BK, WM, WN, STAGES, ALIGNED>(sum, a, b, first_row, first_column, m, k, n, 0, 1);
+    find_sums<BN, WM, WN, TM, TN>(y, x);
 
 #pragma unroll
     for (int r = 0; r < TM; r++) {
-        const int row = first_row + y + r / 4 * 4 * DOWN + r % 4;
+        const int row = first_row + y + r / 4 * 4 * (WM / TM) + r % 4;
         float *const to = c + size_t(row) * n;
 #pragma unroll
         for (int s = 0; s < TN; s += 4) {
-            const int column = first_column + x + s * ACROSS;
+            const int column = first_column + x + s * (WN / TN);
             if (ALIGNED) {
                 if (row < m && column < n) {
                     *reinterpret_cast<float4 *>(to + column) = *reinterpret_cast<const float4 *>(&sum[r][s]);

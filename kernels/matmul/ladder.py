@@ -12,7 +12,7 @@ import numpy as np
 from kernels.matmul import tiles
 from warpcourse.bench.lab_kernels import Sources, by_name, choose, launch
 
-SOURCES = Sources(__package__)
+SOURCES = Sources(__package__, own_headers=(".",))
 ALIGNMENT = 16  # bytes, of a float4
 
 

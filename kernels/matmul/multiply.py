@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.matmul import shape_rule, split_k
+from kernels.matmul import split_k
 from kernels.matmul.ladder import Step, step
+from kernels.matmul.shape_rule import RULE
 from warpcourse.bench.device_arguments import check_factors, check_product
 from warplab import cp
 
@@ -37,7 +38,7 @@ def matmul(a: Any, b: Any, out: Any = None, kernel: str = "tuned") -> Any:
         return out
     if chosen is None:
         _check_depth(EVERY_SHAPE, k)
-        split_k.launch(a, b, out, shape_rule.chosen(m, n, k))
+        split_k.launch(a, b, out, RULE.chosen(m, n, k))
         return out
     _check_sizes(chosen, m, n, k)
     chosen.launch(a, b, out)

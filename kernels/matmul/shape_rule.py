@@ -2,16 +2,13 @@
 
     launch + pad + waves × (start + steps × max(multiply-adds, bytes from L2) + results) + fix-up
 
-`autotune` measures all plans of many shapes and fits the constants to half of them: plans.json.
+`tune_plans` measures all plans of many shapes and fits the constants to half of them: plans.json.
 """
 
 from __future__ import annotations
 
-import functools
-import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +16,8 @@ import numpy as np
 
 from kernels.matmul.split_k import Plan
 from kernels.matmul.tiles import Tiles
-from warpcourse.bench.shape_rule import Constants, Row, Shape
-from warplab.hardware import backend
+from warpcourse.bench.shape_rule import Constants, Rule, Shape
 
-PATH = Path(__file__).parent / "plans.json"
 SHARED_BYTES = 228 * 1024  # of a multiprocessor; each block on it costs 1 KiB more than it asks for
 CORES = 128  # of a multiprocessor
 MOST_TURNS = 6  # of parts, which need not be at work at a time
@@ -64,8 +59,8 @@ START = {
 }
 
 
-def plans(shape: Shape) -> list[Plan]:
-    """Return the plans among which the rule chooses."""
+def plans(shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> list[Plan]:
+    """Return the plans among which the rule chooses. None takes transposed operands."""
     _, n, k = shape
     pads = (False, True) if n % 4 and k * n > LEAST_PADDED else (False,)
     found = [Plan(tiles, parts, pad) for tiles in TILES for parts in PARTS for pad in pads]
@@ -92,7 +87,7 @@ def _tiles(plan: Plan, m: int, n: int) -> int:
     return math.ceil(m / plan.tiles.bm) * math.ceil(n / plan.tiles.bn)
 
 
-def terms(plan: Plan, shape: Shape, multiprocessors: int = 132) -> tuple[float, ...]:
+def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> tuple[float, ...]:
     """Return what `estimate` reckons with, of a plan for a shape."""
     m, n, k = shape
     tiles, parts = plan.tiles, plan.parts
@@ -133,53 +128,4 @@ def estimate(constants: Constants, of: Sequence[Any]) -> Any:
     return c["launch"] + pads * c["pad"] + padded * c["pad_byte"] + body + fix_up
 
 
-@functools.cache
-def table() -> dict[str, Any]:
-    """Return plans.json: `device`, `date`, `rule` with its `constants` and regret, and `rows`, which these are from."""
-    return json.loads(PATH.read_text(encoding="utf-8"))
-
-
-@functools.lru_cache(maxsize=4096)
-def chosen(m: int, n: int, k: int) -> Plan:
-    """Return the plan of the shortest estimated time."""
-    return best(table()["rule"]["constants"], (m, n, k), multiprocessors())
-
-
-def multiprocessors() -> int:
-    """Return the number of multiprocessors of the current device; in the simulator, of the H100 SXM that it is like."""
-    if backend.name() != "gpu":
-        return 132
-    import cupy
-
-    return cupy.cuda.Device().attributes["MultiProcessorCount"]
-
-
-def best(constants: Constants, shape: Shape, multiprocessors: int = 132) -> Plan:
-    """Return the plan that takes the shortest time with these constants."""
-    found = plans(shape)
-    of = np.array([terms(plan, shape, multiprocessors) for plan in found]).T
-    return found[int(np.argmin(estimate(constants, of)))]
-
-
-def packed(plan: Plan) -> list[int]:
-    """Return a plan as plans.json holds it."""
-    return [*astuple(plan.tiles), plan.parts, int(plan.pad)]
-
-
-def unpacked(numbers: Sequence[int]) -> Plan:
-    """Return a plan from what `packed` gave."""
-    *sizes, parts, pad = numbers
-    return Plan(Tiles(*sizes), parts, bool(pad))
-
-
-def rows(found: Iterable[dict[str, Any]]) -> list[Row]:
-    """Return measured plans from what plans.json holds: `shape`, `library` in µs and `plans`, each [*packed, µs]."""
-    return [
-        Row(
-            tuple(row["shape"]),
-            [unpacked(numbers) for *numbers, _ in row["plans"]],
-            [1e-6 * time for *_, time in row["plans"]],
-            row["library"] and 1e-6 * row["library"],
-        )
-        for row in found
-    ]
+RULE = Rule(Path(__file__).parent / "plans.json", Plan, Tiles, plans, terms, estimate, START)

@@ -12,8 +12,8 @@ import numpy as np
 from kernels.matmul.ladder import ALIGNMENT, SOURCES, tuned_grid
 from kernels.matmul.tiles import Tiles
 from warpcourse.bench.lab_kernels import launch as launch_kernel
+from warpcourse.bench.lab_kernels import zeroed_counters
 from warplab import cp
-from warplab.hardware import backend
 
 MAX_PARTS = 1024
 PAD_BLOCKS, PAD_THREADS = 1056, 256  # of the copy with wider rows
@@ -63,7 +63,10 @@ def launch(a: Any, b: Any, c: Any, plan: Plan) -> None:
         launch_kernel(SOURCES.function("10_split_k.cu", "matmul_pad"), grid, PAD_THREADS, (b, wide, *sizes))
         b = wide
     (tiles,) = tuned_grid(plan.tiles, m, n)
-    partials, counters = _meeting(plan, tiles) if plan.parts > 1 else (np.uint64(0), np.uint64(0))
+    partials = counters = np.uint64(0)
+    if plan.parts > 1:
+        partials = cp.empty(tiles * plan.parts * plan.tiles.bm * plan.tiles.bn, np.float32)
+        counters = zeroed_counters(tiles)
     arguments = a, b, c, partials, counters, *map(np.int32, (m, n, k, b.shape[1]))
     function = function_of(plan, aligned(b), aligned(c))
     launch_kernel(function, (tiles, 1, plan.parts), plan.tiles.threads, arguments, plan.tiles.shared_bytes)
@@ -79,17 +82,3 @@ def _function(entry: str, shared_bytes: int) -> Any:
     function = SOURCES.function("10_split_k.cu", entry)
     function.max_dynamic_shared_size_bytes = shared_bytes
     return function
-
-
-_counters: dict[tuple[int, int], Any] = {}  # by device and stream, of which products use them one after another
-
-
-def _meeting(plan: Plan, tiles: int) -> tuple[Any, Any]:
-    """Return room for the sums of all parts, and counters that are 0, as each launch leaves them."""
-    partials = cp.empty(tiles * plan.parts * plan.tiles.bm * plan.tiles.bn, np.float32)
-    if backend.name() != "gpu":
-        return partials, cp.zeros(tiles, np.uint32)
-    key = cp.cuda.runtime.getDevice(), cp.cuda.get_current_stream().ptr
-    if key not in _counters or _counters[key].size < tiles:
-        _counters[key] = cp.zeros(max(tiles, 4096), np.uint32)
-    return partials, _counters[key]

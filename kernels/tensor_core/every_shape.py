@@ -13,8 +13,8 @@ from kernels.tensor_core.ladder import SOURCES, TYPES
 from kernels.tensor_core.tiles import DEPTH
 from warpcourse.bench import hopper
 from warpcourse.bench.hopper import demand
+from warpcourse.bench.lab_kernels import zeroed_counters
 from warplab import cp
-from warplab.hardware import backend
 
 ENTRY, ENTRY_FILE = "tensor_core_every_shape", SOURCES.folder / "7_every_shape.cu"
 WIDE = 8  # elements of float16 in 16 bytes, which TMA copies
@@ -182,7 +182,10 @@ def launch(a: Any, b: Any, c: Any, plan: Plan, transposed: str = "NN", group: in
     together = plan.parts > 1
     if not together and tile.split == 1:  # blocks stay and take tile after tile
         units = min(units, _resident(function, plan))
-    partials, counters = _meeting(plan, units) if together else (np.uint64(0), np.uint64(0))
+    partials = counters = np.uint64(0)
+    if together:
+        partials = cp.empty(units * tile.bm * tile.bn, np.float32)
+        counters = zeroed_counters(units)
     left, right, turned = a, b, transposed
     if plan.swapped:
         m, n = n, m
@@ -226,21 +229,6 @@ def _matrix(x: Any, to: Any) -> np.ndarray:
     """Return a `Matrix` of pad.cu."""
     row = hopper.address_of(x), hopper.address_of(to), *x.shape, to.shape[1] // WIDE, 0
     return np.array([row], _MATRIX)
-
-
-_counters: dict[tuple[int, int], Any] = {}  # by device and stream, of which products use them one after another
-
-
-def _meeting(plan: Plan, units: int) -> tuple[Any, Any]:
-    """Return room for the sums of all parts, and counters that are 0, as each launch leaves them."""
-    partials = cp.empty(units * plan.tile.bm * plan.tile.bn, np.float32)
-    size = hopper.multiprocessors() * 4
-    if backend.name() != "gpu":
-        return partials, cp.zeros(size, np.uint32)
-    key = cp.cuda.runtime.getDevice(), cp.cuda.get_current_stream().ptr
-    if key not in _counters:
-        _counters[key] = cp.zeros(size, np.uint32)
-    return partials, _counters[key]
 
 
 @functools.cache

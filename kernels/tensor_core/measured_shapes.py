@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kernels.tensor_core import shape_rule
 from kernels.tensor_core.every_shape import ENTRY_FILE, Plan, launch
+from kernels.tensor_core.shape_rule import RULE, group_of
 from warpcourse.bench import hopper, measured_plans
-from warpcourse.bench.measured_plans import NETWORKS, Kernels, drawn
+from warpcourse.bench.measured_plans import Kernels, drawn, plain
 from warpcourse.bench.shape_rule import Shape
 
 SEED = 1795557333  # of the shapes drawn, after the code was final
@@ -19,38 +19,21 @@ MOST_ERROR = {"float16": 3e-4, "float32": 3e-5}
 
 def _launch(a: Any, b: Any, c: Any, plan: Plan, transposed: str = "NN") -> None:
     k = a.shape[0 if transposed[0] == "T" else 1]
-    launch(a, b, c, plan, transposed, shape_rule.group_of(*c.shape, k))
+    launch(a, b, c, plan, transposed, group_of(*c.shape, k))
 
 
-KERNELS = Kernels(
-    "float16",
-    MOST_ERROR["float16"],
-    _launch,
-    shape_rule.plans,
-    lambda shape, transposed: shape_rule.chosen(*shape, transposed),
-)
-Case = tuple[Shape, str]
-
-
-def compile_ahead(plans: Iterable[tuple[Plan, Shape, str]]) -> None:
-    """Compile step 7 for plans, each for a shape and what is transposed, in a process for each core."""
+def _compile_ahead(cases: Iterable[tuple[Plan, Shape, str]]) -> None:
     hopper.compile_ahead(
-        (ENTRY_FILE, plan.options("float16", transposed, direct=shape[1] % 8 > 0)) for plan, shape, transposed in plans
+        (ENTRY_FILE, plan.options("float16", transposed, direct=shape[1] % 8 > 0)) for plan, shape, transposed in cases
     )
 
 
-def _compiled(cases: Sequence[Case]) -> Sequence[Case]:
-    compile_ahead((KERNELS.chosen(*case), *case) for case in cases)
-    return cases
-
-
-def _drawn() -> list[Case]:
-    return [(shape, "NN") for shape in drawn(SEED)]
+KERNELS = Kernels("float16", MOST_ERROR["float16"], _launch, RULE, _compile_ahead)
 
 
 def drawn_again() -> dict[str, Any]:
     """Return the summary of the shapes drawn, cold, measured in this process."""
-    return measured_plans.summary(measured_plans.compared(KERNELS, _compiled(_drawn()), ("cold",)))
+    return measured_plans.drawn_again(KERNELS, SEED)
 
 
 def measured(shapes: Sequence[Shape]) -> dict[str, Any] | None:
@@ -60,12 +43,9 @@ def measured(shapes: Sequence[Shape]) -> dict[str, Any] | None:
     """
     if not hopper.available():
         return None
-    groups: dict[str, Sequence[Case]] = {
-        "lab": [(shape, "NN") for shape in shapes],
-        "networks": [(shape, "NN") for shape in NETWORKS],
-        "drawn": _drawn(),
-        "drawn multiples of 8": [(shape, "NN") for shape in drawn(SEED, 8)],
+    groups = {
+        "lab": plain(shapes),
+        "drawn multiples of 8": plain(drawn(SEED, 8)),
         "transposed": [(shape, letters) for shape in TRANSPOSED for letters in ("NN", "NT", "TN", "TT")],
     }
-    _compiled([case for cases in groups.values() for case in cases])
-    return {"seed": SEED} | measured_plans.every_shape(KERNELS, groups, drawn_again)
+    return measured_plans.every_shape(KERNELS, SEED, groups, drawn_again)

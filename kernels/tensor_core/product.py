@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.tensor_core import every_shape, shape_rule
+from kernels.tensor_core import every_shape
 from kernels.tensor_core.ladder import Step
 from kernels.tensor_core.ladder import step as step_of
+from kernels.tensor_core.shape_rule import RULE, group_of
 from warpcourse.bench import hopper
 from warpcourse.bench.device_arguments import check_array, check_factors, check_product
 from warplab import cp
@@ -66,7 +67,7 @@ def multiply_any(a: Any, b: Any, out: Any = None, dtype: Any = np.float16, trans
         out = cp.empty((m, n), dtype)
     check_product(out, a, b, (m, n), dtype=RESULTS)
     if m and n and k:
-        every_shape.launch(a, b, out, shape_rule.chosen(m, n, k, transposed), transposed, shape_rule.group_of(m, n, k))
+        every_shape.launch(a, b, out, RULE.chosen(m, n, k, transposed), transposed, group_of(m, n, k))
     elif m and n:
         out.fill(0)
     return out

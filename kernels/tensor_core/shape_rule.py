@@ -2,16 +2,13 @@
 
     launch + pad + waves × (start + steps × max(products, bytes from L2, latency) + results) + fix-up
 
-`autotune` measures all plans of many shapes and fits the constants to half of them: plans.json.
+`tune_plans` measures all plans of many shapes and fits the constants to half of them: plans.json.
 """
 
 from __future__ import annotations
 
-import functools
-import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +16,8 @@ import numpy as np
 
 from kernels.tensor_core.every_shape import Plan, Tile
 from kernels.tensor_core.tiles import DEPTH
-from warpcourse.bench import hopper
-from warpcourse.bench.shape_rule import Constants, Row, Shape
+from warpcourse.bench.shape_rule import Constants, Rule, Shape
 
-PATH = Path(__file__).parent / "plans.json"
 LINE = 64  # elements of float16 in a line of the L2 cache
 PRODUCTS, SHARED_BANDWIDTH = 2048, 128  # of a multiprocessor in a clock, and bytes of its shared memory
 
@@ -141,53 +136,9 @@ def estimate(constants: Constants, of: Sequence[Any]) -> Any:
     return c["launch"] + pads * c["pad"] + padded * c["pad_byte"] + clusters * c["cluster"] + body + fix_up
 
 
-@functools.cache
-def table() -> dict[str, Any]:
-    """Return plans.json: `device`, `date`, `rule` with its `constants` and regret, and `rows`, which these are from."""
-    return json.loads(PATH.read_text(encoding="utf-8"))
-
-
-def chosen(m: int, n: int, k: int, transposed: str = "NN") -> Plan:
-    """Return the plan of the shortest estimated time."""
-    return _chosen((m, n, k), transposed, hopper.multiprocessors())
-
-
-@functools.lru_cache(maxsize=4096)
-def _chosen(shape: Shape, transposed: str, multiprocessors: int) -> Plan:
-    return best(table()["rule"]["constants"], shape, transposed, multiprocessors)
-
-
-def best(constants: Constants, shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> Plan:
-    """Return the plan that takes the shortest time with these constants."""
-    found = plans(shape, transposed, multiprocessors)
-    of = np.array([terms(plan, shape, transposed, multiprocessors) for plan in found]).T
-    return found[int(np.argmin(estimate(constants, of)))]
+RULE = Rule(Path(__file__).parent / "plans.json", Plan, Tile, plans, terms, estimate, START)
 
 
 def group_of(m: int, n: int, k: int) -> int:
     """Return tiles that blocks run down before the next column: more where the operands are far beyond the L2 cache."""
     return 16 if min(m, n, k) >= 6144 else 8
-
-
-def packed(plan: Plan) -> list[int]:
-    """Return a plan as plans.json holds it."""
-    return [*astuple(plan.tile), plan.parts, int(plan.swapped)]
-
-
-def unpacked(numbers: Sequence[int]) -> Plan:
-    """Return a plan from what `packed` gave."""
-    *tile, parts, swapped = numbers
-    return Plan(Tile(*tile), parts, bool(swapped))
-
-
-def rows(found: Iterable[dict[str, Any]]) -> list[Row]:
-    """Return measured plans from what plans.json holds: `shape`, `library` in µs and `plans`, each [*packed, µs]."""
-    return [
-        Row(
-            tuple(row["shape"]),
-            [unpacked(numbers) for *numbers, _ in row["plans"]],
-            [1e-6 * time for *_, time in row["plans"]],
-            row["library"] and 1e-6 * row["library"],
-        )
-        for row in found
-    ]

@@ -11,6 +11,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+from warpcourse.bench.hopper import demand
+
 PATH = Path(__file__).parent / "tiles.json"
 MAX_SHARED_BYTES = 227 * 1024  # of a block on compute capability 9.0
 DEPTH = 64  # of the tiles that a block loads, in steps 4 to 6
@@ -53,9 +55,7 @@ class Stages:
                 f"{self.blocks} blocks need {self.shared_bytes * self.blocks} bytes of shared memory",
             ),
         )
-        for right, rule in rules:
-            if not right:
-                raise ValueError(f"{self}: {rule}")
+        demand(self, *rules)
 
     @property
     def threads(self) -> int:
@@ -95,9 +95,7 @@ class Persistent:
             (self.most == 0 or self.most >= self.cluster, "most must be 0 or at least a cluster"),
             (self.shared_bytes <= MAX_SHARED_BYTES, f"a block needs {self.shared_bytes} bytes of shared memory"),
         )
-        for right, rule in rules:
-            if not right:
-                raise ValueError(f"{self}: {rule}")
+        demand(self, *rules)
 
     @property
     def shared_bytes(self) -> int:

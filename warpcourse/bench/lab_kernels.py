@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from warpcourse.paths import COURSE
 from warplab.compile import headers
 from warplab.dropin import choice
+from warplab.hardware import backend
 
 OPTIONS = ("-std=c++17", "-lineinfo")  # of NVRTC; line numbers are for reports by source line
 
@@ -66,7 +69,7 @@ class Sources:
         options and does not look into headers."""
         if not self._own_headers:
             return ()
-        texts = (path.read_bytes() for folder in self._own_headers for path in sorted(folder.glob("*.cuh")))
+        texts = (path.read_bytes() for folder in self._own_headers for path in sorted(folder.glob("*.cu*")))
         digest = hashlib.sha256(b"".join(texts)).hexdigest()[:16]
         return (*(f"-I{folder}" for folder in self._own_headers), f"-DHEADERS=0x{digest}")
 
@@ -135,6 +138,20 @@ def launch(function: Any, grid: Size, block: Size, arguments: tuple, shared_byte
     if shared_bytes:
         function.max_dynamic_shared_size_bytes = shared_bytes
     function(grid, block, arguments, shared_mem=shared_bytes)
+
+
+_counters: dict[tuple[int, int], Any] = {}  # by device and stream, on which launches use them one after another
+
+
+def zeroed_counters(count: int) -> Any:
+    """Return at least `count` counters, uint32, that are 0, for a kernel on the current stream that leaves them so."""
+    cp = choice.load("cp")
+    if backend.name() != "gpu":
+        return cp.zeros(count, np.uint32)
+    key = cp.cuda.runtime.getDevice(), cp.cuda.get_current_stream().ptr
+    if key not in _counters or _counters[key].size < count:
+        _counters[key] = cp.zeros(max(count, 4096), np.uint32)
+    return _counters[key]
 
 
 def is_numba(function: Any) -> bool:

@@ -10,14 +10,15 @@ import concurrent.futures
 import functools
 import math
 import multiprocessing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from warpcourse.bench import cublaslt, shape_rule
-from warpcourse.bench.shape_rule import Row, Shape
+from warpcourse.bench import cublaslt
+from warpcourse.bench.autotune import Autotuner
+from warpcourse.bench.shape_rule import Rule, Shape, packed
 from warpcourse.bench.timing import (
     Candidate,
     cupy_on_gpu,
@@ -34,6 +35,7 @@ RUNS = 8
 LONG = 1e-3  # seconds of a call, of which fewer are timed
 DRAWN, LEAST, MOST = 40, 16, 16384  # shapes, and their sides
 _EMPTY = 'extern "C" __global__ void empty() {}'
+Case = tuple[Shape, str]  # and what is transposed, as BLAS says it
 # Products of networks: of language models for one, eight and 32 tokens, of BERT, ViT and GPT-2, of convolutions 1 × 1,
 # of last layers; and squares of no power of two.
 NETWORKS: tuple[Shape, ...] = (
@@ -46,17 +48,21 @@ NETWORKS: tuple[Shape, ...] = (
 
 @dataclass(frozen=True)
 class Kernels:
-    """A lab's kernels: `launch(a, b, c, plan, transposed)`, and the `plans` among which `chosen` chooses, both for a
-    shape and what is transposed.
+    """A lab's kernels: `launch(a, b, c, plan, transposed)`, and the rule that chooses the plan.
 
-    `dtype`: of operands and results; `most_error`: relative, in the Frobenius norm.
+    `dtype`: of operands and results; `most_error`: relative, in the Frobenius norm. `compile_ahead`: compile what plans
+    need, each for a shape and what is transposed, in a process for each core.
     """
 
     dtype: str
     most_error: float
     launch: Callable[..., None]
-    plans: Callable[[Shape, str], list[Any]]
-    chosen: Callable[[Shape, str], Any]
+    rule: Rule
+    compile_ahead: Callable[[Iterable[tuple[Any, Shape, str]]], None]
+
+    def prepare(self, cases: Iterable[Case]) -> None:
+        """Compile what the rule chooses for cases."""
+        self.compile_ahead((self.rule.chosen(*shape, transposed), shape, transposed) for shape, transposed in cases)
 
 
 def drawn(seed: int, multiple: int = 1, count: int = DRAWN) -> list[Shape]:
@@ -137,7 +143,7 @@ def _clocks(launch: Callable[..., None], sets: Sequence[tuple]) -> float:
     return 1e6 * sorted(seen)[len(seen) // 2] * cupy.cuda.Device().attributes["MultiProcessorCount"]
 
 
-def table(kernels: Kernels, shapes: Iterable[Shape], packed: Callable[[Any], list[int]]) -> list[dict[str, Any]]:
+def table(kernels: Kernels, shapes: Iterable[Shape]) -> list[dict[str, Any]]:
     """Return for each shape the cold times of all plans, in µs: `shape`, `library` (None where it refuses) and `plans`,
     each [*packed(plan), µs]. RuntimeError for a plan whose result is wrong."""
     found = []
@@ -148,7 +154,7 @@ def table(kernels: Kernels, shapes: Iterable[Shape], packed: Callable[[Any], lis
         row: dict[str, Any] = {"shape": list(shape), "library": None, "plans": []}
         if library:
             row["library"] = time_gpu(library, sets, runs=RUNS).seconds * 1e6
-        for plan in kernels.plans(shape, "NN"):
+        for plan in kernels.rule.plans(shape):
             launch = functools.partial(kernels.launch, plan=plan)
             if reason := wrong(kernels, launch, sets[0], exact):
                 raise RuntimeError(f"{plan} computes a wrong product of {shape}: {reason}")
@@ -157,28 +163,28 @@ def table(kernels: Kernels, shapes: Iterable[Shape], packed: Callable[[Any], lis
     return found
 
 
-def fitted(rows: Sequence[Row], terms: Any, estimate: Any, start: shape_rule.Constants) -> dict[str, Any]:
-    """Return `constants` fitted to every second row, and the regret of the choice on these and on the others."""
-    halves = {"fitted": rows[::2], "held_out": rows[1::2]}
-    constants = shape_rule.fit(halves["fitted"], terms, estimate, start)
-    result: dict[str, Any] = {"constants": constants}
-    for name, half in halves.items():
-        regrets = []
-        for row in half:
-            times = estimate(constants, np.array([terms(plan, row.shape) for plan in row.plans]).T)
-            regrets.append(shape_rule.regret(row, row.plans[int(np.argmin(times))]))
-        result[f"regret_{name}"] = {"mean": shape_rule.mean_regret(regrets), "most": max(regrets)}
-    return rounded(result)
+def tuner(topic: str, kernels: Kernels, shapes: Sequence[Shape], doc: str, available: Callable[[], bool]) -> Autotuner:
+    """Return the command that measures all plans of shapes and fits the rule's constants to half of them."""
+
+    @functools.cache
+    def rows() -> list[dict[str, Any]] | None:
+        if not available():
+            return None
+        kernels.compile_ahead((plan, shape, "NN") for shape in shapes for plan in kernels.rule.plans(shape))
+        return table(kernels, shapes)
+
+    def rule() -> dict[str, Any] | None:
+        return None if (found := rows()) is None else kernels.rule.fitted(found)
+
+    return Autotuner(f"{topic}.tune_plans", kernels.rule.path, {"rule": rule, "rows": rows}, doc)
 
 
-def compared(
-    kernels: Kernels, cases: Iterable[tuple[Shape, str]], of: Sequence[str] = ("cold", "warm")
-) -> list[dict[str, Any]]:
+def compared(kernels: Kernels, cases: Iterable[Case], of: Sequence[str] = ("cold", "warm")) -> list[dict[str, Any]]:
     """Measure the chosen plan in turns with the library, by shape and what is transposed, cold and warm."""
     found = []
     for shape, transposed in cases:
         sets = _sets(kernels, shape, transposed)
-        plan = kernels.chosen(shape, transposed)
+        plan = kernels.rule.chosen(*shape, transposed)
         launch = functools.partial(kernels.launch, plan=plan, transposed=transposed)
         row: dict[str, Any] = {"shape": list(shape), "transposed": transposed, "plan": str(plan)}
         row["correct"] = not wrong(kernels, launch, sets[0], _exact(sets[0], transposed))
@@ -208,20 +214,34 @@ def summary(rows: Iterable[dict[str, Any]], of: str = "cold") -> dict[str, Any]:
     return {"shapes": len(ratios), "mean": mean, "least": min(ratios), "below_0.8": sum(r < 0.8 for r in ratios)}
 
 
-def every_shape(
-    kernels: Kernels, groups: dict[str, Sequence[tuple[Shape, str]]], again: Callable[[], dict[str, Any]]
-) -> dict[str, Any]:
-    """Measure groups of cases beside the library: `rows` by group, `summaries` of each, cold and warm, the empty launch
-    and the library's version.
+def plain(shapes: Iterable[Shape]) -> list[Case]:
+    """Return cases of which nothing is transposed."""
+    return [(shape, "NN") for shape in shapes]
 
-    `again()`: a function of a module that returns a summary; `processes` has those of two new processes.
+
+def drawn_again(kernels: Kernels, seed: int) -> dict[str, Any]:
+    """Return the summary of the shapes drawn, cold, measured in this process."""
+    kernels.prepare(cases := plain(drawn(seed)))
+    return summary(compared(kernels, cases, ("cold",)))
+
+
+def every_shape(
+    kernels: Kernels, seed: int, groups: Mapping[str, Sequence[Case]], again: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Measure groups of cases beside the library, and the shapes of networks and those drawn: `rows` by group,
+    `summaries` of each, cold and warm, the empty launch and the library's version.
+
+    `again()`: `drawn_again` as a function of a module; `processes` has what it returns in two new processes.
     """
+    groups = {"networks": plain(NETWORKS), "drawn": plain(drawn(seed)), **groups}
+    kernels.prepare(case for cases in groups.values() for case in cases)
     rows = {name: compared(kernels, cases) for name, cases in groups.items()}
     processes = []
     for _ in range(2):
         with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             processes.append(pool.submit(again).result())
     return {
+        "seed": seed,
         "cublaslt": cublaslt.version(),
         "empty": empty_launch(),
         "summaries": {name: {of: summary(found, of) for of in ("cold", "warm")} for name, found in rows.items()},

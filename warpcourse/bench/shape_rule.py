@@ -8,12 +8,17 @@ measured plans; the other rows tell how good the choice is where nothing was fit
 
 from __future__ import annotations
 
+import functools
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from warpcourse.bench import hopper
 
 Shape = tuple[int, int, int]  # m, n, k
 Constants = Mapping[str, float]
@@ -33,7 +38,7 @@ class Row:
     library: float | None
 
 
-Terms = Callable[[Any, Shape], tuple[float, ...]]  # of a plan for a shape
+Terms = Callable[..., tuple[float, ...]]  # of a plan for a shape
 Estimate = Callable[[Constants, Any], Any]  # seconds from constants and terms: numbers, or arrays of them
 
 
@@ -82,3 +87,80 @@ def fit(rows: Sequence[Row], terms: Terms, estimate: Estimate, start: Constants,
         if found < lowest:
             values, lowest = changed, found
     return {name: float(f"{value:.3g}") for name, value in zip(names, values, strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A lab's rule: which of its plans takes the shortest time by arithmetic.
+
+    `path`: plans.json, with `device`, `date`, `rule`, which holds the `constants` and their regret, and `rows`, which
+    these are from. A plan is `plan(sizes(*numbers), parts, flag)`. `plans(shape, transposed, multiprocessors)`: those
+    among which it chooses; `terms(plan, shape, transposed, multiprocessors)`: what `estimate` reckons with; `start`:
+    where the search for constants begins.
+    """
+
+    path: Path
+    plan: Callable[..., Any]
+    sizes: Callable[..., Any]
+    plans: Callable[..., list[Any]]
+    terms: Terms
+    estimate: Estimate
+    start: Constants
+
+    @functools.cached_property
+    def table(self) -> dict[str, Any]:
+        """Return plans.json."""
+        return json.loads(self.path.read_text(encoding="utf-8"))
+
+    def rows(self, found: Iterable[dict[str, Any]] | None = None) -> list[Row]:
+        """Return measured plans, by default those of plans.json, from rows as it has them: `shape`, `library` in µs and
+        `plans`, each [*packed(plan), µs]."""
+        return [
+            Row(
+                tuple(row["shape"]),
+                [self.unpacked(numbers) for *numbers, _ in row["plans"]],
+                [1e-6 * time for *_, time in row["plans"]],
+                row["library"] and 1e-6 * row["library"],
+            )
+            for row in (self.table["rows"] if found is None else found)
+        ]
+
+    def unpacked(self, numbers: Sequence[int]) -> Any:
+        """Return a plan from what `packed` gave."""
+        *sizes, parts, flag = numbers
+        return self.plan(self.sizes(*sizes), parts, bool(flag))
+
+    def chosen(self, m: int, n: int, k: int, transposed: str = "NN") -> Any:
+        """Return the plan of the shortest estimated time on the current device. `transposed`: as BLAS says it."""
+        return _chosen(self, (m, n, k), transposed, hopper.multiprocessors())
+
+    def best(self, constants: Constants, shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> Any:
+        """Return the plan that takes the shortest time with these constants."""
+        found = self.plans(shape, transposed, multiprocessors)
+        of = np.array([self.terms(plan, shape, transposed, multiprocessors) for plan in found]).T
+        return found[int(np.argmin(self.estimate(constants, of)))]
+
+    def fitted(self, found: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        """Return `constants` fitted to every second row, and the regret of the choice on these and on the others."""
+        rows = self.rows(found)
+        halves = {"fitted": rows[::2], "held_out": rows[1::2]}
+        constants = fit(halves["fitted"], self.terms, self.estimate, self.start)
+        return {"constants": constants} | {
+            f"regret_{name}": self.regret(constants, half) for name, half in halves.items()
+        }
+
+    def regret(self, constants: Constants, rows: Iterable[Row]) -> dict[str, float]:
+        """Return the geometric `mean` and the `most` of what the choice with these constants costs over rows."""
+        found = [regret(row, self.best(constants, row.shape)) for row in rows]
+        return {"mean": mean_regret(found), "most": max(found)}
+
+
+def packed(plan: Any) -> list[int]:
+    """Return a plan as plans.json holds it."""
+    sizes, parts, flag = astuple(plan)
+    return [*sizes, parts, int(flag)]
+
+
+@functools.lru_cache(maxsize=4096)
+def _chosen(rule: Rule, shape: Shape, transposed: str, multiprocessors: int) -> Any:
+    return rule.best(rule.table["rule"]["constants"], shape, transposed, multiprocessors)

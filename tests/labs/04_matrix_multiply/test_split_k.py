@@ -4,14 +4,15 @@ chooses a plan, and what was measured of it."""
 import numpy as np
 import pytest
 
-from kernels.matmul import matmul, measured_shapes, recordings, shape_rule
+from kernels.matmul import matmul, measured_shapes, recordings
 from kernels.matmul.ladder import SOURCES
+from kernels.matmul.shape_rule import RULE, TILES
 from kernels.matmul.split_k import Plan, launch
 from kernels.matmul.tiles import Tiles
 from tests.support.matrix_products import guarded, operands
 from tests.support.random_inputs import generator
 from warpcourse.bench import measured_plans
-from warpcourse.bench.shape_rule import mean_regret, regret
+from warpcourse.bench.shape_rule import packed
 from warplab import cp, simulator
 from warplab.hardware import backend
 from warplab.launch import resources
@@ -37,7 +38,7 @@ def drawn(random, most):
     return [int(np.exp(random.uniform(0, np.log(high)))) for high in most]
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: "-".join(map(str, shape_rule.packed(plan))))
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: "-".join(map(str, packed(plan))))
 def test_drawn_shapes_by_each_kind_of_plan(plan):
     random = generator()
     m, n, k = drawn(random, (150, 150, 500))
@@ -72,7 +73,7 @@ def test_without_the_fence_the_sums_race(monkeypatch):
     old = "        __threadfence();\n        __syncthreads();\n        __shared__ bool last;"
     assert text.count(old) == 1
     changed = text.replace(old, old.replace("__threadfence();", ""))
-    code = CudaSource(changed, PLANS[2].entry(True, True), ("-std=c++17",))
+    code = CudaSource(changed, PLANS[2].entry(True, True), SOURCES.options("10_split_k.cu"))
     a, b = (cp.asarray(x) for x in operands(32, 32, 256))
     out, sums, counters = (
         cp.zeros(size, kind) for size, kind in ((1024, np.float32), (2048, np.float32), (1, np.uint32))
@@ -92,24 +93,20 @@ def test_plans_and_sizes_that_do_not_fit_are_refused():
         matmul(cp.zeros((1, 2**24), np.float32), cp.zeros((2**24, 1), np.float32), kernel="split_k")
 
 
-@pytest.mark.parametrize("tiles", shape_rule.TILES, ids=str)
+@pytest.mark.parametrize("tiles", TILES, ids=str)
 def test_the_sizes_compile_without_spills(tiles):
-    code = SOURCES.text("10_split_k.cu")
+    code, options = SOURCES.text("10_split_k.cu"), SOURCES.options("10_split_k.cu")
     for parts in (1, 2):
-        found = resources.of(CudaSource(code, Plan(tiles, parts).entry(True, True), ("-std=c++17",)))
+        found = resources.of(CudaSource(code, Plan(tiles, parts).entry(True, True), options))
         assert found.spill_bytes == 0, (tiles, parts)
 
 
 def test_the_rule_chooses_about_as_well_as_it_says():
-    table = shape_rule.table()
-    assert table["device"].startswith("NVIDIA H100")
-    rule, rows = table["rule"], shape_rule.rows(table["rows"])
-    assert set(rule["constants"]) == set(shape_rule.START)
+    assert RULE.table["device"].startswith("NVIDIA H100")
+    rule, rows = RULE.table["rule"], RULE.rows()
+    assert set(rule["constants"]) == set(RULE.start)
     for name, half in (("fitted", rows[::2]), ("held_out", rows[1::2])):
-        regrets = [regret(row, shape_rule.best(rule["constants"], row.shape)) for row in half]
-        said = rule[f"regret_{name}"]
-        assert mean_regret(regrets) == pytest.approx(said["mean"], rel=1e-3)
-        assert max(regrets) == pytest.approx(said["most"], rel=1e-3)
+        assert RULE.regret(rule["constants"], half) == pytest.approx(rule[f"regret_{name}"], rel=1e-3)
     assert rule["regret_held_out"]["mean"] <= 1.07
 
 
@@ -117,10 +114,10 @@ def test_every_shape_has_a_plan():
     random = generator()
     for _ in range(300):
         shape = drawn(random, (40000, 40000, 40000))
-        assert not shape_rule.chosen(*shape).refuses(shape[2]), shape
-    assert shape_rule.chosen(64, 64, 65536).parts > 1
+        assert not RULE.chosen(*shape).refuses(shape[2]), shape
+    assert RULE.chosen(64, 64, 65536).parts > 1
     for plan in PLANS:
-        assert shape_rule.unpacked(shape_rule.packed(plan)) == plan
+        assert RULE.unpacked(packed(plan)) == plan
 
 
 def test_what_was_measured_is_what_the_rule_chooses():
@@ -130,6 +127,6 @@ def test_what_was_measured_is_what_the_rule_chooses():
     for group, found in value["rows"].items():
         for row in found:
             assert row["correct"], row
-            assert row["plan"] == str(shape_rule.chosen(*row["shape"])), row["shape"]
+            assert row["plan"] == str(RULE.chosen(*row["shape"])), row["shape"]
         for of in ("cold", "warm"):
             assert measured_plans.summary(found, of) == pytest.approx(value["summaries"][group][of], rel=1e-3)

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.tensor_core import every_shape, measured_shapes, multiply_any, recordings, shape_rule
+from kernels.tensor_core import every_shape, measured_shapes, multiply_any, recordings
 from kernels.tensor_core.every_shape import ENTRY, ENTRY_FILE, Plan, Tile, launch
+from kernels.tensor_core.shape_rule import ALONE, RULE, STACKS
 from tests.support.random_inputs import generator
 from tests.support.tensor_products import operands, within
 from warpcourse.bench import hopper, measured_plans
-from warpcourse.bench.shape_rule import mean_regret, regret
+from warpcourse.bench.shape_rule import packed
 from warplab import cp, simulator
 from warplab.compile import nvrtc
 from warplab.hardware import backend
@@ -59,7 +60,7 @@ def drawn(random, most):
     return [int(np.exp(random.uniform(0, np.log(high)))) for high in most]
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: "-".join(map(str, shape_rule.packed(plan))))
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: "-".join(map(str, packed(plan))))
 def test_drawn_shapes_by_each_kind_of_plan(plan):
     random = generator()
     m, n, k = drawn(random, (260, 260, 700))
@@ -166,7 +167,7 @@ def test_mistakes_are_found(monkeypatch, plan, old, new, error):
             product(72, 72, 448, "NN", plan)
 
 
-@pytest.mark.parametrize("tile", [*shape_rule.ALONE, *shape_rule.STACKS], ids=str)
+@pytest.mark.parametrize("tile", [*ALONE, *STACKS], ids=str)
 def test_machine_code_for_hopper_is_as_it_must_be(tile):
     options = Plan(tile).options("float16", "NN", direct=False)
     log, *_ = nvrtc.assemble_cuda(ENTRY_FILE.read_text(), ENTRY_FILE.name, "90a", (*hopper.include(), *options))
@@ -181,15 +182,11 @@ def test_machine_code_for_hopper_is_as_it_must_be(tile):
 
 
 def test_the_rule_chooses_about_as_well_as_it_says():
-    table = shape_rule.table()
-    assert table["device"].startswith("NVIDIA H100")
-    rule, rows = table["rule"], shape_rule.rows(table["rows"])
-    assert set(rule["constants"]) == set(shape_rule.START)
+    assert RULE.table["device"].startswith("NVIDIA H100")
+    rule, rows = RULE.table["rule"], RULE.rows()
+    assert set(rule["constants"]) == set(RULE.start)
     for name, half in (("fitted", rows[::2]), ("held_out", rows[1::2])):
-        regrets = [regret(row, shape_rule.best(rule["constants"], row.shape)) for row in half]
-        said = rule[f"regret_{name}"]
-        assert mean_regret(regrets) == pytest.approx(said["mean"], rel=1e-3)
-        assert max(regrets) == pytest.approx(said["most"], rel=1e-3)
+        assert RULE.regret(rule["constants"], half) == pytest.approx(rule[f"regret_{name}"], rel=1e-3)
     assert rule["regret_held_out"]["mean"] <= 1.05
 
 
@@ -198,17 +195,17 @@ def test_every_shape_has_a_plan():
     for _ in range(300):
         shape = tuple(drawn(random, (40000, 40000, 40000)))
         for transposed in LETTERS:
-            plan = shape_rule.chosen(*shape, transposed)
+            plan = RULE.chosen(*shape, transposed)
             assert not plan.refuses(*shape, transposed, 132), (shape, transposed)
-    few, many = shape_rule.chosen(1024, 1024, 1024), shape_rule.chosen(8192, 8192, 8192)
+    few, many = RULE.chosen(1024, 1024, 1024), RULE.chosen(8192, 8192, 8192)
     assert few.tile.bm * few.tile.bn < many.tile.bm * many.tile.bn
-    assert shape_rule.chosen(64, 64, 65536).parts > 1
-    assert shape_rule.chosen(4, 8192, 8192).swapped
+    assert RULE.chosen(64, 64, 65536).parts > 1
+    assert RULE.chosen(4, 8192, 8192).swapped
 
 
 def test_a_plan_comes_back_from_the_table():
     for plan in PLANS:
-        assert shape_rule.unpacked(shape_rule.packed(plan)) == plan
+        assert RULE.unpacked(packed(plan)) == plan
 
 
 def test_what_was_measured_is_what_the_rule_chooses():
@@ -220,7 +217,7 @@ def test_what_was_measured_is_what_the_rule_chooses():
     for group, found in rows.items():
         for row in found:
             assert row["correct"], row
-            assert row["plan"] == str(shape_rule.chosen(*row["shape"], row["transposed"])), row["shape"]
+            assert row["plan"] == str(RULE.chosen(*row["shape"], row["transposed"])), row["shape"]
         for of in ("cold", "warm"):
             assert measured_plans.summary(found, of) == pytest.approx(value["summaries"][group][of], rel=1e-3)
     machine = recordings.recorded("every_shape").machine
