@@ -9,7 +9,7 @@ LAB = Lab(
     "cuBLAS is 1.5 × faster on V100 than on P100",
     benchmark="benchmark",
     launches="launches",
-    code_cells=99,
+    code_cells=101,
     pictures=19,
     shown={
         "matmul-warp-drawn": "The tiles of A, B and C that a block, its first warp and its first thread work on",

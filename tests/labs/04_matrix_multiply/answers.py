@@ -199,6 +199,23 @@ INTENSITY = "intensity(m, n, k)"
 BUSY = "busy(m, n, tile, sms)"
 TILES = "math.ceil(m / tile) * math.ceil(n / tile)"
 CEILING = "math.ceil(m * n / tile**2)"
+SPLIT = "split(m, n, k, bm, bn, blocks, choices)"
+STEP = "max(min(blocks, math.ceil(launched / 132)) * bm * bn * 16 / 128 / 1830, 0.4)"
+
+
+def split(step: str = STEP, fix_up: str = "1 + 0.2 * parts if parts > 1 else 0", best: str = "min") -> str:
+    return dedent(
+        f"""\
+        def {SPLIT}:
+            def time(parts):
+                launched = math.ceil(m / bm) * math.ceil(n / bn) * parts
+                rounds, steps = math.ceil(launched / (132 * blocks)), math.ceil(k / 16 / parts)
+                return rounds * (3.5 + steps * {step}) + ({fix_up})
+
+            return {best}(choices, key=time)
+        """
+    )
+
 
 ANSWERS = {
     "your-turn-peak": Answers(
@@ -300,6 +317,15 @@ ANSWERS = {
                 BUSY, f"m * n / (math.ceil({CEILING} / sms) * sms * tile * tile)"
             ): "busy(m=16, n=1024, tile=128, sms=4)",
             one_line(BUSY, "1.0"): "the same value for all",
+        },
+    ),
+    "your-turn-split": Answers(
+        split(),
+        {
+            split(best="max"): "takes too long",
+            split(fix_up="0", step="0.4"): "takes too long",
+            one_line(SPLIT, "1"): "takes too long",
+            one_line(SPLIT, "[1, 2][-1]"): "returns none of the choices",
         },
     ),
 }
