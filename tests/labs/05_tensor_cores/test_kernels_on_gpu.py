@@ -5,13 +5,16 @@ import functools
 import numpy as np
 import pytest
 
-from kernels.tensor_core import STEPS, multiply
+from kernels.tensor_core import STEPS, multiply, multiply_any
 from kernels.tensor_core.autotune import candidates
+from kernels.tensor_core.every_shape import launch as launch_by
 from kernels.tensor_core.launches import LAUNCHES
+from kernels.tensor_core.measured_shapes import KERNELS
 from kernels.tensor_core.measurements import MOST_ERROR, checked, cublas, ladder, operands
 from tests.support.tensor_products import STEP_ERROR
 from warpcourse.bench import hopper
 from warpcourse.bench.cublaslt import WORKSPACE_BYTES, Product
+from warpcourse.bench.measured_plans import compared, plain
 from warplab import cp
 from warplab.hardware import backend
 from warplab.launch.simulate import simulate
@@ -19,6 +22,8 @@ from warplab.launch.simulate import simulate
 pytestmark = pytest.mark.gpu
 # Of the faster library, in the same run; with room for what the clocks do under the power limit.
 LEAST = {"wmma_shared": 0.40, "mma_stages": 0.52, "wgmma_persistent": 0.97}
+# Step 7: few tiles, few rows, a long k, rows that TMA cannot copy; of cuBLASLt's fastest algorithm, L2 cold.
+OTHERS, OTHERS_AT_LEAST = ((1024, 1024, 1024), (16, 8192, 8192), (128, 256, 65536), (4001, 4003, 4007)), 0.65
 SHAPES = ((1, 8, 8), (64, 256, 64), (127, 136, 72), (129, 264, 200), (300, 520, 1000), (1000, 1048, 4104))
 
 
@@ -37,13 +42,17 @@ def available(name):
 
 
 def check(name, shape, dtype):
+    """A product by a step, as `check_product` checks it."""
+    a, b, out = operands(*shape, dtype)
+    check_product(a, b, out, lambda c: multiply(a, b, c, step=name))
+
+
+def check_product(a, b, out, compute):
     """Every element within the bound of float32 sums; the result computed twice, into poisoned memory."""
-    m, n, k = shape
-    a, b, out = operands(m, n, k, dtype)
-    again = cp.empty_like(out)
+    k, dtype, again = a.shape[1], out.dtype, cp.empty_like(out)
     for c in (out, again):
         c.fill(np.nan)
-        multiply(a, b, c, step=name)
+        compute(c)
     assert bool((out == again).all()), "the result differs from run to run"
     a, b = a.astype(np.float64), b.astype(np.float64)
     exact, size = a @ b, cp.abs(a) @ cp.abs(b)
@@ -102,6 +111,34 @@ def test_every_candidate_of_the_autotuner_is_right(name):
     for sizes in candidates()[available(name)][::5]:
         result = checked(lambda a, b, c, sizes=sizes: STEPS[name].launch(a, b, c, sizes), a, b, c)
         assert result["correct"], (sizes, result)
+
+
+@pytest.mark.parametrize("transposed", ["NN", "NT", "TN", "TT"])
+def test_step_7_at_any_shape(transposed):
+    available("wgmma_persistent")
+    for shape in (*SHAPES, (1, 1, 1), (33, 777, 555), (3, 2049, 4097), (129, 31, 5000)):
+        for dtype in (np.float16, np.float32):
+            a, b, out = operands(*shape, dtype)
+            given = [cp.ascontiguousarray(x.T) if t == "T" else x for x, t in zip((a, b), transposed, strict=True)]
+            check_product(a, b, out, functools.partial(multiply_any, *given, transposed=transposed))
+
+
+def test_every_kind_of_plan_of_step_7_is_right():
+    available("wgmma_persistent")
+    for shape in ((300, 520, 1000), (20, 520, 3000), (257, 130, 4099)):
+        plans = KERNELS.rule.plans(shape)
+        KERNELS.compile_ahead((plan, shape, "NN") for plan in plans)
+        a, b, out = operands(*shape, np.float16)
+        for plan in plans:
+            check_product(a, b, out, lambda c, a=a, b=b, plan=plan: launch_by(a, b, c, plan))
+
+
+def test_step_7_comes_near_the_library_at_other_shapes():
+    available("wgmma_persistent")
+    KERNELS.prepare(plain(OTHERS))
+    for row in compared(KERNELS, plain(OTHERS), ("cold",)):
+        assert row["correct"], row
+        assert row["cold"]["ratio"] >= OTHERS_AT_LEAST, row
 
 
 def test_the_library_gives_several_algorithms_and_they_are_right():
