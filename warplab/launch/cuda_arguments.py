@@ -1,7 +1,8 @@
 """Arguments of a CUDA C++ kernel, checked against the declared parameters and turned into bytes.
 
-CuPy hands any number to the driver as it is, so that a Python float for `float x` arrives as nonsense. Here such an
-argument is refused with an error that shows the parameter as the source declares it.
+CuPy hands any number to the driver as it is, a Python int as 8 bytes, of which an `int n` gets the lower 4: right if they
+hold it. A Python float for `float x` arrives as nonsense. Here what would not arrive is refused with an error that shows
+the parameter as the source declares it.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ def _pack(what: str, param: Param, parameter: Parameter, value, address_of: Addr
             raise ArgumentError(f"{what} is a pointer, but {_shown(value)} was given")
         return scalar.tobytes()
     want = _declared_type(param, parameter)
+    if want is not None and want.kind in "iub" and scalar.dtype.kind in "iu" and scalar.nbytes > param.size:
+        _check_fits(what, parameter, want, int(scalar))
+        return scalar.tobytes()[: param.size]
     if scalar.nbytes != param.size or (want is not None and _family(scalar.dtype) != _family(want)):
         takes = f"is a value of {_bytes(param.size)}" if want is None else f"is {want} ({_bytes(param.size)})"
         fix = "" if want is None else f": write np.{want}({parameter.name or '...'})"
@@ -70,6 +74,18 @@ def _pack(what: str, param: Param, parameter: Parameter, value, address_of: Addr
             f"{what} {takes}, but {_shown(value)} is passed as {scalar.dtype} ({_bytes(scalar.nbytes)}){fix}"
         )
     return scalar.tobytes()
+
+
+def _check_fits(what: str, parameter: Parameter, want: np.dtype, value: int) -> None:
+    bits = 8 * want.itemsize if want.kind != "b" else 1
+    # PTX alone does not tell `int` from `unsigned`.
+    low = 0 if parameter.dtype is not None and want.kind != "i" else -(1 << bits - 1)
+    high = (1 << (bits - 1 if parameter.dtype is not None and want.kind == "i" else bits)) - 1
+    if not low <= value <= high:
+        raise ArgumentError(
+            f"{what} is {want} ({_bytes(want.itemsize)}) and takes {low:,} to {high:,}, but {value:,} was given: "
+            "pass what fits or declare a wider type"
+        )
 
 
 def _by_value(param: Param, parameter: Parameter, value) -> bool:

@@ -60,7 +60,7 @@ def test_arguments_that_are_one_array_are_one_copy():
     ("grid", "arguments", "reason"),
     [
         ((1,), (np.broadcast_to(np.float32(0), (2**29 + 1,)), np.float32(1), np.int32(8)), "2,147,483,660 bytes"),
-        ((1,), (np.zeros(8, np.float32), np.float32(1), 8), "write np.int32"),
+        ((1,), (np.zeros(8, np.float32), np.float32(1), 8.0), "write np.int32"),
     ],
 )
 def test_what_cannot_be_simulated_is_noted(grid, arguments, reason):
