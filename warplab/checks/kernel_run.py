@@ -56,7 +56,7 @@ class KernelRun:
         options = {
             "path_limit": path_limit,
             "trace_warps": 0,
-            "time_limit": 0,  # what is too long must not depend on the machine
+            "max_seconds": 0,  # what is too long must not depend on the machine
             "volatile_orders": False,
             "lanes_apart": True,
         } | options

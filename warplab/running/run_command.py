@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
 
 def add_settings(add: Callable[..., Any], prefix: str) -> None:
     """Add the options that `settings` reads; those of pytest have another prefix."""
-    more, less = "estimate times for this card (H100); again for another", f"for one launch ({SECONDS:g}); 0: no limit"
+    more, less = "estimate times for this card (H100); again for another", f"of work for one launch ({SECONDS:g}); inf: no limit"
     add(f"{prefix}card", action="append", metavar="CARD", help=more)
     add(f"{prefix}strict", choices=list(BOOKS), default=DEFAULT, help=f"what counts as a defect ({DEFAULT})")
     add(f"{prefix}suppress", metavar="FILE", help="known defects: lines of kernel, error, file:line")
@@ -66,10 +66,10 @@ def settings(card: list[str] | None, strict: str, suppress: str | None, max_seco
         raise BadInput(f"{suppress} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise BadInput(str(error)) from None
-    if max_seconds < 0:
-        raise BadInput(f"--max-seconds={max_seconds:g} is negative; give seconds, or 0 for no limit")
+    if not max_seconds >= 0:
+        raise BadInput(f"--max-seconds={max_seconds:g}: give 0 or more, or inf for no limit")
     columns = [[one.kernel, one.error, one.place] for one in known]
-    return session.Settings(strict, names, max_seconds or 1e9, columns)
+    return session.Settings(strict, names, max_seconds, columns)
 
 
 def main(arguments: list[str]) -> int:

@@ -133,7 +133,7 @@ def test_a_kernel_that_does_not_compile_is_said_in_a_sentence_with_exit_code_2(t
         (["."], ". is a directory without a __main__.py"),
         (["-m"], "-m needs the name of a module"),
         (["--strict=lax", "x.py"], "argument --strict: invalid choice: 'lax'"),
-        (["--max-seconds=-1", "README.md"], "--max-seconds=-1 is negative"),
+        (["--max-seconds=-1", "README.md"], "--max-seconds=-1: give 0 or more, or inf for no limit"),
         (["--card=Voodoo2", "README.md"], "no card is named 'Voodoo2'"),
         (["--suppress=missing.txt", "README.md"], "missing.txt cannot be read"),
     ],

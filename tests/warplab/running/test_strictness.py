@@ -113,9 +113,10 @@ def test_only_the_course_takes_lanes_for_apart() -> None:
 
 
 def test_a_limit_by_time_ends_an_endless_loop_and_replaces_limits_by_number() -> None:
-    with pytest.raises(simulator.InstructionLimit, match=r"limit of 0\.5 s") as caught:
+    with pytest.raises(simulator.InstructionLimit, match=r"^the launch is too long: .* in 0\.5 s, ") as caught:
         _launch(ENDLESS, 1, max_seconds=0.5)
     assert caught.value.line == 1
+    assert caught.value.reason.endswith("allow more: max_seconds=600 (of warplab run --max-seconds).")
     loop = "float v = 1; for (int i = 0; i < n; i++) v = v * 0.5f + x[i & 31]; x[32] = v;"
     many = f"__global__ void k(float* x, int n) {{ {loop} }}"
     with pytest.raises(simulator.InstructionLimit):

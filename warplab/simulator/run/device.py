@@ -36,6 +36,7 @@ from warplab.simulator.translate.translation import Translation, translate
 launching = threading.RLock()
 CHUNK_BYTES = 1 << 29  # memory of the blocks that run at one time, roughly
 CHUNK_SHARE = 2**30  # thread instructions of a chunk none of whose lanes gets on
+SECONDS_AT_REST = 10.0  # of processor time, for such a chunk to go on
 # With a limit by time: the instructions of threads, and along the path, after which the clock is read.
 BETWEEN_LOOKS, PATH_BETWEEN_LOOKS = 2**26, 2**17
 
@@ -152,7 +153,7 @@ class Device:
                 if deadline is not None:
                     budget, path_budget = BETWEEN_LOOKS, PATH_BETWEEN_LOOKS
                 elif limit is None:
-                    seconds = options.time_limit
+                    seconds = SECONDS_AT_REST if options.max_seconds is None else 0
                 scheduler = Scheduler(chunk, budget, path_budget, options.scheduling, seconds, deadline)
                 if together is None:
                     scheduler.alone = True
@@ -178,7 +179,7 @@ class Device:
                 self.ticks, launch.printed = ticks, printed
 
         started = self.ticks
-        deadline = None if options.max_seconds is None else time.monotonic() + options.max_seconds
+        deadline = time.thread_time() + options.max_seconds if options.max_seconds else None
         try:
             yield from run_all([*observers, *unwritten[1:]])
             if examined and launch.undefined.met:

@@ -30,19 +30,18 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
 
     `executed`: thread instructions of the chunk; `path`: instructions along its path.
     """
-    one_path = path > scheduler.path_budget and scheduler.deadline is None
+    by_time = scheduler.deadline is not None
+    one_path = path > scheduler.path_budget and not by_time
     far = f"stopped after {path:,} instructions of one path through it"
     what = f"the kernel does not end: {far}"
     chunk = scheduler.chunk
-    advice = ""
+    options, advice = chunk.options, ""
+    seconds = options.max_seconds if by_time else scheduler.seconds and scheduler.worked
+    long = f"the launch is too long: stopped after {executed:,} instructions of its threads"
+    long += f"{f' in {seconds:.3g} s' if seconds else ''}, {path:,} on one path through the kernel"
     spinning = waits_for_memory(chunk.translation.blocks, block)
-    if scheduler.deadline is not None:
-        what = (
-            f"the launch takes too long: stopped at its limit of {chunk.options.max_seconds:g} s, after {executed:,} "
-            f"instructions of a chunk's threads, {path:,} on one path through the kernel"
-        )
-        reason = _WAITS if spinning else "Does the loop end? Do its condition and index change in it?"
-        advice = "If there is a lot to do, take less data or allow more seconds (max_seconds)."
+    if spinning and by_time:
+        what, reason = long, _WAITS
     elif spinning and scheduler.policy == "pascal" and _held_up(scheduler, group):
         what = f"the kernel does not end, a deadlock: {far}"
         reason = _ONE_COUNTER
@@ -52,16 +51,16 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
         reason = "Does the loop's condition change in the loop? Is a step of 0 added, or does the index overflow?"
         advice = _RAISE.format(10 * scheduler.path_budget)
     else:
-        seconds = "" if scheduler.seconds is None else f" in {scheduler.worked:.0f} s"
-        what = (
-            f"the launch is too long: stopped after {executed:,} instructions of its threads{seconds}, {path:,} on one "
-            "path through the kernel"
-        )
-        reason = "No thread got far: there may simply be a lot to do. Or do all threads run an endless loop?"
-        limit = f"2**{max(40, (16 * executed).bit_length())}"
+        what = long
+        reason = "There may simply be a lot to do. Or do all threads run an endless loop?"
+        limit = f"max_seconds={max(600, 10 * (options.max_seconds or 0)):g}"
+        if options.instruction_limit is not None and not by_time:
+            limit = f"instruction_limit=2**{max(40, (16 * executed).bit_length())}"
         advice = (
-            "If not, take fewer elements, simulate some blocks only (sample_blocks=64) or raise instruction_limit: "
-            f"warplab.simulate(kernel, grid, block, args, instruction_limit={limit})."
+            f"If not, take fewer elements or allow more: {limit} (of warplab run --max-seconds)."
+            if by_time
+            else "If not, take fewer elements, simulate some blocks only (sample_blocks=64) or allow more: "
+            f"warplab.simulate(kernel, grid, block, args, {limit})."
         )
     result = InstructionLimit(what, reason=f"{reason} {advice}".strip(), **scheduler.where(block, group))
     result.one_path, result.advice = one_path, advice

@@ -17,11 +17,11 @@ class Options:
     excuses races between lanes of a warp, and all in kernels that wait for flags; otherwise none (see `check.races`).
     `used_reads_only`: report a read of shared memory that nobody wrote only if the result depends on it.
     `counters`: count, and trace the first `trace_warps` warps, up to `trace_events` accesses and steps.
-    `instruction_limit`: thread instructions that the launch may execute. None: as many as it takes, but a chunk that
-    executes 2**30 and works for `time_limit` seconds of processor time, and none of whose lanes gets on meanwhile,
-    counts as too long.
+    `max_seconds`: seconds of processor time that the launch may take, in place of the limits by number that follow.
+    None: as many as it takes, but a chunk that executes 2**30 instructions and works for 10 s, and none of whose lanes
+    gets on meanwhile, counts as too long. 0: no limit by time, so that a chunk may only execute 2**30 in that way.
+    `instruction_limit`: thread instructions that the launch may execute, in place of those of a chunk.
     `path_limit`: instructions along the path of one chunk. A launch that exceeds it counts as endless.
-    `max_seconds`: a limit of the launch by time, in place of all of these.
     `chunk_lanes`: roughly how many threads run at one time.
     `scheduling`: "volta" (one program counter per thread) or "pascal" (one per warp); see `scheduler`.
     `lanes_apart`: take what CUDA does not promise for not given: `activemask` names the calling lane alone, as if the
@@ -42,10 +42,9 @@ class Options:
     counters: bool = True
     trace_warps: int = 4
     trace_events: int = 4096
-    instruction_limit: int | None = None
-    time_limit: float = 10.0
-    path_limit: int = 1_000_000
     max_seconds: float | None = None
+    instruction_limit: int | None = None
+    path_limit: int = 1_000_000
     chunk_lanes: int = 1 << 15
     scheduling: str = "volta"
     lanes_apart: bool = False
@@ -59,7 +58,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.sample_blocks is not None and self.sample_blocks < 1:
             raise ValueError(f"sample_blocks must be at least 1, not {self.sample_blocks}")
-        if self.max_seconds is not None and not self.max_seconds > 0:
-            raise ValueError(f"max_seconds must be positive, not {self.max_seconds}")
+        if self.max_seconds is not None and not self.max_seconds >= 0:
+            raise ValueError(f"max_seconds must not be negative, but is {self.max_seconds}")
         if self.scheduling not in POLICIES:
             raise ValueError(f"scheduling must be one of {POLICIES}, not {self.scheduling!r}")

@@ -37,7 +37,7 @@ _LOOKS = 16  # at the clock, in the time of a budget
 class Scheduler:
     """Runs one chunk to its end. `budget`: thread instructions; with `seconds` as many again where lanes have got on in
     the meantime, and where they have not, more until so many seconds of processor time have passed. `path_budget`:
-    instructions along its path. With a `deadline` (of time.monotonic) both budgets are given again until then."""
+    instructions along its path. With a `deadline` (of time.thread_time) both budgets are given again until then."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Scheduler:
                 self._allow_more(executed)
             if executed > self.budget or path > turn_ends or current in late:
                 if executed > self.budget or path > self.path_budget:
-                    if self.deadline is None or time.monotonic() > self.deadline:
+                    if self.deadline is None or time.thread_time() > self.deadline:
                         raise instruction_limits.error(self, block, group, executed, path)
                     self.budget, self.path_budget = executed + self.share, path + self.path_share
                 if self.turn or current in late:

@@ -225,10 +225,11 @@ def test_only_what_works_for_long_without_getting_on_is_too_long(monkeypatch):
     monkeypatch.setattr("warplab.simulator.run.device.CHUNK_SHARE", 20_000)
     c = np.zeros(1000, np.float32)
     run("endless", 1, 32, c, np.int32(1))
-    run("endless", 1, 32, c, np.int32(1), instruction_limit=2**40, time_limit=0)  # an explicit limit wins
-    with pytest.raises(simulator.InstructionLimit, match=r"of its threads in 0 s, [\d,]+ on one path") as caught:
-        run("endless", 1, 32, c, np.int32(1), time_limit=0)
+    run("endless", 1, 32, c, np.int32(1), instruction_limit=2**40)  # an explicit limit wins
+    with pytest.raises(simulator.InstructionLimit, match=r"too long: .* of its threads, [\d,]+ on one path") as caught:
+        run("endless", 1, 32, c, np.int32(1), max_seconds=0)
     assert not caught.value.one_path
+    assert "warplab.simulate(kernel, grid, block, args, max_seconds=600)." in caught.value.reason
 
 
 def test_ten_thousand_rounds_of_all_threads_are_not_too_long():
@@ -239,10 +240,10 @@ def test_ten_thousand_rounds_of_all_threads_are_not_too_long():
     }"""
     out, expected = np.zeros(32768, np.uint32), np.arange(32768, dtype=np.uint32)
     source = CudaSource(code, "mix")
-    few = {"checks": False, "counters": False, "time_limit": 0}
+    few = {"checks": False, "counters": False, "max_seconds": 0}
     with pytest.raises(simulator.InstructionLimit, match="too long"):  # so it needs more than a chunk's share
         simulate(source, 128, 256, (out, np.int32(12_000)), **few)
-    simulate(source, 128, 256, (out, np.int32(12_000)), **few | {"time_limit": 600})
+    simulate(source, 128, 256, (out, np.int32(12_000)), **few | {"max_seconds": None})
     for _ in range(12_000):
         expected = expected * np.uint32(1664525) + np.uint32(1013904223)
         expected ^= expected >> np.uint32(7)
@@ -261,7 +262,7 @@ def test_a_launch_whose_threads_go_on_ending_is_not_too_long(monkeypatch):
     # Less than the chunk takes, but more than it takes from one end to the next.
     monkeypatch.setattr("warplab.simulator.run.device.CHUNK_SHARE", 25_000)
     c = np.zeros(64, np.int32)
-    few = {"time_limit": 0, "counters": False}
+    few = {"max_seconds": 0, "counters": False}
     simulate(CudaSource(code, "longer_and_longer"), 1, 64, (c, np.int32(-1)), **few)
     assert c[1:].all()
     with pytest.raises(simulator.InstructionLimit, match="the launch is too long"):
