@@ -189,6 +189,12 @@ class Chunk:
     def addresses(self, base: np.ndarray, lanes) -> Addresses:
         return Addresses(base, self.full_warps if lanes is None else 0)
 
+    def cut_addresses(self, base: np.ndarray, lanes) -> Addresses:
+        """Return the addresses that 64 bits are in shared or local memory: the lower 32, with their sign as in
+        `BlockWriter._widened`."""
+        found = self.addresses(base, lanes)
+        return self.addresses(base.astype("u4").view("i4").astype("i8").view("u8"), lanes) if found.high >> 32 else found
+
     def shared_address(self, offset: int) -> np.ndarray:
         return self._place("shared", offset, self.block_of, self.shared_stride)
 

@@ -272,23 +272,25 @@ class BlockWriter:
         self.translator.site_of[id(now)] = site
         return f"S{site.index}"
 
-    def addresses(self, operand: Operand) -> tuple[str, int]:
+    def addresses(self, operand: Operand, space: str = "") -> tuple[str, int]:
         """Return the Python variable that holds the `Addresses` of a base, one per base value, and the offset from
-        it."""
-        address = as_address(operand)
+        it. Of a register of 64 bits shared and local memory see 32 (PTX ISA, "Addresses as operands")."""
+        address, call = as_address(operand), "addresses"
         base = address.base
         if isinstance(base, Register):
             local = self.local(base.name)
             name = local.name if item_bytes(local.dtype) == 8 else None
+            if name and space in ("shared", "local"):
+                call = "cut_addresses"
             name = self.viewed(local, "u8") if name else self._widened(local)
         elif isinstance(base, Symbol):
             name = self.address_of(base.name, "u8")
         else:
             name = self.constant(0, "u8")
-        key = (name, "addresses")
+        key = (name, call)
         if key not in self.views:
             self.views[key] = self.fresh()
-            self.line(f"{self.views[key]} = m.addresses({name}, L)")
+            self.line(f"{self.views[key]} = m.{call}({name}, L)")
         return self.views[key], address.offset
 
     def _widened(self, local: Local) -> str:

@@ -352,7 +352,7 @@ class NarrowWriter:
             bits = 8 * item_bytes(self.dtype(base))
             if bits < 32:
                 raise NotNarrow
-            start = self.s(base, bits)  # as in BlockWriter._widened
+            start = self.s(base, 32 if site.space in ("shared", "local") else bits)  # as in BlockWriter.addresses
         elif isinstance(base, Symbol):
             start = self.address_of(base)
         else:

@@ -54,15 +54,24 @@ loop:
 """
 
 
+# The same with registers of 64 bits, of which the upper half says nothing.
+WIDE = (
+    PTX.replace("loop:\n", "add.s32 %r11, %r1, 3; mov.b64 %rd4, {%r5, %r11}; mov.b64 %rd5, {%r6, %r11};\nloop:\n")
+    .replace("[%r5+", "[%rd4+")
+    .replace("[%r6+", "[%rd5+")
+)
+
+
+@pytest.mark.parametrize("ptx", [PTX, WIDE], ids=["32 bits", "64 bits"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("threads", [1, 7, 32, 256])
-def test_a_negative_register_and_an_offset(way, threads):
+def test_a_negative_register_and_an_offset(ptx, way, threads):
     device = simulator.Device(1 << 24)
     out = device.memory.allocate(4 * threads)
     options = simulator.Options(**WAYS[way])
     for _ in range(2):  # the second time the loop is machine code from its start
         parameters = [out.to_bytes(8, "little")]
-        device.launch(simulator.load(PTX).entries["kernel"], (1,), (threads,), parameters, options=options)
+        device.launch(simulator.load(ptx).entries["kernel"], (1,), (threads,), parameters, options=options)
         found = device.memory.view(out, 4 * threads).view(np.uint32)
         np.testing.assert_array_equal(found, np.arange(threads) + 1800)
 
@@ -77,6 +86,26 @@ def launched(ptx: str) -> None:
     device = simulator.Device(1 << 24)
     out = device.memory.allocate(4096)
     device.launch(simulator.load(ptx).entries["kernel"], (1,), (32,), [out.to_bytes(8, "little")])
+
+
+MERGE = """
+extern "C" __global__ void k(int* out, const unsigned* index) {  // merge of HeCBench: an index without a sign
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    s[t] = 2 * t;
+    __syncthreads();
+    out[t] = (s + 63)[~index[t]];
+}
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_index_without_a_sign_that_means_a_negative_one(way):
+    source = CudaSource(MERGE, "k")
+    assert "[%rd" in source.ptx.split("ld.shared")[1], "the address has 64 bits"
+    index, out = np.arange(63, dtype=np.uint32), np.zeros(63, np.int32)
+    simulate(source, 1, 63, (out, index), **WAYS[way] | {"races": False, "checks": way.startswith("checked")})
+    np.testing.assert_array_equal(out, 2 * (62 - index.astype(int)))
 
 
 SOURCE = """

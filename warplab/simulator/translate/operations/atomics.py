@@ -50,7 +50,7 @@ def _atomic(w: BlockWriter, i: Instruction) -> None:
     if dtype[0] == "i" and operation == "add":
         dtype = dtype.replace("i", "u")
     wanted = _is_read(w, i, destination)
-    base, offset = w.addresses(address)
+    base, offset = w.addresses(address, space)
     site = w.site("atomic", space, *(("u8", 2) if dtype == "V16" else (dtype, count)), offset)
     if operation == "add" and dtype == "u4" and values[0] == Immediate(1) and not wanted:
         w.translator.sites[-1].bank_op = "increment"  # ATOMS.POPC.INC: lanes with one address go together

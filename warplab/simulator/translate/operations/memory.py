@@ -43,7 +43,7 @@ def _load(w: BlockWriter, i: Instruction) -> None:
         for k, item in enumerate(items_of(destination)):
             w.define(item, f"m.param({offset + k * item_bytes(dtype)}, {dtype})", dtype)
         return
-    return _load_from(w, i, space, dtype, count, w.addresses(address))
+    return _load_from(w, i, space, dtype, count, w.addresses(address, space))
 
 
 def _load_from(w: BlockWriter, i: Instruction, space: str, dtype: str, count: int, place: tuple[str, int]) -> None:
@@ -68,7 +68,7 @@ def _store(w: BlockWriter, i: Instruction) -> None:
     address, source = i.operands[:2]
     if space == "param":
         raise w.unsupported()
-    base, offset = w.addresses(address)
+    base, offset = w.addresses(address, space)
     if dtype == "V16":
         site = w.site("store", space, "u8", 2, offset)
         w.line(f"m.store_vector({site}, {base}, low_and_high({w.array(source, dtype)}), L)")
