@@ -96,7 +96,7 @@ def test_a_defect_is_reported_with_its_line(run):
     assert done.returncode == 1
     assert "IllegalAddress" in done.stderr
     assert "line 4" in done.stderr
-    assert "Is a guard missing (`if i < n`)" in done.stderr
+    assert "Is a guard missing (`if (i < n)`)" in done.stderr
 
 
 def test_cupys_stand_in_and_the_engines_headers(run):

@@ -95,6 +95,7 @@ def test_a_defect_is_reported_at_its_line(tmp_path, name, error, line, launched,
     assert defect["launched_at"] == [str(PROGRAMS / f"{name}.cu"), launched]
     assert done.returncode == 1
     assert f"{name}.cu" in done.stderr
+    assert "Numba" not in done.stderr
 
 
 @pytest.mark.thorough

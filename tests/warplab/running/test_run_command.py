@@ -41,7 +41,7 @@ def test_a_defect_ends_with_the_message_of_lessons_and_exit_code_1(tmp_path) -> 
     ran = run(tmp_path, text, "--junit=report.xml")
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "4 bytes past the end of array `a` (400 bytes), element 100 (so do 27 other threads)" in ran.stderr
-    assert "Is a guard missing (`if i < n`), or is the index or the size wrong?" in ran.stderr
+    assert "Is a guard missing (`if (i < n)`), or is the index or the size wrong?" in ran.stderr
     assert "Traceback" not in ran.stderr
     line = text.splitlines().index("    c[i] = a[i] + 1;") + 1
     assert f"script.py:{line}\n" in ran.stderr

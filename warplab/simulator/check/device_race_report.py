@@ -31,8 +31,8 @@ def _reason(cause: str, before: str, now: str) -> str:
         "narrow fence": f"The fence between {before} and the flag, or after the wait for it, is too narrow: "
         f"__threadfence() is for the threads of one device. Another device needs {_SYSTEM_FENCE}.",
         "narrow flag": "The flag has too narrow a scope: an atomic operation without _system, or an access with .gpu, "
-        "is for the threads of one device. Use a volatile flag, atomicExch_system or cuda::thread_scope_system; in "
-        "Numba, whose atomic functions are for one device, link functions in CUDA C++ (cuda.declare_device).",
+        "is for the threads of one device. Use a volatile flag, atomicExch_system or cuda::thread_scope_system (in "
+        "Numba, whose atomic functions are for one device, link functions in CUDA C++, cuda.declare_device).",
         "no fence before the flag": f"A flag is set after {before}, but no fence stands between the two, so the other "
         f"device may see the flag first: put a {_SYSTEM_FENCE} between them.",
         "no fence after the wait": "The thread has waited for the flag, but no fence stands between the wait and "

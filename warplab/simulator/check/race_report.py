@@ -35,7 +35,7 @@ _ASYNCHRONOUS = (
 _FLAG = (
     "Does this loop wait for a flag? Of an ordinary variable the compiler may load the value once, before the loop, "
     "and nothing orders what the flag guards. Make it `volatile` and put a __threadfence() before it is set, or use "
-    "atomics; in Numba, cuda.atomic functions and cuda.threadfence(). A thread may wait only for one that runs at the "
+    "atomics (in Numba cuda.atomic functions and cuda.threadfence()). A thread may wait only for one that runs at the "
     "same time."
 )
 

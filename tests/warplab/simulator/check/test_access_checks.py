@@ -108,7 +108,7 @@ def test_out_of_bounds():
         "element 100 (so do 27 other threads)\n"
         "  in kernel no_guard, block (1, 0, 0), thread (36, 0, 0)\n"
         f"  at kernel.cu, line {error.line}: c[i] = a[i];\n"
-        "  Is a guard missing (`if i < n`), or is the index or the size wrong?"
+        "  Is a guard missing (`if (i < n)`), or is the index or the size wrong?"
     )
 
 

@@ -211,7 +211,7 @@ def test_the_message_names_all_that_one_needs():
         "(its `theirs`)",
         f"device 1: kernel.cu, line {error.line}: for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = mine[i]",
         f"device 0: kernel.cu, line {error.other_line}: for (int i = threadIdx.x; i < n; i += blockDim.x) theirs[i] =",
-        "put a __threadfence_system() (in Numba cuda.threadfence_system()) between them",
+        "put a __threadfence_system() between them",
     ):
         assert part in text, text
 

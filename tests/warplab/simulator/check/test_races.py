@@ -341,6 +341,7 @@ def test_numba_kernel_names_its_lines():
         simulate(blur, 1, 64, (np.zeros(64, np.float32), np.zeros(64, np.float32)))
     assert caught.value.line == caught.value.other_line + 1
     assert caught.value.source.endswith("# load")
+    assert "In Numba: cuda.syncthreads()" in caught.value.reason
 
 
 def test_a_flag_that_is_not_volatile_is_called_one():
