@@ -13,6 +13,7 @@ from warplab.dropin.cupy._core.core import lift, ndarray
 from warplab.dropin.cupy._core.missing import known as _known
 from warplab.dropin.cupy._core.missing import missing as _missing
 from warplab.dropin.cupy._core.missing import small_module as _small_module
+from warplab.dropin.cupyx.sparse import sparse
 
 __path__: list[str] = []  # as of a package
 
@@ -37,13 +38,12 @@ def _lifting(module: str) -> Callable[[str], Any]:
 for _name in ("spatial.distance", "fft", "fftpack", "linalg", "ndimage", "signal", "spatial", "special", "stats"):
     globals()[_name] = _small_module(f"cupyx.scipy.{_name}", find=_lifting(f"scipy.{_name}"))
 globals()["spatial"].distance = globals()["spatial.distance"]
-# No sparse matrix can be made, so whether something is one can be answered.
-sparse = _small_module("cupyx.scipy.sparse", spmatrix=type("spmatrix", (), {}), issparse=lambda x: False)
 
 
 def get_array_module(*args):
     """Return this module if any of the arguments is a device array, else SciPy."""
-    return sys.modules[__name__] if any(isinstance(arg, ndarray) for arg in args) else importlib.import_module("scipy")
+    ours = any(isinstance(arg, ndarray | sparse.spmatrix) for arg in args)
+    return sys.modules[__name__] if ours else importlib.import_module("scipy")
 
 
 def __getattr__(name: str):

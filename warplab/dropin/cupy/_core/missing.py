@@ -19,7 +19,7 @@ _INSTEAD = {
     "cupy.testing.": "write the test with pytest.mark.parametrize",
     "cupy.vectorize": "write a cupy.ElementwiseKernel",
     "cupyx.cutensor": "cupy.einsum computes it",
-    "cupyx.scipy.sparse": "SciPy's sparse matrices stay on the host; convert with .toarray()",
+    "cupyx.scipy.sparse": "get() copies a matrix to SciPy's",
     "cupyx.jit": "write the kernel with numba.cuda or as a cupy.RawKernel",
 }
 
