@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -26,6 +27,18 @@ def wheel(tmp_path_factory):
 @pytest.fixture(scope="module")
 def python(tmp_path_factory, wheel):
     return base_environment.environment(tmp_path_factory.mktemp("base") / "venv", wheel)
+
+
+@pytest.fixture
+def course(python, tmp_path):
+    """Where the course's wheel is installed beside the engine's, for one test."""
+    wheel = base_environment.build(tmp_path / "wheels", COURSE / "warpcourse")
+    (site,) = python.parent.parent.glob("lib/python3.*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    yield site
+    for folder in site.glob("warpcourse*"):
+        shutil.rmtree(folder)
 
 
 @pytest.fixture
@@ -138,7 +151,18 @@ def test_help_and_the_refusal_of_a_class_command(run):
     done = run(["-m", "warplab", "grade", "01"])
     assert done.returncode == 2
     assert "there is no command 'grade' without the package warpcourse" in done.stderr
+    assert "clone it and run make lab there" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["lab", "doctor", "check 01", "progress", "grade 01", "similar 01"])
+def test_without_the_lessons_a_command_of_the_course_says_so(run, python, course, command):
+    done = run(["-m", "warplab", *command.split()])
+    assert (done.returncode, done.stdout) == (2, "")
+    (sentence,) = done.stderr.splitlines()
+    name = command.partition(" ")[0]
+    assert sentence.startswith(f"error: {name} needs the lessons, which the package warpcourse, installed in {course}")
+    assert sentence.endswith("clone the course's repository and run make lab there.")
 
 
 def test_no_module_of_the_base_imports_a_package_of_an_extra(run):

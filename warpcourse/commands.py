@@ -36,6 +36,11 @@ def main(arguments):
         print(usage(), end="")
         return 0 if arguments else 2
     command, rest = arguments[0], arguments[1:]
+    known = command in MODULES or command == "doctor"
+    if known and not any(os.path.isdir(os.path.join(COURSE, name)) for name in ("notebooks", "exercises")):
+        told = f"error: {command} needs the lessons, which the package warpcourse, installed in {COURSE}, is without: "
+        print(f"{told}clone the course's repository and run make lab there.", file=sys.stderr)
+        return 2
     if command == "doctor":
         from warpcourse.doctor import main as run
 

@@ -12,6 +12,7 @@ USAGE = """usage: python -m warplab COMMAND
   run SCRIPT ...             run a program of numba.cuda, CuPy, ... on the simulator, with its checks, and report
   judge TASK ANSWER          judge a kernel by a task: right, defects, counters, estimated time
 """
+COURSE = "Lessons and the course's commands come with its repository: clone it and run make lab there."
 MODULES = {"run": "warplab.running.run_command", "judge": "warplab.judging.judge_command"}
 
 
@@ -31,7 +32,7 @@ def main(arguments):
         if error.name not in ("warpcourse", "warpcourse.commands"):
             raise
         wants_help = not arguments or arguments[0] in ("-h", "--help", "help")
-        wrong = f"there is no command {arguments[0]!r} without the package warpcourse" if not wants_help else ""
+        wrong = "" if wants_help else f"there is no command {arguments[0]!r} without the package warpcourse. {COURSE}"
         print(f"error: {wrong}\n\n{USAGE}" if wrong else USAGE, end="", file=sys.stderr if wrong else sys.stdout)
         return 2 if wrong or not arguments else 0
     return commands.main(arguments)

@@ -89,5 +89,5 @@ def test_the_engine_alone_says_what_it_lacks(tmp_path):
     assert subprocess.run([sys.executable, "-S", "-c", code], **options).stdout == "True False\n"
     ran = subprocess.run([sys.executable, "-S", "-m", "warplab", "doctor"], **options)
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("error: there is no command 'doctor' without the package warpcourse\n")
+    assert ran.stderr.startswith("error: there is no command 'doctor' without the package warpcourse. ")
     assert "  run SCRIPT" in ran.stderr
