@@ -1,8 +1,8 @@
 """Arguments of a CUDA C++ kernel, checked against the declared parameters and turned into bytes.
 
-CuPy hands any number to the driver as it is, a Python int as 8 bytes, of which an `int n` gets the lower 4: right if they
-hold it. A Python float for `float x` arrives as nonsense. Here what would not arrive is refused with an error that shows
-the parameter as the source declares it.
+CuPy hands any number to the driver as it is: a Python int as 8 bytes, of which an `int n` gets the lower 4. A Python
+float for `float x` arrives as nonsense. Here an argument that would not arrive is refused with an error that shows the
+parameter as the source declares it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,10 @@ def parser() -> argparse.ArgumentParser:
 
 def add_settings(add: Callable[..., Any], prefix: str) -> None:
     """Add the options that `settings` reads; those of pytest have another prefix."""
-    more, less = "estimate times for this card (H100); again for another", f"of work for one launch ({SECONDS:g}); inf: no limit"
+    more, less = (
+        "estimate times for this card (H100); again for another",
+        f"for one launch ({SECONDS:g}); inf: no limit",
+    )
     add(f"{prefix}card", action="append", metavar="CARD", help=more)
     add(f"{prefix}strict", choices=list(BOOKS), default=DEFAULT, help=f"what counts as a defect ({DEFAULT})")
     add(f"{prefix}suppress", metavar="FILE", help="known defects: lines of kernel, error, file:line")

@@ -193,7 +193,7 @@ class Chunk:
         """Return the addresses that 64 bits are in shared or local memory: the lower 32, with their sign as in
         `BlockWriter._widened`."""
         found = self.addresses(base, lanes)
-        return self.addresses(base.astype("u4").view("i4").astype("i8").view("u8"), lanes) if found.high >> 32 else found
+        return found.like(base.astype("u4").view("i4").astype("i8").view("u8")) if found.high >> 32 else found
 
     def shared_address(self, offset: int) -> np.ndarray:
         return self._place("shared", offset, self.block_of, self.shared_stride)
