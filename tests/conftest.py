@@ -55,6 +55,14 @@ def _a_file_leaves_no_shell_and_little_memory() -> Iterator[None]:
         ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed arrays of a thread otherwise
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where WARPLAB_NO_SKIPS asks that nothing is skipped, neither a test nor a file."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("WARPLAB_NO_SKIPS") and reporter is not None and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("tensorflow") is None)
 
