@@ -202,6 +202,38 @@ def test_a_missing_mask_is_found_at_its_line_with_the_argument_and_the_element()
     assert error.source.strip() == "tl.store(out + i * stride, tl.load(x + i * stride))"
 
 
+@triton.jit
+def set_number(x):
+    tl.store(x, 7.0)
+
+
+@triton.jit
+def number_up(x, seen):
+    number = tl.load(x)
+    tl.store(x, number + 1)
+    tl.store(seen + tl.arange(0, 128), tl.zeros((128,), tl.float32) + number)
+
+
+@triton.jit
+def number_up_behind_a_barrier(x, seen):
+    number = tl.load(x)
+    tl.debug_barrier()
+    tl.store(x, number + 1)
+    tl.store(seen + tl.arange(0, 128), tl.zeros((128,), tl.float32) + number)
+
+
+def test_a_number_updated_in_place_is_a_race_and_a_number_set_is_none():
+    x, seen = np.ones(1, np.float32), np.zeros(128, np.float32)
+    set_number[(2,)](x, num_warps=4)
+    assert x[0] == 7
+    for num_warps in (1, 4):
+        with pytest.raises(simulator.DataRace, match=r"writes .* of array `x` .*, which other threads read"):
+            number_up[(1,)](x, seen, num_warps=num_warps)
+        x[0] = 7
+        number_up_behind_a_barrier[(1,)](x, seen, num_warps=num_warps)
+        assert (x[0], set(seen)) == (8, {7})
+
+
 def test_profile_counts_and_estimates():
     x, y, out = drawn(4096), drawn(4096, seed=1), np.zeros(4096, np.float32)
     with profile() as p:
