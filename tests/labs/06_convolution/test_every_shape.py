@@ -81,6 +81,7 @@ def test_all_passes(conv):
     check(conv, np.random.default_rng(conv.depth))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("few_kernels")
 def test_random_convolutions():
     random = generator()

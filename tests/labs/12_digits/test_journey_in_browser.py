@@ -20,7 +20,7 @@ from tests.support.chromium import missing
 from tests.support.waiting import until
 
 harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")
-pytestmark = pytest.mark.skipif(missing() != "", reason=missing())
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(missing() != "", reason=missing())]
 
 EPOCHS = 24  # 98 % and a little
 LONG = 2_000  # epochs of a run that is stopped long before its end, and ends by itself if the test is killed

@@ -30,6 +30,7 @@ def worked(run, *moments):
     return statuses
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "network"), [("detection", "detectnet"), ("segmentation", "fcn")])
 def test_a_killed_run_goes_on_with_the_same_curves(tmp_path, kind, network):
     workspace = Workspace(tmp_path)

@@ -13,7 +13,7 @@ from tests.support.chromium import missing
 from tests.support.waiting import until
 
 harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")
-pytestmark = pytest.mark.skipif(missing() != "", reason=missing())
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(missing() != "", reason=missing())]
 FORM = {
     "Number to train on": "300",
     "Number for each other part": "50",

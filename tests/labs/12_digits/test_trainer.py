@@ -11,6 +11,8 @@ import pytest
 
 from warpcourse.paths import COURSE
 
+pytestmark = pytest.mark.thorough  # all use one training, 50 s in each worker that meets one of them
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
