@@ -31,7 +31,7 @@ def test_the_share_is_the_largest_that_fits_the_budget():
     costs = {f"f{i}": {"test": {f"f{i}::test[{j}]": 1.0 for j in range(100)}} for i in range(100)}
     share = tiers.largest_share(costs, ())
     left = 10_000 - len(tiers.beyond(share, costs, ()))
-    assert 0.8 * tiers.BUDGET < left <= tiers.BUDGET
+    assert tiers.BUDGET - 100 <= left <= tiers.BUDGET  # with the next larger share each file takes a case more
 
 
 def test_what_cannot_fit_the_budget_is_told():

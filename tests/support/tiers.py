@@ -102,7 +102,7 @@ def largest_share(costs: Seconds, always: Container[tuple[str, str]]) -> float:
     while high > 1.05 * low:
         share = (low * high) ** 0.5
         low, high = (share, high) if takes(share) <= BUDGET else (low, share)
-    return round(low, 2)
+    return int(100 * low) / 100
 
 
 def arrange(costs: list[float], first: list[bool], workers: int) -> list[int]:
