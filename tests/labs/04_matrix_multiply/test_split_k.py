@@ -1,24 +1,32 @@
 """Step 10 of lab 04: products of drawn shapes by drawn plans in the simulator, with all its checks; the rule that
 chooses a plan, and what was measured of it."""
 
+import math
+
 import numpy as np
 import pytest
 
 from kernels.matmul import matmul, measured_shapes, recordings
 from kernels.matmul.ladder import SOURCES
 from kernels.matmul.shape_rule import RULE, TILES
-from kernels.matmul.split_k import Plan, launch
+from kernels.matmul.split_k import Plan, function_of, launch
+from kernels.matmul.split_regret import regrets
 from kernels.matmul.tiles import Tiles
 from tests.support.matrix_products import guarded, operands
 from tests.support.random_inputs import generator
 from warpcourse.bench import measured_plans
-from warpcourse.bench.shape_rule import packed
+from warpcourse.bench.shape_rule import mean_regret, packed
 from warplab import cp, simulator
+from warplab.estimating.launch_time import launch_time
+from warplab.estimating.rates import rates
+from warplab.estimating.work import work_of
 from warplab.hardware import backend
+from warplab.hardware.cards import card
 from warplab.launch import resources
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 
+H100, RATES = card("H100"), rates("H100")
 PLANS = (
     Plan(Tiles(64, 64, 16, 32, 64, 8, 8, 3, 6, 8)),
     Plan(Tiles(64, 64, 16, 32, 32, 8, 4, 3, 4, 8), 3, True),
@@ -130,3 +138,35 @@ def test_what_was_measured_is_what_the_rule_chooses():
             assert row["plan"] == str(RULE.chosen(*row["shape"])), row["shape"]
         for of in ("cold", "warm"):
             assert measured_plans.summary(found, of) == pytest.approx(value["summaries"][group][of], rel=1e-3)
+
+
+SMALL = 256  # of a block's depth, in the launches that stand for all others
+
+
+def small_work(tiles, parts):
+    """What a tile of C, shared by `parts` blocks, asks of an H100."""
+    m, n, k = tiles.bm, tiles.bn, SMALL * parts
+    a, b, c, sums = (np.ones(shape, np.float32) for shape in ((m, k), (k, n), (m, n), parts * m * n))
+    arguments = a, b, c, sums, np.zeros(1, np.uint32), *map(np.int32, (m, n, k, n))
+    function = function_of(Plan(tiles, parts), b_aligned=True, c_aligned=True)
+    options = {"checks": False, "races": False, "trace_warps": 0}
+    grid = 1, 1, parts
+    return work_of(simulate(function, grid, tiles.threads, arguments, shared_bytes=tiles.shared_bytes, **options), H100)
+
+
+def test_estimates_of_two_small_launches_choose_the_parts_without_a_gpu():
+    """evidence/estimates/README.md has the regret over all tiles."""
+    tiles = next(tiles for tiles in TILES if (tiles.bm, tiles.bn) == (64, 128))
+    small = {parts: small_work(tiles, parts) for parts in (1, 2)}
+
+    def choose(m, n, k, bm, bn, blocks, choices):
+        def seconds(parts):
+            of, tiles_of_c = small[min(parts, 2)], math.ceil(m / bm) * math.ceil(n / bn)
+            met = 4 * tiles_of_c * bm * bn * parts * (parts > 1)  # bytes of sums, written and read
+            footprint = 4 * (m * k + k * n) + met, 4 * m * n + met
+            return launch_time(of.times(tiles_of_c * parts / of.blocks, k / parts / SMALL, footprint), RATES).seconds
+
+        return min(choices, key=seconds)
+
+    assert mean_regret(regrets(choose, (64, 128))) <= 1.07
+    assert mean_regret(regrets(lambda *given: 1, (64, 128))) > 2  # so there is something to choose
