@@ -17,6 +17,7 @@
 // STAGES: pairs of tiles in shared memory, of which all but one are loaded while one is used.
 // BLOCKS: of those that a multiprocessor holds at a time, at least; the compiler gives registers accordingly.
 // GROUP: blocks run down so many tiles of C before they go on to the next column of tiles.
+// Step 10 includes this file: what a block does up to its sums is in three functions for that.
 
 // Starts a copy of BYTES (4 or 16) to shared memory. `guarded`, a constant: zeros instead, unless `inside`.
 template <int BYTES>
