@@ -108,7 +108,6 @@ BENCHMARK = Benchmark(
         "lstm": Table(lambda value: "\n\n".join(map(LSTM.text, value["cases"]))),
     },
     __doc__,
-    frozenset({"every_shape"}),
 )
 
 if __name__ == "__main__":

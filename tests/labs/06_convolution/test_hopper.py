@@ -114,7 +114,7 @@ def test_the_gradient_of_x_in_the_simulator(in_simulator, conv, tiles):
 
 def test_consumers_that_do_not_wait_for_all_bytes_are_noticed(in_simulator, monkeypatch, tmp_path):
     text = wgmma_im2col.FILE.read_text(encoding="utf-8")
-    wrong = text.replace("barrier_expect(barrier, STAGE_BYTES)", "barrier_expect(barrier, STAGE_BYTES - BOX_BYTES)")
+    wrong = text.replace("barrier_expect(barrier, STAGE_BYTES)", "barrier_expect(barrier, STAGE_BYTES - W_BYTES)")
     assert wrong != text
     (tmp_path / wgmma_im2col.FILE.name).write_text(wrong, encoding="utf-8")
     monkeypatch.setattr(wgmma_im2col, "FILE", tmp_path / wgmma_im2col.FILE.name)
