@@ -1,39 +1,40 @@
 // Copies around step 5's kernels for convolutions that TMA cannot walk as they are: padded.py says which, and why.
-// A thread writes 8 neighbours, 16 bytes, and divides once for all of them.
+// A thread writes 8 neighbours, 16 bytes. Where each element of a row comes from does not change from row to row: a block
+// finds it once, so that no thread divides for each element.
 // Expected: the time of memory for what is read and written, and 2 to 3 µs for the launch.
 #include <cuda_fp16.h>
 #include "sizes.cuh"
 
-constexpr int EIGHT = 8;
+constexpr int EIGHT = 8, NOWHERE = 1 << 29;  // NOWHERE: more than any column or channel, whatever is added
 
-// Eight elements from number 8 i on of `to`: images × P × `width` pixels of `row` elements: taps of x, (r, s), of `pitch`
-// channels each, zeros where there is nothing. `g`: the windows. A line, width × row, is a multiple of 8.
+// Line number `line` of `to`: images × P × `width` pixels of `row` elements: taps of x, (r, s), of `pitch` channels each,
+// zeros where there is nothing. `g`: the windows. A line, width × row, is a multiple of 8.
 __device__ __forceinline__ void unroll_pixels(const half *x, half *to, const Sizes &g, int width, int row, int pitch,
-                                              int i) {
-    const int in_line = width * row / EIGHT, line = i / in_line, n = line / g.p, p = line - n * g.p;
-    if (n >= g.n) {
-        return;
+                                              int line, int2 *places) {
+    const int n = line / g.p, p = line - n * g.p, in_line = width * row / EIGHT;
+    for (int at = threadIdx.x; at < row; at += blockDim.x) {  // from the pixel's first element in x, and columns to it
+        const int tap = at / pitch, c = at - tap * pitch, r = tap / g.s, right = (tap - r * g.s) * g.dilation_w;
+        const int h = p * g.stride_h - g.pad_h + r * g.dilation_h;
+        const bool inside = c < g.c && r < g.r && unsigned(h) < unsigned(g.h);
+        places[at] = inside ? make_int2((h * g.w + right) * g.c + c, right) : make_int2(0, NOWHERE);
     }
-    const int first = (i - line * in_line) * EIGHT;
-    int q = first / row, at = first - q * row, tap = at / pitch, c = at - tap * pitch, r = tap / g.s, s = tap - r * g.s;
-    __align__(16) half found[EIGHT];
+    __syncthreads();
+    const half *image = x + size_t(n) * g.h * g.w * g.c;
+    for (int i = threadIdx.x; i < in_line; i += blockDim.x) {
+        const int q = i * EIGHT / row;
+        int at = i * EIGHT - q * row, w = q * g.stride_w - g.pad_w;
+        __align__(16) half found[EIGHT];
 #pragma unroll
-    for (int j = 0; j < EIGHT; j++) {
-        const int h = p * g.stride_h - g.pad_h + r * g.dilation_h, w = q * g.stride_w - g.pad_w + s * g.dilation_w;
-        const bool inside = c < g.c && r < g.r && unsigned(h) < unsigned(g.h) && unsigned(w) < unsigned(g.w);
-        found[j] = inside ? x[(size_t(n * g.h + h) * g.w + w) * g.c + c] : half(0);
-        if (++at == row) {
-            at = c = r = s = 0;
-            q++;
-        } else if (++c == pitch) {
-            c = 0;
-            if (++s == g.s) {
-                s = 0;
-                r++;
+        for (int j = 0; j < EIGHT; j++) {
+            const int2 place = places[at];
+            found[j] = unsigned(w + place.y) < unsigned(g.w) ? image[place.x + w * g.c] : half(0);
+            if (++at == row) {
+                at = 0;
+                w += g.stride_w;
             }
         }
+        reinterpret_cast<uint4 *>(to)[size_t(line) * in_line + i] = *reinterpret_cast<const uint4 *>(found);
     }
-    reinterpret_cast<uint4 *>(to)[i] = *reinterpret_cast<const uint4 *>(found);
 }
 
 // Filters for such pixels, and for groups that are joined: `taps` rows of `row` elements, `inner` pixels of `pitch` each,
@@ -48,26 +49,41 @@ struct Rows {
     }
 };
 
-__device__ __forceinline__ void unroll_filters(const half *w, half *to, const Sizes &g, const Rows &rows, int i) {
-    const int at = i % rows.row, line = i / rows.row, k = line / rows.taps, tap = line - k * rows.taps;
-    const int inner = at / rows.pitch, of_pixel = at - inner * rows.pitch, high = of_pixel / rows.channels;
-    const int c = of_pixel - high * rows.channels - rows.first_channel(k, g);
-    if (k < (g.k + EIGHT - 1) / EIGHT * EIGHT) {
-        const bool inside = k < g.k && inner < rows.inner && high < rows.high && unsigned(c) < unsigned(g.group_c);
-        const int of_filter = (tap * rows.high + high) * rows.inner + inner;
-        to[i] = inside ? w[size_t(k * g.r * g.s + of_filter) * g.group_c + c] : half(0);
+__device__ __forceinline__ void unroll_filters(const half *w, half *to, const Sizes &g, const Rows &rows, int i,
+                                               int2 *places) {
+    for (int at = threadIdx.x; at < rows.row; at += blockDim.x) {  // from the row's first element in w, and the channel
+        const int inner = at / rows.pitch, of_pixel = at - inner * rows.pitch, high = of_pixel / rows.channels;
+        const int c = of_pixel - high * rows.channels;
+        const bool inside = inner < rows.inner && high < rows.high;
+        places[at] = inside ? make_int2((high * rows.inner + inner) * g.group_c + c, c) : make_int2(0, NOWHERE);
     }
+    __syncthreads();
+    const int in_row = rows.row / EIGHT, line = i / in_row, k = line / rows.taps, tap = line - k * rows.taps;
+    if (k >= (g.k + EIGHT - 1) / EIGHT * EIGHT) {
+        return;
+    }
+    const int first = rows.first_channel(k, g), inside = k < g.k ? g.group_c : 0;
+    const half *from = w + (size_t(k) * g.r * g.s + tap * rows.high * rows.inner) * g.group_c - first;
+    __align__(16) half found[EIGHT];
+#pragma unroll
+    for (int j = 0; j < EIGHT; j++) {
+        const int2 place = places[(i - line * in_row) * EIGHT + j];
+        found[j] = unsigned(place.y - first) < unsigned(inside) ? from[place.x] : half(0);
+    }
+    reinterpret_cast<uint4 *>(to)[i] = *reinterpret_cast<const uint4 *>(found);
 }
 
-// What comes before step 5, both at once: pixels by the first `blocks` blocks, filters by the others.
+// What comes before step 5, both at once: lines of pixels by the first `lines` blocks, filters by the others. Shared
+// memory: 8 bytes for each element of a row.
 extern "C" __global__ void conv_unroll(const half *__restrict__ x, half *__restrict__ x_to, Sizes of_x, int width,
-                                       int row, int pitch, int blocks, const half *__restrict__ w,
+                                       int row, int pitch, int lines, const half *__restrict__ w,
                                        half *__restrict__ w_to, Sizes of_w, Rows rows) {
+    extern __shared__ int2 places[];
     const int block = blockIdx.x;
-    if (block < blocks) {
-        unroll_pixels(x, x_to, of_x, width, row, pitch, block * blockDim.x + threadIdx.x);
+    if (block < lines) {
+        unroll_pixels(x, x_to, of_x, width, row, pitch, block, places);
     } else {
-        unroll_filters(w, w_to, of_w, rows, (block - blocks) * blockDim.x + threadIdx.x);
+        unroll_filters(w, w_to, of_w, rows, (block - lines) * blockDim.x + threadIdx.x, places);
     }
 }
 
@@ -112,7 +128,7 @@ extern "C" __global__ void conv_take_pixels(const half *__restrict__ from, half 
 }
 
 // The gradient of filters from such rows: the splits' sums, in a fixed order. `filters`: of joined groups, of which each
-// split has a multiple of 64 rows; `stride`: from a split to the next. A block's y shares the splits.
+// split has a multiple of 64 rows; `stride`: from a split to the next. A block's y, up to 8, shares the splits.
 extern "C" __global__ void conv_add_filters(const float *__restrict__ partial, half *__restrict__ dw, Sizes g,
                                             Rows rows, int filters, int stride, int splits) {
     __shared__ float sums[8][32];
@@ -123,13 +139,13 @@ extern "C" __global__ void conv_add_filters(const float *__restrict__ partial, h
     const size_t at = size_t(there * rows.taps + above % rows.taps) * rows.row + inner * rows.pitch +
                       high * rows.channels + rows.first_channel(k, g) + c;
     float sum = 0;
-    for (int split = threadIdx.y; split < splits && k < g.k; split += 8) {
+    for (int split = threadIdx.y; split < splits && k < g.k; split += blockDim.y) {
         sum += partial[size_t(split) * stride + at];
     }
     sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y == 0 && k < g.k) {
-        for (int y = 1; y < 8; y++) {
+        for (int y = 1; y < blockDim.y; y++) {
             sum += sums[y][threadIdx.x];
         }
         dw[i] = __float2half_rn(sum);

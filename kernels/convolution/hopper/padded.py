@@ -30,7 +30,8 @@ from kernels.convolution.hopper.tile_sizes import DEPTH, HALF, Im2colTiles
 from kernels.convolution.hopper.wgmma_im2col import WIDE, Axis, Phase, View, gradient_phases
 
 FILE, NAME = "hopper/padded.cu", "wgmma_padded"
-THREADS, ADDED = 256, 32  # of a block; elements that one of conv_add_filters computes
+THREADS, ADDED, ADDERS = 256, 32, 8  # of a block; of conv_add_filters elements, and threads for each
+PLACE, MOST_ROW = 8, 6144  # bytes, and elements, of what a block of conv_unroll finds first
 MOST_ELEMENTS = 2**31 - 2**12  # of a copy
 LEAST_GAIN = 2  # times that windows as pixels must have fewer steps, as their copies are larger
 ROOM = 256  # bytes that an array in the workspace starts at a multiple of
@@ -174,14 +175,15 @@ def _blocks(count: int) -> int:
     return math.ceil(count / THREADS)
 
 
-def _unroll(x: Any, x_to: Any, copied: Any, w: Any, w_to: Any, conv: Convolution, rows: np.ndarray) -> None:
+def _unroll(x: Any, x_to: Any, copied: Any, w: Any, w_to: Any, conv: Convolution, fit: Fitted) -> None:
     """Queue the copies before the product, of pixels and of filters; None for what is not copied."""
-    of_x = 0 if x_to is None else _blocks(math.ceil(x_to.size / WIDE))
-    of_w = 0 if w_to is None else _blocks(w_to.size)
-    read, *numbers = copied or (conv, 1, WIDE, WIDE)
-    pixels = (x, x_to, sizes(read), *map(np.int32, (*numbers, of_x)))
-    if of_x + of_w:
-        Queued(FILE, "conv_unroll", of_x + of_w, THREADS, (*pixels, w, w_to, sizes(conv), rows)).launch()
+    read, width, row, pitch = copied or (conv, 1, WIDE, WIDE)
+    lines = 0 if x_to is None else x_to.size // (width * row)
+    blocks = lines + (0 if w_to is None else _blocks(w_to.size // WIDE))
+    longest = max(row if lines else 0, 0 if w_to is None else fit.row)
+    arguments = x, x_to, sizes(read), *map(np.int32, (width, row, pitch, lines)), w, w_to, sizes(conv), fit.rows
+    if blocks:
+        Queued(FILE, "conv_unroll", blocks, THREADS, arguments, PLACE * longest).launch()
 
 
 def _take(found: Any, to: Any, conv: Convolution, channels: int, row: int, stride: tuple[int, int] = (1, 1)) -> None:
@@ -205,8 +207,11 @@ class PaddedStep(WgmmaStep):
         if refusal := super(WgmmaStep, self).refuses(conv, layout, dtype):
             return refusal
         reason = self._unwalkable(conv)
-        if max(self._elements(conv), default=0) > MOST_ELEMENTS:
+        if max(self._elements(conv)) > MOST_ELEMENTS:
             reason = f"would make a copy of more than {MOST_ELEMENTS:,} elements"
+        fit = fitted(conv, self.walks)
+        if max(fit.row, up(conv.k)) > MOST_ROW:
+            reason = f"finds places for {MOST_ROW:,} channels at most"
         return f"{self.name} {reason}: take {INSTEAD}" if reason else ""
 
     def remark(self, conv: Convolution, of: str) -> str:
@@ -265,7 +270,7 @@ class PaddedForwardStep(PaddedStep):
         """Queue the copies and the kernel, with the sizes that `tile_sizes` says unless others are given."""
         fit = fitted(conv, "forward")
         read, filters, wide = self._copies(conv, workspace)
-        _unroll(x, read, fit.copied, w, filters, conv, fit.rows)
+        _unroll(x, read, fit.copied, w, filters, conv, fit)
         view = replace(fit.view, pitch=up(conv.k))
         tiles = tiles or tile_sizes.chosen(fit.conv, "forward")
         operands = (given if copy is None else copy for given, copy in ((x, read), (w, filters), (y, wide)))
@@ -299,7 +304,7 @@ class PaddedBackwardDataStep(PaddedStep):
         """Queue the copies and the kernels, with the sizes that `tile_sizes` says unless others are given."""
         read, filters, wide = self._copies(conv, workspace)
         one, fit, padded = merged(conv), fitted(conv, "backward_data"), _padded_channels(conv, conv.k)
-        _unroll(dy, read, padded, w, None if one else filters, conv, fit.rows)
+        _unroll(dy, read, padded, w, None if one else filters, conv, fit)
         dy = dy if read is None else read
         if one:
             self._merged(dy, w, filters, wide, conv, one, tiles)
@@ -339,15 +344,17 @@ class PaddedBackwardFilterStep(PaddedStep):
         fit = fitted(conv, "backward_filter")
         whole = replace(fit.conv, k=up(conv.k))
         read, wide, sums = self._copies(conv, workspace)
-        _unroll(x, read, fit.copied, None, None, conv, fit.rows)
-        _unroll(dy, wide, _padded_channels(conv, conv.k), None, None, conv, fit.rows)
+        _unroll(x, read, fit.copied, None, None, conv, fit)
+        _unroll(dy, wide, _padded_channels(conv, conv.k), None, None, conv, fit)
         tile, splits = backward_filter.tiling(whole)
         partial = sums.view(np.float32)
         operands = x if read is None else read, dy if wide is None else wide
         backward_filter.multiply(*operands, partial, whole, tile, splits, fit.view)
         numbers = map(np.int32, (whole.k // whole.groups, backward_filter.stride_of(whole), splits))
-        blocks = math.ceil(dw.size / ADDED)
-        Queued(FILE, "conv_add_filters", blocks, (ADDED, 8), (partial, dw, sizes(conv), fit.rows, *numbers)).launch()
+        blocks, together = math.ceil(dw.size / ADDED), min(ADDERS, splits)
+        Queued(
+            FILE, "conv_add_filters", blocks, (ADDED, together), (partial, dw, sizes(conv), fit.rows, *numbers)
+        ).launch()
 
 
 FORWARD = (PaddedForwardStep(None, NAME, FORMATS, 16),)

@@ -31,6 +31,7 @@ L2_BANDWIDTH = 6000  # of all
 FAR_BANDWIDTH = 32  # of a multiprocessor, to the shared memory of another
 LATENCY = 2000  # clocks from the demand for a stage to its arrival
 ADDITION, ADDED_BANDWIDTH = 3500, 1500  # clocks of the kernel that adds what is deep, and bytes of sums in a clock
+BEGIN = 400  # clocks of a tile beside its steps and results
 EXPOSED = 2, 1  # times that an epilogue counts: of a block alone on its multiprocessor, and where others multiply
 
 
@@ -143,7 +144,8 @@ def clocks(tiles: Im2colTiles, pixels: int, channels: int, depth: int, groups: i
     """Return a multiprocessor's clocks for a product: turns of tiles, whose steps wait for one of four things.
 
     With these constants, fitted to 900 times of ResNet-50's layers at batch 32 on an H100 80GB HBM3, 2026-11-22, the
-    candidate of the fewest clocks took 2 % more time than the fastest in the mean, and 13 % at most.
+    candidate of the fewest clocks took 2 % more time than the fastest in the mean, and 13 % at most; BEGIN, ADDITION
+    and ADDED_BANDWIDTH came later, for layers of other networks.
     """
     clusters = groups * tiles.tiles(pixels, channels)
     blocks = clusters * tiles.cluster
@@ -161,7 +163,7 @@ def clocks(tiles: Im2colTiles, pixels: int, channels: int, depth: int, groups: i
     turns = math.ceil(clusters / max(1, MULTIPROCESSORS * tiles.blocks // tiles.cluster))
     steps = math.ceil(depth / DEPTH / tiles.split / tiles.deep)
     added = ADDITION + tiles.deep * pixels * channels * 4 / ADDED_BANDWIDTH if tiles.deep > 1 else 0
-    return turns * together * (steps * step + results + sums) + added
+    return turns * together * (steps * step + results + sums + BEGIN) + added
 
 
 def gemm(conv: Convolution, of: str) -> tuple[int, int, int]:
