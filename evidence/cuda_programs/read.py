@@ -7,9 +7,6 @@ READ = {
     "bscan": "`__ballot_sync` gets `lanemask_lt()`, in which the calling lane is not; CUDA asks that it is.",
     "dct8x8": "lanes exchange a tile through shared memory with nothing between the stores and the loads: it trusts "
     "that a warp goes in step, which it need not since Volta. `__syncwarp()` mends it.",
-    "merge": "`BSm1[~Ax]` has an index without a sign, so it is four thousand million elements past the array. On a "
-    "GPU the address is cut to the 32 bits of shared memory, and the sum comes out as meant: wrong by C++, harmless "
-    "there.",
     "pns": "the kernel compares entries of `conflict_array` with the step, also those that no transition has set yet; "
     "the array is `cudaMalloc`'s and nobody fills it.",
     "romberg": "lanes 1 to 16 store their sums at line 59 and lane 0 adds them up from line 65 on; a `__syncwarp()` is "

@@ -80,7 +80,8 @@ def main(arguments: list[str] | None = None) -> int:
         if not (Path(folder) / "src").is_dir() or not folder:
             parser.error("give a clone of the repository: HeCBench=DIR")
         record |= {"source": "zjin-lcf/HeCBench", "commit": _commit(folder), "seconds": options.seconds}
-        record["date"] = datetime.date.today().isoformat()
+        days = [*record.get("date", "").split(" and "), datetime.date.today().isoformat()]
+        record["date"] = " and ".join(dict.fromkeys(filter(None, days))) if options.only else days[-1]
         known = record["programs"]
         candidates = _without_libraries(Path(folder))
         record["without_libraries"] = len(candidates)
