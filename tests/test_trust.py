@@ -87,6 +87,16 @@ def published_programs() -> Iterator[str]:
     yield kept["date"]
 
 
+def foreign_scripts() -> Iterator[str]:
+    programs = [*record(EVIDENCE / "foreign_scripts" / "results.json")["programs"].values()]
+    verdicts = [program["verdict"] for program in programs]
+    yield f"{len(programs)} scripts and test files"
+    yield f"{verdicts.count('ran')} of {len(programs)} run to their end"
+    yield f"in {verdicts.count('found')} a race is reported"
+    yield ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in ("refused", "too long", "failed"))
+    yield max(program["date"] for program in programs)
+
+
 def numba_tests() -> Iterator[str]:
     text = (EVIDENCE / "numba_tests" / "README.md").read_text(encoding="utf-8")
     applying, passed = re.search(r"Of the ([\d,]+) that apply ([\d,]+) pass", text).groups()
@@ -136,6 +146,7 @@ SAID = {
     "results of matrix instructions": matrix_instructions,
     "results of whole kernels": random_kernels,
     "**Published programs**": published_programs,
+    "others' unmodified scripts": foreign_scripts,
     "**The stand-in for `numba.cuda`**": numba_tests,
     "the stand-in for `cupy`": cupy_names,
     "**Grading**": attacks,

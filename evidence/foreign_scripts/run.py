@@ -1,14 +1,15 @@
 """Run programs that others wrote under `warplab run` and `pytest --warplab`, and write README.md from what came out.
 
     python -m evidence.foreign_scripts.run accelerated-computing-hub=DIR numba-cuda=DIR stumpy=DIR cupy=DIR
+    python -m evidence.foreign_scripts.run ... --rest                        go on with a run that was broken off
     python -m evidence.foreign_scripts.run ... --only NAME [--only NAME]     keep what is recorded of the others
     python -m evidence.foreign_scripts.run numba-cuda=DIR --times            measure three scripts
     python -m evidence.foreign_scripts.run --page                            write the page from the record
 
 DIR is a clone. stumpy's tests need pandas (before 3) and polars: --path DIR adds a folder with them. The record,
 results.json, has the commit of each clone and the verdict on each program: "ran", its own checks pass and no defect was
-found; "found", a kernel has a defect; "refused", the stand-ins or the simulator do not have what it asks for; "failed",
-anything else.
+found; "found", a kernel has a defect; "refused", the stand-ins or the simulator do not have what it asks for; "too
+long", not done in its processor time; "failed", anything else.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import argparse
 import datetime
 import json
 import os
+import platform
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,7 +34,9 @@ from warplab.text.tables import markdown
 
 RECORD = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).with_name("README.md")
-SECONDS = 1200
+SECONDS = 200  # of processor time of a process, so that a busy machine changes nothing
+WAIT = 3600
+VERDICTS = ("ran", "found", "refused", "too long", "failed")
 # What an error says that means: there is no such thing here.
 _REFUSED = re.compile(
     r"ArgumentError|no stand-in|is not on the simulator|cannot import name|stand-in for \w+ has no|the simulator"
@@ -42,6 +47,7 @@ _REFUSED = re.compile(
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("clones", nargs="*", metavar="NAME=DIR")
+    parser.add_argument("--rest", action="store_true", help="run programs that are not in the record")
     parser.add_argument("--only", action="append", metavar="NAME", help="run programs with this in their name")
     parser.add_argument("--path", default="", help="a folder with packages that the programs need")
     parser.add_argument("--times", action="store_true", help="measure against Numba's own simulator")
@@ -53,16 +59,22 @@ def main(arguments: list[str]) -> int:
     if missing and not (chosen.page or chosen.only or chosen.times):
         parser.error(f"give a clone of each repository: {' '.join(f'{name}=DIR' for name in missing)} is missing")
     today = f"{datetime.datetime.now(datetime.UTC).date()}"
+    if not (chosen.page or chosen.times or chosen.only or chosen.rest):
+        record["programs"] = {}
     for program in () if chosen.page or chosen.times else PROGRAMS:
         clone = clones.get(program.source.split("/")[1])
-        if clone is not None and (not chosen.only or any(name in program.name for name in chosen.only)):
+        if clone is None or (chosen.rest and program.key in record["programs"]):
+            continue
+        if not chosen.only or any(name in program.name for name in chosen.only):
             record["sources"][program.source] = _commit(clone) or record["sources"].get(program.source)
             found = _run(program, clone, chosen.path)
-            record["programs"][f"{program.source}/{program.path} {program.cell}".strip()] = {**found, "date": today}
+            record["programs"][program.key] = {**found, "date": today}
             print(f"{program.name:28}{found['verdict']:9}{found['said'][:90]}", flush=True)
             RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if chosen.times:
-        record["times"] = {"date": today, "scripts": [_timed(p, clones["numba-cuda"]) for p in _timed_programs()]}
+        for name, script in _timed_scripts(clones["numba-cuda"]).items():
+            if not chosen.only or any(part in name for part in chosen.only):
+                record.setdefault("times", {})[name] = {"date": today, "machine": _machine(), **_timed(name, script)}
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(record), encoding="utf-8")
     print(json.dumps(totals(record)))
@@ -87,11 +99,17 @@ def _run(program: Program, clone: Path, path: str) -> dict[str, Any]:
         script, report, known = program.script(clone, folder), folder / "report.json", folder / "known.txt"
         known.write_text(KNOWN, encoding="utf-8")
         if program.tests:
-            options = ["--warplab", f"--warplab-json={report}", f"--warplab-suppress={known}", "-p", "no:cacheprovider"]
-            command = ["-m", "pytest", "-p", "warplab.pytest_plugin", *options, "-q", "-x", str(script)]
+            options = [
+                "--warplab",
+                f"--warplab-json={report}",
+                f"--warplab-suppress={known}",
+                "--warplab-max-seconds=0",
+            ]
+            command = ["-m", "pytest", "-p", "warplab.pytest_plugin", "-p", "no:cacheprovider", *options, "-q", "-x"]
+            command.append(str(script))
             where = clone
         else:
-            options = [f"--json={report}", f"--suppress={known}"]
+            options = [f"--json={report}", f"--suppress={known}", "--max-seconds=0"]
             command, where = ["-m", "warplab", "run", *options, str(script), *program.arguments], script.parent
         more = {"PYTHONPATH": os.pathsep.join((_environment(path)["PYTHONPATH"], str(where)))}
         began = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -102,10 +120,14 @@ def _run(program: Program, clone: Path, path: str) -> dict[str, Any]:
                 env=_environment(path, **more),
                 capture_output=True,
                 text=True,
-                timeout=SECONDS,
+                timeout=WAIT,
+                preexec_fn=_limit,
             )
         except subprocess.TimeoutExpired:
-            return {"verdict": "failed", "said": f"not done after {SECONDS} s", "kernels": [], "launches": 0}
+            return {"verdict": "failed", "said": f"waited for {WAIT} s", "kernels": [], "launches": 0}
+        if ran.returncode == -signal.SIGXCPU:
+            said = f"not done after {SECONDS} s of processor time"
+            return {"verdict": "too long", "said": said, "kernels": [], "launches": 0, "processor_seconds": SECONDS}
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         told = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"kernels": [], "defects": []}
     return {
@@ -115,6 +137,10 @@ def _run(program: Program, clone: Path, path: str) -> dict[str, Any]:
         "launches": sum(kernel["launches"] for kernel in told["kernels"]),
         "processor_seconds": round(ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime, 1),
     }
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
 
 
 def _verdict(program: Program, ran: subprocess.CompletedProcess, told: dict[str, Any]) -> dict[str, Any]:
@@ -154,51 +180,68 @@ def _last_error(text: str) -> str:
     return lines[-1][:300] if lines else ""
 
 
-def _timed_programs() -> list[Program]:
-    return [program for program in PROGRAMS if program.name in TIMED]
+def _timed_scripts(clone: Path) -> dict[str, str]:
+    """Return the texts of a kernel that does nothing, and of the scripts."""
+    with tempfile.TemporaryDirectory(prefix="foreign-") as folder:
+        timed = [program for program in PROGRAMS if program.name in TIMED]
+        return {"nothing.py": NOTHING} | {p.name: p.script(clone, Path(folder)).read_text() for p in timed}
 
 
-def _timed(program: Program, clone: Path) -> dict[str, Any]:
+def _timed(name: str, text: str) -> dict[str, float]:
     """Return processor seconds of a script under `run`, with all checks, counters and the report, and in
     Numba's own simulator."""
-    found: dict[str, Any] = {"script": program.name}
+    found = {}
     with tempfile.TemporaryDirectory(prefix="foreign-") as folder:
-        script = str(program.script(clone, Path(folder)))
-        for name, command, more in (
-            ("run", ["-m", "warplab", "run", script], {}),
-            ("numba_simulator", [script], {"NUMBA_ENABLE_CUDASIM": "1"}),
+        Path(folder, name).write_text(text, encoding="utf-8")
+        for way, command, more in (
+            ("run", ["-m", "warplab", "run", name], {}),
+            ("numba_simulator", [name], {"NUMBA_ENABLE_CUDASIM": "1"}),
         ):
             began = resource.getrusage(resource.RUSAGE_CHILDREN)
-            ran = subprocess.run(
-                [sys.executable, *command], cwd=folder, env=_environment("", **more), capture_output=True, text=True
-            )
+            environment = _environment("", **more)
+            subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, check=True)
             ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-            processor = ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
-            found[name] = {"exit_code": ran.returncode, "processor_seconds": round(processor, 1)}
-    print(json.dumps(found), flush=True)
+            found[way] = round(ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime, 1)
+    print(name, json.dumps(found), flush=True)
     return found
+
+
+def _machine() -> str:
+    (model, *_) = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M) or [platform.machine()]
+    return f"{os.cpu_count()} cores of {model} ({platform.machine()})"
 
 
 def totals(record: dict[str, Any]) -> dict[str, int]:
     """Return how many programs got each verdict."""
     verdicts = [program["verdict"] for program in record["programs"].values()]
-    return {verdict: verdicts.count(verdict) for verdict in ("ran", "found", "refused", "failed")}
+    return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
 
+NOTHING = """from numba import cuda
+
+
+@cuda.jit
+def nothing():
+    pass
+
+
+nothing[1, 1]()
+"""
 _HEAD = """# Scripts that others wrote
 
 <!-- Written by `python -m evidence.foreign_scripts.run`; do not edit. -->
 
 Unmodified programs under `python -m warplab run` and `pytest --warplab` ([docs/run.md](../../docs/run.md)), on a
 machine without a GPU. *ran*: the program's own checks pass and no defect was found. *found*: a kernel has a defect.
-*refused*: the stand-ins or the simulator lack what the program asks for. *failed*: anything else. The examples of
-numba-cuda are the bodies of its documentation's tests; sizes are given by arguments where the program takes any.
+*refused*: the stand-ins or the simulator lack what the program asks for. *too long*: not done in its processor time.
+*failed*: anything else. The examples of numba-cuda are the bodies of its documentation's tests; sizes are given by
+arguments where the program takes any; 64 KiB of random bytes take the place of the books that a notebook downloads.
 """
 _KNOWN = """
 The race in stumpy's kernels was read in the source (`gpu_stump.py`, `gpu_aamp.py`): each thread stores `QT_out[0]`,
 and the thread of element 0 has just stored another value there. All store the same value last, so the results are
 right, but nothing orders the stores. Its tests ran with that race suppressed, so that the launch goes on and what they
-assert is tried, too.
+assert is tried, too. The histogram's race is the notebook's own, which its next section mends by atomics.
 """
 
 
@@ -217,27 +260,25 @@ def page(record: dict[str, Any]) -> str:
                 f"{program['launches']:,}",
                 program["said"],
                 f"{program.get('processor_seconds', '')}",
+                program["date"],
             ]
             for key, program in record["programs"].items()
             if key.startswith(f"{source}/")
         ]
-        dates = sorted({p["date"] for key, p in record["programs"].items() if key.startswith(f"{source}/")})
-        table = markdown(["program", "verdict", "launches", "what it said", "processor seconds"], rows)
-        parts.append(f"## {source}\n\nCommit {(commit or 'unknown')[:12]}, run on {', '.join(dates)}.\n\n{table}\n")
-    left = [p.name for p in PROGRAMS if f"{p.source}/{p.path} {p.cell}".strip() not in record["programs"]]
+        table = markdown(["program", "verdict", "launches", "what it said", "processor seconds", "run on"], rows)
+        parts.append(f"## {source}\n\nCommit {(commit or 'unknown')[:12]}.\n\n{table}\n")
+    left = [p.name for p in PROGRAMS if p.key not in record["programs"]]
     if left:
         parts.append(f"Not run yet: {', '.join(left)}.\n")
     parts.append(_KNOWN)
     if "times" in record:
-        rows = [
-            [one["script"], *(f"{one[name]['processor_seconds']}" for name in ("run", "numba_simulator"))]
-            for one in record["times"]["scripts"]
-        ]
-        heads = ["script", "`warplab run`", "Numba's simulator"]
+        columns = ("run", "numba_simulator", "date", "machine")
+        rows = [[name, *(f"{one[column]}" for column in columns)] for name, one in record["times"].items()]
+        table = markdown(["script", "`warplab run`", "Numba's simulator", "measured on", "with"], rows)
         parts.append(
-            f"## Against Numba's own simulator\n\nProcessor seconds of whole processes, {record['times']['date']}, on "
-            "2 cores (x86-64) that others used, too; `run` with all checks, counters, the report and its estimates.\n\n"
-            f"{markdown(heads, rows, numbers=True)}\n"
+            "## Against Numba's own simulator\n\nProcessor seconds of whole processes, on a machine that others used, "
+            "too; `run` with all checks, counters,\nthe report and its estimates. nothing.py launches a kernel that "
+            f"does nothing.\n\n{table}\n"
         )
     return "\n".join(parts)
 

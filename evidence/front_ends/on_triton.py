@@ -7,6 +7,7 @@ import random
 import runpy
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +28,7 @@ TUTORIALS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
     "06-fused-attention, fp8": (("test_op(1, 2, 128, 64, False, False, 'fwd', 'triton-fp8')",), ()),
 }
 PUZZLES = 12
+LANGUAGE_SECONDS = 240  # of processor time, after which no further test of the language begins
 
 
 def tutorials(clone: Path) -> Iterator[tuple]:
@@ -110,7 +112,7 @@ def own_tests(clone: Path) -> Iterator[tuple]:
 
 
 def language_tests(folder: str) -> dict:
-    """Run one case of each of Triton's tests of its language; return how many did what."""
+    """Run one case of each of Triton's tests of its language, in a drawn order; return how many did what."""
     simulated.install(torch_cuda=True)
     import pytest
     import triton._internal_testing as helpers
@@ -130,6 +132,7 @@ class _OneOfEach:
 
     def __init__(self) -> None:
         self.outcomes: dict[str, list[str]] = {}
+        self.tests = self.begun = 0
 
     def pytest_collection_modifyitems(self, items: list) -> None:
         """Keep one case of each function."""
@@ -138,6 +141,17 @@ class _OneOfEach:
             cases.setdefault(item.function.__name__, []).append(item)
         generator = random.Random(SEED)
         items[:] = [generator.choice(of_one) for of_one in cases.values()]
+        generator.shuffle(items)
+        self.tests = len(items)
+
+    def pytest_runtest_logstart(self) -> None:
+        """Count a test."""
+        self.begun += 1
+
+    def pytest_runtest_teardown(self, item: Any) -> None:
+        """End where the time is over; how many are left is told in the row."""
+        if time.process_time() > LANGUAGE_SECONDS:
+            item.session.shouldstop = "the time is over"
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Keep an outcome: of a failure, the class of its error."""
@@ -156,7 +170,13 @@ class _OneOfEach:
         count = sum(map(len, other.values()))
         note = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(other.items()))
         summary = f"{passed} pass, {count} do not, {left_out} skipped by themselves"
-        return {"outcome": "partly" if count else "ran", "note": f"{summary}. {note}".strip(), "passed": passed}
+        if self.begun < self.tests:
+            summary += f"; {self.tests - self.begun} not begun in {LANGUAGE_SECONDS} s of processor time"
+        return {
+            "outcome": "partly" if count or self.begun < self.tests else "ran",
+            "note": f"{summary}. {note}".strip(),
+            "passed": passed,
+        }
 
 
 PROGRAMS = {"tutorials": tutorials, "tutorials-2024": older_tutorials, "puzzles": puzzles, "triton-tests": own_tests}
