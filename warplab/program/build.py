@@ -184,6 +184,8 @@ class _Build:
             names = dict.fromkeys(_MISSING.findall(str(error)))
             if not names:
                 raise
+            if "main" in names:
+                raise BuildError("the program has no main; name the file that has it, too") from None
             shown = ", ".join(list(names)[:5]) + ", ..." * (len(names) > 5)
             raise BuildError(f"the program calls {shown}, which Warp Lab's CUDA runtime does not have") from None
         return target

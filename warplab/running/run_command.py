@@ -8,6 +8,7 @@ compile or the simulator refuses it. A program in CUDA C++, prog.cu, goes to `wa
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import runpy
 import sys
@@ -103,6 +104,9 @@ class _Program:
         if module is not None:
             if not module:
                 raise BadInput("-m needs the name of a module")
+            sys.path.insert(0, os.getcwd())
+            if importlib.util.find_spec(module[0].split(".")[0] or "-") is None:
+                raise BadInput(f"there is no module {module[0]}")
             return cls("", module[1:], module[0])
         if not command:
             raise BadInput("give a script: python -m warplab run script.py")
@@ -137,7 +141,7 @@ class _Program:
             return 130
         except BaseException as error:
             if _is_of_a_compiler(error):
-                self.refused = _one_sentence(error)
+                self.refused = _of_a_kernel(error)
                 self._print_short(error)
                 return 2
             _print_as_python(error)
@@ -147,7 +151,6 @@ class _Program:
     def _execute(self) -> None:
         if self.module:
             sys.argv = [self.module, *self.arguments]
-            sys.path.insert(0, os.getcwd())
             runpy.run_module(self.module, run_name="__main__", alter_sys=True)
             return
         sys.argv = [self.path, *self.arguments]
@@ -189,7 +192,8 @@ class _CudaProgram(_Program):
         except Exception as error:
             if not _is_of_a_compiler(error):
                 raise
-            self.refused = str(error)
+            print(error, file=sys.stderr)
+            self.refused = _of_a_kernel(error)
             return 2
         if code > 128:
             print(f"error: {self.name} was ended by signal {code - 128}", file=sys.stderr)
@@ -213,10 +217,10 @@ def _is_of_a_compiler(error: BaseException) -> bool:
     return type(error).__module__.startswith(("numba.", "numba_cuda_mlir.", "triton.")) and isinstance(error, Exception)
 
 
-def _one_sentence(error: BaseException) -> str:
+def _of_a_kernel(error: BaseException) -> str:
     from warplab.compile.short_traceback import first_line
 
-    return first_line(error)
+    return f"a kernel could not be compiled or run: {first_line(error)}"
 
 
 def _print_as_python(error: BaseException) -> None:
@@ -240,7 +244,7 @@ def _finish(made: session.Session, program: _Program, code: int, files: dict[str
         code = 2
     print(f"\n{report_text.text(report, program.name)}", file=sys.stderr)
     if program.refused:
-        print(f"error: a kernel could not be compiled or run: {program.refused}", file=sys.stderr)
+        print(f"error: {program.refused}", file=sys.stderr)
     for name, path in files.items():
         if path:
             try:

@@ -110,7 +110,9 @@ def test_functions_of_cub_and_curand_for_the_device(tmp_path):
     [
         (["not_there.cu"], "the program calls cudaGraphCreate, which Warp Lab's CUDA runtime does not have"),
         (["does_not_compile.cu"], 'does_not_compile.cu, line 2: error: identifier "undeclared" is undefined'),
-        (["vector_add.cu", "gone.cpp"], "there is no file gone.cpp"),
+        (["does_not_compile.cu"], "error: a kernel could not be compiled or run: "),
+        (["vector_add.cu", "gone.cpp"], "error: there is no file gone.cpp"),
+        (["no_main.cu"], "error: the program has no main; name the file that has it, too"),
     ],
 )
 def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):

@@ -130,6 +130,7 @@ def test_a_kernel_that_does_not_compile_is_said_in_a_sentence_with_exit_code_2(t
     [
         ([], "give a script"),
         (["missing.py"], "there is no file missing.py"),
+        (["-m", "missing.module"], "there is no module missing.module"),
         (["."], ". is a directory without a __main__.py"),
         (["-m"], "-m needs the name of a module"),
         (["--strict=lax", "x.py"], "argument --strict: invalid choice: 'lax'"),
