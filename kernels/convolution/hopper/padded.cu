@@ -2,6 +2,9 @@
 // A thread writes 8 neighbours, 16 bytes. Where each element of a row comes from does not change from row to row: a block
 // finds it once, so that no thread divides for each element.
 // Expected: the time of memory for what is read and written, and 2 to 3 µs for the launch.
+// Reached, copies and product, of the speed of cuDNN 9.19's fastest plan, over layers that nobody tuned for (the table of
+// every_shape): three channels 0.60 to 2.8 forward, 1.1 and 3.2 for the gradient of x; groups 0.71 to 1.1 and 1.05 to 1.7
+// (H100 80GB HBM3, 2026-11-25). With a division for each element, Inception's first layer took 128 µs and not 90.
 #include <cuda_fp16.h>
 #include "sizes.cuh"
 
