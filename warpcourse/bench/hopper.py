@@ -66,7 +66,7 @@ class Boxes:
     pitch: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what the driver would refuse, and for boxes whose rows are not 128 bytes."""
+        """Raise ValueError for what the driver would refuse, and for boxes whose rows are not 128, 64 or 32 bytes."""
         sizes = self.rows, self.columns, 1 if self.middle is None else self.middle
         demand(
             self,

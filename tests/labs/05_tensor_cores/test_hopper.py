@@ -318,7 +318,7 @@ def test_what_is_changed_must_be_there_once():
         ({"columns": 12}, "rows must be a multiple of 16 bytes"),
         ({"rows": 0}, "rows and columns must be 1"),
         ({"box_rows": 257}, "box_rows must be 1 to 256"),
-        ({"box_columns": 32}, "rows of a box must be 128 bytes"),
+        ({"box_columns": 48}, "rows of a box must be 128, 64, 32 bytes"),
     ],
 )
 def test_boxes_that_tma_cannot_copy_are_refused(changed, rule):
