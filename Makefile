@@ -26,16 +26,15 @@ WORKERS ?= -n 3 --dist worksteal
 
 # Tests start Python some hundred times: its compiled files are kept, also where the environment says not to.
 PYTEST = PYTHONDONTWRITEBYTECODE= WARPLAB_BACKEND=simulator $(BIN)/python -m pytest
-# In four stages, whose workers stay small: what needs TensorFlow, 0.4 GB in a process; labs 00 to 05; the other labs and
-# lessons; all else. $(1): the target, $(2): what else marks say, $(3): more arguments. With TEST_ARGS all that they
-# choose runs at once.
+# In three stages, whose workers stay small: what needs TensorFlow, 0.4 GB in a process; labs and lessons; all else.
+# $(1): the target, $(2): what else marks say, $(3): more arguments. With TEST_ARGS all that they choose runs at once.
 ifeq ($(TEST_ARGS),)
-STAGE = $(PYTEST) $(WORKERS) --target=$(1) --stage=$(4)/4 -m "$(5) and $(2)" $(3) $(6) || failed=$$?
+LESSONS = tests/labs tests/test_notebooks.py
+STAGE = $(PYTEST) $(WORKERS) --target=$(1) --stage=$(4)/3 -m "$(5) and $(2)" $(3) $(6) || failed=$$?
 STAGES = failed=0; \
 	$(call STAGE,$(1),$(2),$(3),1,tensorflow,$$(grep -rl --include="test_*.py" mark.tensorflow tests)); \
-	$(call STAGE,$(1),$(2),$(3),2,not tensorflow,tests/labs --ignore-glob="*/tests/labs/0[6-9]_*" --ignore-glob="*/tests/labs/1?_*"); \
-	$(call STAGE,$(1),$(2),$(3),3,not tensorflow,tests/labs tests/test_notebooks.py --ignore-glob="*/tests/labs/0[0-5]_*"); \
-	$(call STAGE,$(1),$(2),$(3),4,not tensorflow,--ignore=tests/labs --ignore=tests/test_notebooks.py); exit $$failed
+	$(call STAGE,$(1),$(2),$(3),2,not tensorflow,$(LESSONS)); \
+	$(call STAGE,$(1),$(2),$(3),3,not tensorflow,$(LESSONS:%=--ignore=%)); exit $$failed
 else
 STAGES = $(PYTEST) $(WORKERS) --target=$(1) -m "$(2)" $(3) $(TEST_ARGS)
 endif
