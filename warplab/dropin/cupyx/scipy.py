@@ -13,7 +13,7 @@ from warplab.dropin.cupy._core.core import lift, ndarray
 from warplab.dropin.cupy._core.missing import known as _known
 from warplab.dropin.cupy._core.missing import missing as _missing
 from warplab.dropin.cupy._core.missing import small_module as _small_module
-from warplab.dropin.cupyx.sparse import sparse
+from warplab.dropin.cupyx._sparse import sparse
 
 __path__: list[str] = []  # as of a package
 

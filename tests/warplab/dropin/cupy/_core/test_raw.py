@@ -122,7 +122,7 @@ def test_constant_memory_through_get_global():
         ((1,), (2000,), "abcn", simulator.InvalidLaunch, "2,000"),
         ((1,), (32,), "Abcn", ArgumentError, r"numpy.ndarray of shape \(6,\)"),
         ((1,), (32,), "abc", ArgumentError, "takes 4 arguments, 3 were given"),
-        ((1,), (32,), "abci", ArgumentError, r"write np.int32\(n\)"),
+        ((1,), (32,), "abci", ArgumentError, "takes -2,147,483,648 to 2,147,483,647"),
         ((1,), (32,), "dbcn", ArgumentError, "points to float32, but the array holds float64"),
         ((1,), (32,), "Nbcn", ArgumentError, "cp.asarray"),
     ],
@@ -134,7 +134,7 @@ def test_launch_mistakes(a, b, grid, block, arguments, error, message):
         "c": cp.zeros_like(a),
         "n": np.int32(6),
         "A": a.get(),
-        "i": 6,
+        "i": 2**31,
         "d": a.astype(np.float64),
         "N": cuda.to_device(a.get()),
     }
