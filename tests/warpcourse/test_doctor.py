@@ -187,6 +187,7 @@ def test_machine_with_nothing(tmp_path):
         shutil.copytree(COURSE / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("requirements.txt", "requirements-gpu.txt"):
         shutil.copy(COURSE / file, tmp_path)
+    (tmp_path / "notebooks").mkdir()  # without any, `doctor` would only say that they are missing
     base = getattr(sys, "_base_executable", sys.executable)
     process = subprocess.run(
         [base, "-S", "-m", "warplab", "doctor"],
