@@ -257,10 +257,7 @@ def package_findings(installed: dict[str, str], pinned: dict[str, str], file: st
         yield problem(f"missing: {', '.join(missing)}", SET_UP)
     for pair in RIVALS:
         if all(name in installed for name in pair):
-            yield problem(
-                f"{pair[0]} and {pair[1]} are both installed; they overwrite each other's files",
-                RENEW,
-            )
+            yield problem(f"{pair[0]} and {pair[1]} are both installed; they overwrite each other's files", RENEW)
     if not tensorflow and not missing:
         from warpcourse.bench.lab import labs
 

@@ -20,18 +20,12 @@ from warplab.checks import Case, CheckFailed
 from warplab.checks.counter_limits import Limits
 from warplab.checks.errors import kind_of, line_of
 from warplab.checks.kernel_run import KernelRun, counted
+from warplab.checks.kernels import Language, kernel_name
 from warplab.checks.session import device as session_device
 from warplab.checks.session import fresh_seed
 from warplab.checks.thread_work import ThreadWork
-from warplab.launch.kernel_source import CudaSource, source_of
-from warplab.simulator import (
-    DeviceDeadlock,
-    DeviceRace,
-    InstructionLimit,
-    PeerAccess,
-    SimulatorError,
-    SimulatorFailure,
-)
+from warplab.launch.kernel_source import CudaSource
+from warplab.simulator import DeviceDeadlock, DeviceRace, InstructionLimit, PeerAccess, SimulatorError, SimulatorFailure
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Lanes
@@ -70,7 +64,7 @@ def check_forward(
     rings: Sequence[Ring],
     launches: Sequence[tuple[int, int]],
     *,
-    language: str | None = None,
+    language: Language | None = None,
     seed: int | None = None,
 ) -> None:
     """Check a forwarding kernel on each ring with each launch (blocks, threads per block); raise CheckFailed.
@@ -79,28 +73,16 @@ def check_forward(
     devices, no deadlock, and for work that all threads share. Each device reaches only its own memory and that of the
     next one.
     """
-    try:
-        source = source_of(kernel)
-    except TypeError as error:
-        raise CheckFailed("This is not a kernel.", got=str(error), kind="no kernel") from None
-    if source.blank:
-        raise CheckFailed(f"{source.name} is not written yet: its body is empty.", kind="not written")
-    if language is not None and source.language != language:
-        raise CheckFailed(
-            f"{source.name} is written in the wrong language.",
-            expected=language,
-            got=source.language,
-            kind="wrong language",
-        )
+    name = kernel_name(kernel, language)
     seed = fresh_seed() if seed is None else seed
     for ring in rings:
         for blocks, threads in launches:
             size: Any = ring  # whose fields name the run in failures
-            run = KernelRun(kernel, source.name, Case({}, {}), size, blocks, threads, seed, 0.0, 0.0)
+            run = KernelRun(kernel, name, Case({}, {}), size, blocks, threads, seed, 0.0, 0.0)
             data = 1 + np.random.default_rng([seed, ring.n]).permutation(ring.n).astype(np.float32)
             for poison in POISONS:
                 _check(run, ring, data, poison)
-    print(f"{source.name}: right for {counted(len(rings), 'ring')} with {counted(len(launches), 'launch shape')}.")
+    print(f"{name}: right for {counted(len(rings), 'ring')} with {counted(len(launches), 'launch shape')}.")
 
 
 def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> None:

@@ -176,10 +176,7 @@ ALGORITHMS = {
     "binomial tree broadcast": Algorithm("broadcast", tree_broadcast, tree.tree_broadcast, _one),
     "binary tree broadcast": Algorithm("broadcast", binary_tree_broadcast, tree.binary_tree_broadcast, _best_binary),
     "scatter and all-gather": Algorithm(
-        "broadcast",
-        scatter_all_gather_broadcast,
-        scatter_gather.scatter_all_gather_broadcast,
-        _as_many_as_ranks,
+        "broadcast", scatter_all_gather_broadcast, scatter_gather.scatter_all_gather_broadcast, _as_many_as_ranks
     ),
     "ring reduce-scatter": Algorithm(
         "reduce-scatter", ring_reduce_scatter, ring.ring_reduce_scatter, _as_many_as_ranks

@@ -37,13 +37,7 @@ class _Relay:
     ENTRY: str
 
     def __init__(
-        self,
-        ranks: Ranks,
-        *,
-        blocks: int | None = None,
-        piece: int = 32768,
-        stages: int = 6,
-        **defines: Any,
+        self, ranks: Ranks, *, blocks: int | None = None, piece: int = 32768, stages: int = 6, **defines: Any
     ) -> None:
         hopper.require("A relay through shared memory", "the engine on_gpus, which copies by the driver")
         self.ranks, self.blocks = ranks, _blocks(ranks, blocks)

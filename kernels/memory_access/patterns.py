@@ -45,10 +45,7 @@ LAYOUTS = by_name(
     Layout("cuda_aos_norm_float4", SOURCES, "access.cu", "aos_norm_float4", FLOAT4_BYTES),
     Layout("cuda_soa_norm", SOURCES, "access.cu", "soa_norm", soa=True),
 )
-STRIDED = by_name(
-    Kernel("numba", SOURCES, NUMBA, "copy_strided"),
-    Kernel("cuda", SOURCES, "access.cu", "copy_strided"),
-)
+STRIDED = by_name(Kernel("numba", SOURCES, NUMBA, "copy_strided"), Kernel("cuda", SOURCES, "access.cu", "copy_strided"))
 
 
 def copy_strided(a: Any, out: Any, stride: int = 1, offset: int = 0, kernel: str = "cuda") -> Any:

@@ -34,10 +34,7 @@ _ONCE = (
 _DIFFERENCES = {
     "cuda_condition<8>": (Difference("warp_efficiency", 0.03, _IN_THE_BRANCH),),
     "cuda_row_sums_thread": (Difference("global_load", 0.02, _UNROLLED),),
-    "cuda_row_sums_warp": (
-        Difference("global_load", 0.03, _UNROLLED),
-        Difference("warp_efficiency", 0.03, _UNROLLED),
-    ),
+    "cuda_row_sums_warp": (Difference("global_load", 0.03, _UNROLLED), Difference("warp_efficiency", 0.03, _UNROLLED)),
     "numba_row_sums_warp": (Difference("warp_efficiency", 0.03, _UNROLLED),),
     "numba_warp_sums": (Difference("warp_efficiency", 0.05, _ONE_LANE),),
     "cuda_histogram_partition, skewed": (Difference("warp_efficiency", 0.03, _UNUSED),),

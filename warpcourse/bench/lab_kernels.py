@@ -94,9 +94,7 @@ class Sources:
         key = file, entry if alone else ""
         if key not in self._modules:
             self._modules[key] = choice.load("cp").RawModule(
-                code=self.text(file),
-                options=self.options(file),
-                name_expressions=(entry,) if alone else listed or None,
+                code=self.text(file), options=self.options(file), name_expressions=(entry,) if alone else listed or None
             )
         return self._modules[key]
 

@@ -19,15 +19,7 @@ import numpy as np
 from warpcourse.bench import cublaslt
 from warpcourse.bench.autotune import Autotuner
 from warpcourse.bench.shape_rule import Rule, Shape, packed
-from warpcourse.bench.timing import (
-    Candidate,
-    cupy_on_gpu,
-    rounded,
-    rows_table,
-    sets_beyond_l2,
-    time_gpu,
-    time_together,
-)
+from warpcourse.bench.timing import Candidate, cupy_on_gpu, rounded, rows_table, sets_beyond_l2, time_gpu, time_together
 
 CHECKED_ROWS = 64
 MOST_SETS = 16

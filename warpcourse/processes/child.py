@@ -74,10 +74,7 @@ class Child:
         self.pid = self.process.pid
 
     def exchange(
-        self,
-        message: Mapping[str, Any],
-        seconds: float,
-        watch: Callable[[int], None] = lambda pid: None,
+        self, message: Mapping[str, Any], seconds: float, watch: Callable[[int], None] = lambda pid: None
     ) -> dict[str, Any]:
         """Send a message and return the next answer's JSON; as `send` and `receive`."""
         self.send(message)

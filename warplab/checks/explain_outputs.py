@@ -53,10 +53,7 @@ def _unwritten_elements(written: np.ndarray, blocks: int, threads_per_block: int
                 f"the condition before the store: here and there an element is left out, the first at {gap}. Every "
                 "element needs a store, whatever its value",
             )
-        return (
-            what,
-            f"the index of each thread: together the threads leave gaps, the first at {gap}",
-        )
+        return (what, f"the index of each thread: together the threads leave gaps, the first at {gap}")
     if first == n - 1 > 0:
         look_at = "the condition that ends the work"
         return (

@@ -66,7 +66,7 @@ def kernel(
     `rtol`, `atol`: tolerance for floating-point results; the default asks for equal values.
     `seed`: repeats an earlier run; each failure names its seed.
     """
-    name = _name(kernel, language)
+    name = kernel_name(kernel, language)
     _refuse_unset_sums(kernel, name)
     seed = fresh_seed() if seed is None else seed
     chosen_sizes = sizes(np.random.default_rng(seed)) if callable(sizes) else sizes
@@ -99,7 +99,8 @@ def kernel(
     print(f"{name}: right for {counted(len(sizes), 'size')} and {counted(len(launches), 'launch shape')}.")
 
 
-def _name(kernel: Any, language: Language | None) -> str:
+def kernel_name(kernel: Any, language: Language | None) -> str:
+    """Return a kernel's name. Raise `CheckFailed` for what is none, for an empty one and for another language."""
     if isinstance(kernel, FunctionType) or getattr(kernel, "_warplab_on_the_host", False):
         raise CheckFailed(
             f"{kernel.__name__} is a Python function, which runs on the host.",

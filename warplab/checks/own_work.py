@@ -1,5 +1,7 @@
 """An exercise's answers are the learner's own work: `own_work` refuses cells that take them from the course.
 
+It also refuses predictions that the cell which writes them gets from a run.
+
 A cell is refused before it runs, so that the names which it would define are missing, in a notebook, in `warplab check`
 and where a class is graded. It looks at what a cell says: whoever hides an import on purpose may as well copy the text.
 """
@@ -10,7 +12,7 @@ import ast
 import re
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ def packages(course: Path = _FOLDER) -> list[str]:
 
 _PACKAGES = packages()
 _COURSE = f"(?:{'|'.join(map(re.escape, _PACKAGES))})"
+_LAUNCHING = {"warplab", "numba", "cupy"}  # packages that kernels, and what launches or counts them, come from
+_WORK_OUT = "the values of prediction: numbers, or Python that works them out without kernels"
 _MARK = "_own_work"  # in the notebook's namespace: the modules that its exercise gives
 _PATH = re.compile(rf"[^\w\s]*(?:[\w.~-]*/)*{_COURSE}((?:\.\w+)+|(?:/[\w.-]+)+/?)[^\w\s]*")
 _OPTION = re.compile(rf"-I\S*\b{_COURSE}(/\S*)?")
@@ -66,6 +70,10 @@ class _OwnWork:
             for module in from_course(tree):
                 if module not in given:
                     raise _rejection(f"{_problem(module)}\n  look at   {_look_at(given)}")
+            for name in run_for_predictions(tree, self._shell.user_ns):
+                raise _rejection(
+                    f"A prediction comes before the run, but this cell uses {name}.\n  look at   {_WORK_OUT}"
+                )
         return tree
 
 
@@ -88,6 +96,29 @@ def _in_text(text: str) -> Iterator[str]:
     yield from _INCLUDE.findall(text)
 
 
+def run_for_predictions(tree: ast.AST, names: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names, in a cell that writes `prediction`, of kernels and of what launches or counts them."""
+    if any(map(_writes_prediction, ast.walk(tree))):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                value = names.get(node.id)
+                if {module.split(".")[0] for module in (_module(value), type(value).__module__)} & _LAUNCHING:
+                    yield node.id
+
+
+def _writes_prediction(node: ast.AST) -> bool:
+    """Return whether it is `prediction = ...`, `prediction[...] = ...` or `prediction.update`."""
+    place = node.value if isinstance(node, ast.Subscript | ast.Attribute) else node
+    stored = isinstance(getattr(node, "ctx", None), ast.Store) or getattr(node, "attr", "") == "update"
+    return stored and isinstance(place, ast.Name) and place.id == "prediction"
+
+
+def _module(value: Any) -> str:
+    """Return the name of the module that a value is, or comes from; "" if it has none."""
+    name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return name if isinstance(name, str) else ""
+
+
 def _is_course(module: str) -> bool:
     return module.split(".")[0] in _PACKAGES
 
@@ -96,10 +127,8 @@ def _taken(value: Any, given: tuple[str, ...]) -> str:
     """Return what a value takes from the course; "" for one that takes nothing, and for what the exercise gives."""
     if isinstance(value, types.FunctionType) and not _is_course(value.__module__ or ""):
         return next((found for found in _named(value.__code__) if found not in given), "")
-    module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-    if not isinstance(module, str) or not _is_course(module):
-        return ""
-    return "" if module in given else module
+    module = _module(value)
+    return module if _is_course(module) and module not in given else ""
 
 
 def _named(code: types.CodeType) -> Iterator[str]:

@@ -288,13 +288,7 @@ def _draw_sectors(ax: Axes, panel: Panel, ruler: Ruler, rows: dict[int, int], sh
 
 
 def _label(
-    ax: Axes,
-    panel: Panel,
-    ruler: Ruler,
-    rows: dict[int, int],
-    unit: int | None,
-    block_size: int,
-    drawn: list[Request],
+    ax: Axes, panel: Panel, ruler: Ruler, rows: dict[int, int], unit: int | None, block_size: int, drawn: list[Request]
 ) -> None:
     unit = unit or min((r.width for r in panel.requests if r.width < 16), default=4)
     name = panel.array if panel.array is not None else "unnamed memory"

@@ -97,15 +97,7 @@ def _element(ax: Axes, x: float, y: float, element: int, n: int, colour: str) ->
     style = {"fc": "white", "ec": GREY, "hatch": "/////", "lw": 0.5} if guarded else {"fc": colour, "ec": "white"}
     with plt.rc_context({"hatch.linewidth": 0.5, "hatch.color": HATCH}):
         ax.add_patch(Rectangle((x, y), 1, 0.9, **style))
-    ax.text(
-        x + 0.5,
-        y + 0.45,
-        count(element),
-        ha="center",
-        va="center",
-        fontsize=8,
-        color=GREY if guarded else "black",
-    )
+    ax.text(x + 0.5, y + 0.45, count(element), ha="center", va="center", fontsize=8, color=GREY if guarded else "black")
 
 
 def _coverage(threads: int, n: int, passes: int, shown: int, grid_stride: bool) -> str:

@@ -43,18 +43,9 @@ def draw_roofline(profile: object, card: str | Card = "H100") -> Figure:
         }
         ax.plot(x, np.minimum(x * bandwidth, max(shown.values()) * 1e12), color="black", lw=1.5)
         for name, peak in shown.items():
-            ax.plot(
-                [peak * 1e12 / bandwidth, x[-1]],
-                [peak * 1e12] * 2,
-                color="black",
-                lw=1.5 if name == "FP32" else 1,
-            )
+            ax.plot([peak * 1e12 / bandwidth, x[-1]], [peak * 1e12] * 2, color="black", lw=1.5 if name == "FP32" else 1)
             ax.annotate(
-                f"{name}, {peak:g} TFLOP/s",
-                (x[-1], peak * 1e12),
-                (0, 3),
-                textcoords="offset points",
-                ha="right",
+                f"{name}, {peak:g} TFLOP/s", (x[-1], peak * 1e12), (0, 3), textcoords="offset points", ha="right"
             )
         middle = np.sqrt(x[0] * ridge)
         ax.annotate(

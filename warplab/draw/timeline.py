@@ -109,12 +109,7 @@ def timeline_steps(
 
 
 def _read(
-    profile: object,
-    warp: int | Sequence[int],
-    block: int,
-    names: Mapping[int | str, str] | None,
-    by: str,
-    others: bool,
+    profile: object, warp: int | Sequence[int], block: int, names: Mapping[int | str, str] | None, by: str, others: bool
 ) -> tuple[LaunchProfile, StepTrace, str, list[int], list[Column], dict[str, str]]:
     """Return the launch, its trace, its title, the warps, their steps as columns, the source text of each label."""
     launch, title = one_launch(_stopped(profile))

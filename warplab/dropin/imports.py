@@ -22,11 +22,7 @@ from typing import Any
 
 SWITCH, _TESTS = "WARPLAB", "WARPLAB_TESTS"  # in the environment of child processes: 1; what `tests` was
 STARTUP = str(Path(__file__).parents[1] / "running" / "startup")
-STANDINS = {
-    "numba.cuda": "warplab.dropin.numba_cuda",
-    "cupy": "warplab.dropin.cupy",
-    "cupyx": "warplab.dropin.cupyx",
-}
+STANDINS = {"numba.cuda": "warplab.dropin.numba_cuda", "cupy": "warplab.dropin.cupy", "cupyx": "warplab.dropin.cupyx"}
 # Libraries that a program gets as they are, once these modules have made them launch on the simulator.
 _INSTALLED = {
     "numba_cuda_mlir": ("warplab.dropin.numba_cuda_mlir", {}),

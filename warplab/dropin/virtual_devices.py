@@ -154,11 +154,7 @@ class VirtualDevices(Sequence[VirtualDevice]):
 
 
 def virtual_devices(
-    k: int,
-    *,
-    peer_access: bool | Iterable[tuple[int, int]] = True,
-    counters: bool = True,
-    memory_bytes: int = 4 << 30,
+    k: int, *, peer_access: bool | Iterable[tuple[int, int]] = True, counters: bool = True, memory_bytes: int = 4 << 30
 ) -> VirtualDevices:
     """Make k simulated GPUs, 1 to 16, in one address space, for `with virtual_devices(k) as devices:`.
 

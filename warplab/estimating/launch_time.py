@@ -99,11 +99,7 @@ class _Model:
         self.work, self.rates, self.without = work, rates, without
         self.sms = rates.card.sms
         fits = occupancy.theoretical(
-            rates.card,
-            work.threads,
-            registers=work.registers,
-            shared_bytes=work.shared_bytes,
-            barriers=work.barriers,
+            rates.card, work.threads, registers=work.registers, shared_bytes=work.shared_bytes, barriers=work.barriers
         )
         self.resident = max(1, fits.blocks)
         self.at_once = max(1, min(self.resident, math.ceil(work.blocks / self.sms)))

@@ -187,11 +187,7 @@ class Predictions:
         rows = []
         for predictions in self.rows:
             card = predictions[0].card
-            row = [
-                card.full_name,
-                quantity(card.bandwidth_gbs * 1e9, "B/s"),
-                f"{card.fp32_tflops:.1f} TFLOP/s",
-            ]
+            row = [card.full_name, quantity(card.bandwidth_gbs * 1e9, "B/s"), f"{card.fp32_tflops:.1f} TFLOP/s"]
             rows.append(row + [cell for p in predictions for cell in (f"at least {duration(p.seconds)}", p.limit)])
         return Table(columns, rows)
 

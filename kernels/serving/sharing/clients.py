@@ -149,10 +149,7 @@ class Clients:
         return reading
 
     def attempt(
-        self,
-        loads: Sequence[Load | None],
-        seconds: float = SECONDS,
-        meanwhile: Callable[[], None] = lambda: None,
+        self, loads: Sequence[Load | None], seconds: float = SECONDS, meanwhile: Callable[[], None] = lambda: None
     ) -> Reading:
         """Do as `serve`, but keep errors in the reading, and call `meanwhile` in the middle of the window."""
         if len(loads) > len(self):

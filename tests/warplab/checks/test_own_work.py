@@ -2,11 +2,13 @@
 
 import ast
 
+import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from warplab.checks.own_work import from_course, packages
+from warplab import checks, cuda, profile
+from warplab.checks.own_work import from_course, packages, run_for_predictions
 
 GIVEN = "kernels.lab.answer_checks"
 RING = "The answers of an exercise are your own work, and kernels.lab.ring is the course's."
@@ -54,6 +56,26 @@ def test_other_code_is_left_alone(code):
     assert taken(code) == []
 
 
+KERNEL = cuda.jit(lambda a: None)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("prediction = {'x': counted(product)}", ["product"]),
+        ("def counted(): product[1, 1]()\nprediction = {}\nprediction['x'] = counted()", ["product"]),
+        ("with profile() as p: pass\nprediction.update(x=p.counts)", ["profile"]),
+        ("@cuda.jit\ndef mine(): pass\nprediction = 1", ["cuda"]),
+        ("prediction = {'x': np.ceil(64 / 8), 'y': sum(range(3))}", []),
+        ("checks.predictions(prediction, counted(product))", []),
+        ("product[1, 1](a)", []),
+    ],
+)
+def test_predictions_that_a_run_gives_are_found(code, found):
+    names = {"product": KERNEL, "profile": profile, "cuda": cuda, "checks": checks, "np": np, "prediction": {}}
+    assert list(run_for_predictions(ast.parse(code), names)) == found
+
+
 @pytest.fixture
 def cell():
     """A function that runs a cell and returns "" or "ErrorClass: message"."""
@@ -76,6 +98,8 @@ def test_a_refused_cell_does_not_run(cell):
     assert cell("x = 1\nfrom kernels.lab.ring import ring").startswith(f"NotYourOwn: {RING}\n  look at ")
     assert cell("x") == "NameError: name 'x' is not defined"
     assert cell("x = 2") == cell("x") == ""
+    refused = cell("import warplab\n") or cell("prediction = warplab.profile")
+    assert refused.startswith("NotYourOwn: A prediction comes before the run, but this cell uses warplab.\n  look at ")
 
 
 def test_an_application_is_the_course_s_own_work_too(tmp_path):

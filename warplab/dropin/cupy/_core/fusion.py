@@ -82,12 +82,7 @@ _POWER = """template <typename T> __device__ T _power(T x, T n) {
   return y;
 }"""
 # map, reduce, identity; the type is NumPy's.
-_REDUCTIONS = {
-    "sum": ("a + b", "0"),
-    "prod": ("a * b", "1"),
-    "any": ("a || b", "false"),
-    "all": ("a && b", "true"),
-}
+_REDUCTIONS = {"sum": ("a + b", "0"), "prod": ("a * b", "1"), "any": ("a || b", "false"), "all": ("a && b", "true")}
 
 
 class Variable(NDArrayOperatorsMixin):
