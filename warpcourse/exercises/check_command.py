@@ -76,6 +76,8 @@ def main(argv: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    for note in score.notes(notebook):
+        print(f"warning: {note}", file=sys.stderr)
     problems = score.score(notebook, exercise.submitted, exercise.release, ended)
     points, possible = sum(p.points for p in problems), sum(p.possible for p in problems)
     if arguments.json:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell
 from nbgrader.preprocessors import Execute
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_locked, is_solution, is_task
 
+from warpcourse.exercises import own_names
 from warpcourse.exercises.release import course_config
 
 
@@ -93,6 +95,7 @@ def assemble(submitted: NotebookNode, release: NotebookNode) -> NotebookNode:
 def run(notebook: NotebookNode, folder: Path, timeout: int) -> str:
     """Run all cells in a fresh Python process started in `folder`, and put their outputs into `notebook`.
 
+    A name of the exercise's own cells stays theirs: `own_names.guard` gives it back before each of them.
     `timeout`: seconds per cell, also for the start and for outputs on their way; on a machine with more to do than it
     has cores, in proportion more. Returns "", or why the run ended before the last cell. Raises RuntimeError if the
     process does not start.
@@ -103,8 +106,12 @@ def run(notebook: NotebookNode, folder: Path, timeout: int) -> str:
     config.Execute.kernel_name = "python3"
     execute, begun = Execute(config=config), []
     execute.on_cell_execute = lambda cell, cell_index: begun.append(cell)
+    own = [own_names.key(cell.source) for cell in notebook.cells if cell.cell_type == "code" and is_locked(cell)]
+    guard = f"from warpcourse.exercises import own_names\nown_names.guard(get_ipython(), {own})\ndel own_names"
+    whole = copy.copy(notebook)
+    whole.cells = [new_code_cell(guard), *notebook.cells]
     try:
-        execute.preprocess(notebook, {"metadata": {"path": str(folder)}})
+        execute.preprocess(whole, {"metadata": {"path": str(folder)}})
     except DeadKernelError:
         ended = "ended"
     except CellTimeoutError:
@@ -113,6 +120,13 @@ def run(notebook: NotebookNode, folder: Path, timeout: int) -> str:
         return ""
     begun[-1].execution_count = None  # it has no error, which would count as passed
     return f"The notebook's Python process {ended} before this cell had run."
+
+
+def notes(executed: NotebookNode) -> list[str]:
+    """Return, each once, what `own_names.guard` told before cells of an executed notebook."""
+    outputs = [output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs]
+    lines = "".join(output.text for output in outputs if output.output_type == "stream").splitlines()
+    return list(dict.fromkeys(line for line in lines if line.startswith(own_names.NOTE)))
 
 
 def score(executed: NotebookNode, submitted: NotebookNode, release: NotebookNode, ended: str) -> list[Problem]:

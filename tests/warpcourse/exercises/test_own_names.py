@@ -1,0 +1,55 @@
+"""`own_names`: what a learner's cell takes of the exercise's own names, its own cells get back."""
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+from traitlets.config import Config
+
+from warpcourse.exercises import own_names, score
+
+SETUP = "def matrix(n): return [n] * n\nTILE = 16"
+TEST = "assert matrix(3) == [3, 3, 3] and TILE == 16 and answer == 7\nsteps = 4"
+LATER = "assert steps == 4"
+
+
+@pytest.fixture
+def run(capsys):
+    """A function that runs a cell and returns what it prints, or its error."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    shell = InteractiveShell.instance(config=config, colors="nocolor")
+    shell.reset(new_session=False)
+    before = {event: list(callbacks) for event, callbacks in shell.events.callbacks.items()}
+    own_names.guard(shell, {own_names.key(source) for source in (SETUP, TEST, LATER)})
+
+    def run(source):
+        capsys.readouterr()
+        result = shell.run_cell(source, store_history=False)
+        error = result.error_before_exec or result.error_in_exec
+        return repr(error) if error else capsys.readouterr().out
+
+    yield run
+    shell.events.callbacks.update(before)
+    shell.reset(new_session=False)
+
+
+def test_tests_have_the_names_of_the_setup_and_of_earlier_tests(run):
+    assert run(SETUP) == ""
+    assert run("answer = 7\ndef matrix(n): return 0") == ""
+    told = run(TEST)
+    assert told.startswith(f"{own_names.NOTE}matrix, not what a cell of yours calls so.") and told.count("\n") == 1
+    assert run("steps, TILE = 5, 17") == ""
+    assert run("steps") != "" and run("TILE") != ""
+    assert run(LATER).startswith(f"{own_names.NOTE}")
+    assert run(TEST) == ""
+
+
+def test_answers_and_other_names_are_the_learner_s(run):
+    assert run(SETUP) == run("answer = 6") == ""
+    assert "AssertionError" in run(TEST)
+    assert run("answer = 7\nmine = 1") == run(TEST) == run(LATER) == run("assert mine == 1") == ""
+
+
+def test_what_was_told_is_found_once():
+    cells = [new_code_cell(outputs=[new_output("stream", text=f"x\n{own_names.NOTE}a.\n")]) for _ in range(2)]
+    assert score.notes(new_notebook(cells=[*cells, new_code_cell()])) == [f"{own_names.NOTE}a."]
