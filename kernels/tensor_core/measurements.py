@@ -32,7 +32,7 @@ CHECKED_ROWS = 256
 PEAK_ROUNDS, PEAK_BLOCK = {"wgmma": 2000, "mma": 8000}, 256
 PEAK_OPERATIONS = {"wgmma": 2 * 64 * 256 * 64 / 128, "mma": 2 * 16 * 8 * 16 * 16 / 32}  # of a thread and round
 PEAK_BYTES = 6 * 64 * 128 + 1024  # of shared memory, and so of random numbers
-# Shapes (m, n, k): square from small to large, few rows, few columns, deep, shallow, and tails everywhere.
+# Shapes (m, n, k): square from small to large, few rows, few columns, deep, shallow, and partial tiles.
 SHAPES = (
     *((side, side, side) for side in (512, 1024, 2048, 16384)),
     (16, 8192, 8192),
