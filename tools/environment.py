@@ -43,10 +43,7 @@ class PinnedSet(NamedTuple):
     installed: float
 
 
-SETS = {
-    "cpu": PinnedSet("requirements.txt", 0.9, 3.4),
-    "gpu": PinnedSet("requirements-gpu.txt", 5.0, 9.9),
-}
+SETS = {"cpu": PinnedSet("requirements.txt", 0.9, 3.4), "gpu": PinnedSet("requirements-gpu.txt", 5.0, 9.9)}
 
 # What uv says when it cannot reach an index (refused, no such host, no proxy), or when a download breaks off.
 NETWORK_FAILURES = ("error sending request", "request or response body error", "network timeout")

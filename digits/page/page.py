@@ -176,10 +176,7 @@ class Page:
                 timer.due = time.monotonic() + timer.seconds
 
     def in_background(
-        self,
-        f: Callable[[], Any],
-        then: Callable[[Any], Any] | None = None,
-        finally_: Callable[[], Any] | None = None,
+        self, f: Callable[[], Any], then: Callable[[Any], Any] | None = None, finally_: Callable[[], Any] | None = None
     ) -> None:
         """Call f in a thread, so that the page goes on answering; f must not touch widgets.
 

@@ -39,10 +39,7 @@ POLICIES: dict[str, Policy] = {
         lambda done, o: o["gamma"] ** math.floor(done / o["size"]),
     ),
     "multistep": Policy(
-        "Step down at given points",
-        "base × gamma^(points passed)",
-        {"values": [50.0, 85.0], "gamma": 0.5},
-        _multistep,
+        "Step down at given points", "base × gamma^(points passed)", {"values": [50.0, 85.0], "gamma": 0.5}, _multistep
     ),
     "exponential": Policy(
         "Exponential decay", "base × gamma^done", {"gamma": 0.95}, lambda done, o: o["gamma"] ** done

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from warpcourse.bench.hopper import demand
+from warpcourse.bench.lab_kernels import card
 
 PATH = Path(__file__).parent / "tiles.json"
 MAX_SHARED_BYTES = 227 * 1024  # of a block on compute capability 9.0
@@ -117,6 +118,7 @@ class Persistent:
 
 
 DEFAULT_STAGES = Stages(128, 256, 64, 64, 3, 1, 8)
+SMALL_STAGES = Stages(128, 128, 64, 64, 3, 1, 8)  # for GPUs that allow a block 99 KiB, most that are no data-centre's
 DEFAULT_PERSISTENT = Persistent(4, 2, 8)
 
 
@@ -128,9 +130,10 @@ def table() -> dict[str, Any] | None:
 
 
 def stages() -> Stages:
-    """Return the sizes of step 4."""
+    """Return the sizes of step 4, for the shared memory of the GPU."""
     found = table() or {}
-    return Stages(*found["mma_stages"]["sizes"]) if "mma_stages" in found else DEFAULT_STAGES
+    tuned = Stages(*found["mma_stages"]["sizes"]) if "mma_stages" in found else DEFAULT_STAGES
+    return tuned if tuned.shared_bytes <= card()[1] else SMALL_STAGES
 
 
 def persistent() -> Persistent:

@@ -25,6 +25,20 @@ from warplab.hardware import backend
 OPTIONS = ("-std=c++17", "-lineinfo")  # of NVRTC; line numbers are for reports by source line
 
 Size = int | Sequence[int]  # of a grid or a block
+COPIES_AHEAD = "cp.async"  # in a kernel's text: needs compute capability 8.0
+
+
+class NotOnThisCard(RuntimeError):
+    """The GPU lacks what a kernel needs; the message says what."""
+
+
+@functools.cache
+def card() -> tuple[int, int]:
+    """Return the GPU's compute capability, as 80, and the bytes of shared memory that it allows a block."""
+    if backend.name() != "gpu":
+        return 90, 227 * 1024  # those of an H100: the simulator has no limit of its own
+    device = choice.load("cp").cuda.Device()
+    return int(device.compute_capability), device.attributes["MaxSharedMemoryPerBlockOptin"]
 
 
 class Sources:
@@ -93,6 +107,9 @@ class Sources:
         alone = "<" in entry and entry not in listed
         key = file, entry if alone else ""
         if key not in self._modules:
+            if COPIES_AHEAD in self.text(file) and card()[0] < 80:
+                has = f"this GPU has {card()[0] / 10}"
+                raise NotOnThisCard(f"{file} copies by {COPIES_AHEAD}, of compute capability 8.0 and newer; {has}")
             self._modules[key] = choice.load("cp").RawModule(
                 code=self.text(file), options=self.options(file), name_expressions=(entry,) if alone else listed or None
             )

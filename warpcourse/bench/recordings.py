@@ -15,12 +15,12 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from warpcourse.bench import random_inputs, timing
-from warpcourse.bench.lab_kernels import Size, is_numba, launch
+from warpcourse.bench.lab_kernels import NotOnThisCard, Size, is_numba, launch
 from warpcourse.paths import COURSE
 from warplab.estimating.beside import KnownTime
 from warplab.hardware import backend
@@ -36,7 +36,8 @@ class MissingRecording(LookupError):
 class Measurement:
     """`value` as the measuring function returned it (in JSON types), the GPU and the date it is from.
 
-    `live`: measured now. `machine`: all that is known of the machine, as `timing.machine` gives it.
+    `live`: measured now. `machine`: all that is known of the machine, as `timing.machine` gives it. `lack`: why it was
+    not measured on the GPU that is there.
     """
 
     value: Any
@@ -44,6 +45,7 @@ class Measurement:
     date: str
     live: bool
     machine: Mapping[str, Any] = field(default_factory=dict)
+    lack: str = ""
 
     @property
     def origin(self) -> str:
@@ -53,7 +55,8 @@ class Measurement:
     @property
     def label(self) -> str:
         """Return what a table or a plot of this measurement must say of its origin."""
-        return f"{'measured' if self.live else 'recorded'} on {self.origin}"
+        lack = f" (not on this card: {self.lack})" if self.lack else ""
+        return f"{'measured' if self.live else 'recorded'} on {self.origin}{lack}"
 
     def known_time(self, seconds: float, of: str = "") -> KnownTime:
         """Return a time from this measurement, to stand beside an estimate. `of`: which launch it was."""
@@ -85,13 +88,16 @@ class Recordings:
         return self.package.rpartition(".")[2]
 
     def measure(self, key: str, function: Callable[[], Any]) -> Measurement:
-        """Call `function` on a GPU, or give the recorded value of `key`.
+        """Call `function` on a GPU, or give the recorded value of `key`, also where a kernel cannot run on the GPU.
 
         Raise MissingRecording where there is neither a GPU nor a recording.
         """
         if backend.name() == "gpu":
             random_inputs.restart()
-            return self._measured(timing.rounded(function()), timing.machine(self.gpus), live=True)
+            try:
+                return self._measured(timing.rounded(function()), timing.machine(self.gpus), live=True)
+            except NotOnThisCard as error:
+                return replace(self.recorded(key), lack=str(error))
         return self.recorded(key)
 
     def measure_if_possible(self, key: str, function: Callable[[], Any]) -> Measurement | None:

@@ -26,10 +26,7 @@ _HINTS = (
         re.compile(r'no instance of overloaded function "mma_sync"'),
         "mma_sync takes the result, A's fragment, B's fragment and the sums so far: mma_sync(sum, fa, fb, sum).",
     ),
-    (
-        re.compile(r'expected a "\("\n.*\bfor \w+ in\b'),
-        "This cell is C++: for (int i = 0; i < n; i++) { ... }.",
-    ),
+    (re.compile(r'expected a "\("\n.*\bfor \w+ in\b'), "This cell is C++: for (int i = 0; i < n; i++) { ... }."),
     (
         re.compile(r'no instance of overloaded function "(load|store)_matrix_sync"'),
         "A fragment and the memory that it is loaded from or stored to must have the same type (half and half*, float "

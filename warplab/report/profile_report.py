@@ -173,11 +173,7 @@ def _counter_table(groups: list[list[LaunchRecord]]) -> Table:
         f.kernel + (f" ({TIMES} {len(group)})" if len(group) > 1 else "")
         for f, group in zip(firsts, groups, strict=True)
     ]
-    columns = [
-        Column("", "left"),
-        *(Column(h) for h in heads),
-        Column("in Nsight Compute", "left", True, True),
-    ]
+    columns = [Column("", "left"), *(Column(h) for h in heads), Column("in Nsight Compute", "left", True, True)]
     return Table(columns, rows)
 
 

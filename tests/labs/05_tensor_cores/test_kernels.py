@@ -88,7 +88,10 @@ def test_arrays_at_odd_addresses(name):
     assert within(a, b, found).all()
 
 
-@pytest.mark.parametrize("sizes", [Stages(64, 64, 32, 32, 2, 2, 1), Stages(64, 128, 64, 32, 4, 1, 2)], ids=str)
+OTHER_SIZES = (Stages(64, 64, 32, 32, 2, 2, 1), Stages(64, 128, 64, 32, 4, 1, 2), tiles.SMALL_STAGES)
+
+
+@pytest.mark.parametrize("sizes", OTHER_SIZES, ids=str)
 def test_other_tiles_of_step_4(sizes):
     m, n, k = 150, 136, 328
     a, b = operands(m, n, k)
@@ -289,6 +292,13 @@ def test_sizes_come_from_the_table_where_there_is_one(tmp_path, monkeypatch):
         assert (tiles.stages(), tiles.persistent()) == (Stages(256, 128, 64, 64, 3, 1, 4), tiles.DEFAULT_PERSISTENT)
     finally:
         tiles.table.cache_clear()
+
+
+def test_step_4_takes_smaller_tiles_where_a_block_has_99_KiB(monkeypatch):
+    monkeypatch.setattr(tiles, "card", lambda: (89, 99 * 1024))
+    sizes = tiles.stages()
+    assert sizes == tiles.SMALL_STAGES
+    assert sizes.shared_bytes <= 99 * 1024 < tiles.DEFAULT_STAGES.shared_bytes
 
 
 def test_candidates_of_the_autotuner_are_different_and_hold_what_is_taken():

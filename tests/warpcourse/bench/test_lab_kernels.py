@@ -1,5 +1,7 @@
 """Kernels of a lab: compiled once, found by name, launched in CUDA C++ and in Numba."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from warpcourse.bench import lab_kernels
 from warpcourse.bench.lab_kernels import Kernel, Sources, by_name, choose
 from warplab import cp
 from warplab.dropin import choice
+from warplab.hardware import backend
 
 CUDA = """
 extern "C" __global__ void plain(int *out) { out[threadIdx.x] = 1; }
@@ -102,3 +105,20 @@ def test_an_unknown_name_gives_those_alike(sources):
 def test_a_name_is_given_once(sources):
     with pytest.raises(ValueError, match="two kernels are called same; give each a name of its own"):
         by_name(Kernel("same", sources, "all.cu", "plain"), Kernel("same", sources, "all.cu", "shared"))
+
+
+def test_a_kernel_with_asynchronous_copies_is_refused_on_an_older_card(sources, monkeypatch):
+    (sources.folder / "ahead.cu").write_text(CUDA + '// asm volatile("cp.async.wait_all;");')
+    monkeypatch.setattr(lab_kernels, "card", lambda: (75, 64 * 1024))
+    with pytest.raises(lab_kernels.NotOnThisCard, match=r"ahead.cu copies by cp.async, of .* 8.0 .*; this GPU has 7.5"):
+        sources.function("ahead.cu", "plain")
+    assert sources.function("all.cu", "plain")
+
+
+def test_a_card_is_asked_for_what_it_has_and_the_simulator_is_like_an_h100(monkeypatch):
+    device = SimpleNamespace(compute_capability="89", attributes={"MaxSharedMemoryPerBlockOptin": 99 * 1024})
+    cupy = SimpleNamespace(cuda=SimpleNamespace(Device=lambda: device))
+    monkeypatch.setattr(choice, "load", {"cp": cupy}.__getitem__)
+    for name, found in (("gpu", (89, 99 * 1024)), ("simulator", (90, 227 * 1024))):
+        monkeypatch.setattr(backend, "name", lambda name=name: name)
+        assert lab_kernels.card.__wrapped__() == found

@@ -7,6 +7,7 @@ import pytest
 
 from warpcourse.bench import random_inputs, timing
 from warpcourse.bench.lab import labs
+from warpcourse.bench.lab_kernels import NotOnThisCard
 from warpcourse.bench.recordings import Measurement, MissingRecording, Recordings
 from warplab.estimating.beside import KnownTime
 from warplab.hardware import backend
@@ -62,6 +63,17 @@ def test_on_a_gpu_the_function_is_measured_and_labelled(on_gpu, recordings):
     assert recordings.recorded("known").value == [1.5, 2], "what was recorded can be asked for there too"
     assert recordings.recorded_if_any("known") == recordings.recorded("known")
     assert recordings.recorded_if_any("unknown") is None
+
+
+def test_what_a_gpu_cannot_run_is_shown_as_recorded_and_says_why(on_gpu, recordings):
+    def needs_more():
+        raise NotOnThisCard("step 8 needs more")
+
+    measurement = recordings.measure("known", needs_more)
+    assert measurement.value == [1.5, 2]
+    assert not measurement.live
+    assert measurement.label == "recorded on Some GPU, 2001-02-03 (not on this card: step 8 needs more)"
+    assert recordings.measure_if_possible("unknown", needs_more) is None
 
 
 def test_a_learners_launch_has_the_time_that_was_recorded_of_its_like_or_none(on_simulator, recordings):
