@@ -15,7 +15,7 @@ import numpy as np
 
 from warplab.simulator.count import sampling
 from warplab.simulator.count.counters import LaunchProfile
-from warplab.simulator.errors import InvalidLaunch, SimulatorError
+from warplab.simulator.errors import InvalidLaunch, SimulatorError, refusing
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.memory.heap import Heap
 from warplab.simulator.memory.lane_groups import BankPassCache, Group
@@ -228,8 +228,8 @@ class Device:
 
     def variable_address(self, program: Program, name: str) -> int:
         """Return the address of a module's `.global` or `.const` variable, which is placed in memory at its first
-        use."""
-        with launching:
+        use. Raises UnsupportedInstruction where its initial value names what the module lacks."""
+        with launching, refusing(f"cannot place variable {name}"):
             return self._variable_address(program, name)
 
     def _variable_address(self, program: Program, name: str) -> int:

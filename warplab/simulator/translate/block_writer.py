@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,8 +19,9 @@ from warplab.simulator.ptx.program import (
     Symbol,
     Where,
     as_address,
+    name_of,
 )
-from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block
+from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, GUARD, WARP_SYNC, Block
 from warplab.simulator.translate.special_registers import REGISTERS, SPECIAL
 
 # NumPy dtype of each PTX type. Registers hold bits; an instruction's type says how it reads them.
@@ -53,6 +55,8 @@ def item_bytes(dtype: str) -> int:
 
 _STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))
 _RELEASES = frozenset(("release", "acq_rel"))
+_BARRIERS = frozenset(("sync", "arrive", "red", "wait"))
+_MASKED = frozenset(("shfl", "vote", "match", "redux", "elect"))  # their last operand is a mask
 
 
 class Local(NamedTuple):
@@ -218,6 +222,10 @@ class BlockWriter:
         if not isinstance(operand, Register) or operand.name not in self.translator.dtypes:
             raise self.unsupported()
         register = self.translator.dtypes[operand.name]
+        if (register == "b1") != (dtype == "b1"):
+            raise self.unsupported("a predicate and a number in one")
+        if item_bytes(dtype) > item_bytes(register):
+            raise self.unsupported(f"{item_bytes(dtype) * 8} bits written to a {item_bytes(register) * 8}-bit register")
         if register != "b1" and item_bytes(register) > item_bytes(dtype):  # ld.u8 into a wider register extends
             dtype_wide = dtype[0].replace("f", "u") + register[1:]
             expression = f"({expression}).astype({dtype_wide})"
@@ -305,6 +313,27 @@ class BlockWriter:
         return self.views[key]
 
     # -- the function --------------------------------------------------------------------------------------
+
+    def check_scheduled(self) -> None:
+        """Refuse what the scheduler, which reads operands without an emitter, could not: of barriers and masks."""
+        block = self.block
+        if block.end in (BARRIER, WARP_SYNC):
+            self.now = block.terminator
+            if _BARRIERS.isdisjoint(self.now.modifiers):
+                raise self.unsupported()
+            self._check_integers(self.now.operands)
+        if block.warp_wide is not None and block.warp_wide.opcode in _MASKED:
+            self.now = block.warp_wide
+            self._check_integers(self.now.operands[-1:])
+
+    def _check_integers(self, operands: Sequence[Operand]) -> None:
+        for operand in operands:
+            register = operand.register if isinstance(operand, Negated) else operand
+            if isinstance(operand, Immediate) and isinstance(operand.value, int):
+                continue
+            if self.translator.dtypes.get(name_of(register), "f")[0] not in "bui":
+                raise self.unsupported(f"{name_of(register)} is no register of whole numbers")
+            self.translator.slot(name_of(register))
 
     def finish(self) -> str:
         block = self.block

@@ -178,6 +178,7 @@ class _Translator:
 
     def _function(self, block: Block) -> str:
         writer = BlockWriter(self, block)
+        writer.check_scheduled()
         for instruction in block.body:
             writer.instruction(instruction)
         return writer.finish()

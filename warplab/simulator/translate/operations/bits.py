@@ -25,6 +25,8 @@ _OF_TWO = (
     "{1} | {2}",
     "-1",
 )
+# Of floats and predicates these instructions know no bits.
+_INTEGERS = {kind: DTYPES[kind] for kind in ("b16", "b32", "b64", "u32", "u64", "s32", "s64", "u16", "s16")}
 _COUNTS = {"popc": "popc({0})", "clz": "clz({0})"}
 _PERMUTATIONS = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 
@@ -43,25 +45,25 @@ def lop3(table: int) -> str:
 
 
 def _shift(w: BlockWriter, i: Instruction) -> None:
-    dtype = DTYPES[i.modifiers[-1]]
+    dtype = _INTEGERS[i.modifiers[-1]]
     if i.opcode == "shl":
         dtype = dtype.replace("i", "u")
     a = w.array(i.operands[1], dtype)
     amount = i.operands[2]
     sign, function = ("<<", "shift_left") if i.opcode == "shl" else (">>", "shift_right")
-    if isinstance(amount, Immediate) and 0 <= amount.value < 8 * item_bytes(dtype):
+    if isinstance(amount, Immediate) and 0 <= integer(amount) < 8 * item_bytes(dtype):
         w.define(i.operands[0], f"{a} {sign} {amount.value}", dtype)
     else:
         w.define(i.operands[0], f"{function}({a}, {w.array(amount, 'u4')})", dtype)
 
 
 def _count(w: BlockWriter, i: Instruction) -> None:
-    dtype = DTYPES[i.modifiers[-1]]
+    dtype = _INTEGERS[i.modifiers[-1]]
     w.define(i.operands[0], _COUNTS[i.opcode].format(w.array(i.operands[1], dtype)), "u4")
 
 
 def _reverse(w: BlockWriter, i: Instruction) -> None:
-    dtype = DTYPES[i.modifiers[-1]]
+    dtype = _INTEGERS[i.modifiers[-1]]
     w.define(i.operands[0], f"brev({w.array(i.operands[1], dtype)})", dtype)
 
 
@@ -75,17 +77,17 @@ def _logic3(w: BlockWriter, i: Instruction) -> None:
 def _find(w: BlockWriter, i: Instruction) -> None:
     *modifiers, kind = i.modifiers
     allow(w, modifiers, ("shiftamt",))
-    w.define(i.operands[0], f"find_leading({w.array(i.operands[1], DTYPES[kind])}, {bool(modifiers)})", "u4")
+    w.define(i.operands[0], f"find_leading({w.array(i.operands[1], _INTEGERS[kind])}, {bool(modifiers)})", "u4")
 
 
 def _extract(w: BlockWriter, i: Instruction) -> None:
-    dtype = DTYPES[i.modifiers[-1]]
+    dtype = _INTEGERS[i.modifiers[-1]]
     position, length = (w.array(o, "u4") for o in i.operands[2:])
     w.define(i.operands[0], f"extract_field({w.array(i.operands[1], dtype)}, {position}, {length})", dtype)
 
 
 def _insert(w: BlockWriter, i: Instruction) -> None:
-    dtype = DTYPES[i.modifiers[-1]]
+    dtype = _INTEGERS[i.modifiers[-1]]
     a, b = (w.array(o, dtype) for o in i.operands[1:3])
     position, length = (w.array(o, "u4") for o in i.operands[3:])
     w.define(i.operands[0], f"insert_field({a}, {b}, {position}, {length})", dtype)
@@ -107,7 +109,7 @@ def _permute(w: BlockWriter, i: Instruction) -> None:
 
 def _extend(w: BlockWriter, i: Instruction) -> None:
     mode, kind = i.modifiers
-    dtype = DTYPES[kind]
+    dtype = _INTEGERS[kind]
     allow(w, (mode,), ("wrap", "clamp"))
     w.define(
         i.operands[0],
@@ -134,7 +136,7 @@ def _dot_product(w: BlockWriter, i: Instruction) -> None:
     *half, a_kind, b_kind = i.modifiers
     a_bytes = {"dp4a": 1, "dp2a": 2}[i.opcode]
     start = 2 if half == ["hi"] else 0
-    types = f"{DTYPES[a_kind][0]}{a_bytes}, {DTYPES[b_kind][0]}1"
+    types = f"{_INTEGERS[a_kind][0]}{a_bytes}, {_INTEGERS[b_kind][0]}1"
     a, b = (w.array(o, "u4") for o in i.operands[1:3])
     c = w.array(i.operands[3], "u4")
     w.define(i.operands[0], f"dot_product({a}, {b}, {c}, {types}, {start})", "u4")
@@ -146,7 +148,7 @@ def _packed_difference(w: BlockWriter, i: Instruction) -> None:
     if to != "u32" or a_kind != b_kind or add not in ([], ["add"]):
         raise w.unsupported()
     a, b, c = (w.array(o, "u4") for o in i.operands[1:])
-    part = f"{DTYPES[a_kind][0]}{4 // int(i.opcode[-1])}"
+    part = f"{_INTEGERS[a_kind][0]}{4 // int(i.opcode[-1])}"
     w.define(i.operands[0], f"packed_absolute_difference({a}, {b}, {c}, {part}, {bool(add)})", "u4")
 
 

@@ -26,6 +26,8 @@ def _convert(w: BlockWriter, i: Instruction) -> None:
         return _between_integers(w, i)
     if is_float == [False, True]:
         value = _as_float(w, i, have, modifiers)
+        if integral is None:
+            raise w.unsupported("it needs .rni, .rzi, .rmi or .rpi")
         return w.define(i.operands[0], f"float_to_int({value}, {DTYPES[to]}, {integral!r})", DTYPES[to])
     if is_float == [True, False]:
         return _from_integer(w, i, rounding)

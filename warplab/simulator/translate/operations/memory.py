@@ -40,6 +40,9 @@ def _load(w: BlockWriter, i: Instruction) -> None:
             w.line(f"{pointer} = m.addresses(m.generic_of_param({base}.base), L)")
             return _load_from(w, i, "const", dtype, count, (pointer, offset))
         offset = w.translator.params[address.base.name].offset + address.offset
+        end = max(param.offset + param.size for param in w.translator.params.values())
+        if not 0 <= offset <= end - count * item_bytes(dtype):
+            raise w.unsupported(f"the kernel's parameters have {end} bytes")
         for k, item in enumerate(items_of(destination)):
             w.define(item, f"m.param({offset + k * item_bytes(dtype)}, {dtype})", dtype)
         return

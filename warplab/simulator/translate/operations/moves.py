@@ -42,6 +42,8 @@ def _convert_address(w: BlockWriter, i: Instruction) -> None:
         return w.define(i.operands[0], f"m.generic_of_param({w.array(source, dtype)})", dtype)
     if space in ("global", "const", "param"):
         return w.define(i.operands[0], w.array(source, dtype), dtype, alias_of=source)
+    if space not in ("shared", "local"):
+        raise w.unsupported()
     sign = "-" if "to" in i.modifiers else "+"
     return w.define(i.operands[0], f"{w.array(source, dtype)} {sign} m.window_{space}", dtype)
 
