@@ -6,15 +6,18 @@ done in the order of the calls, and at once, whatever the stream.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import socket
 import struct
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 from warplab import simulator
 from warplab.compile.headers import include_folders
+from warplab.dropin.simulated_device import NO_CLOCK
 from warplab.hardware import occupancy
 from warplab.hardware.cards import Card
 from warplab.launch import profiling, resources
@@ -56,17 +59,18 @@ class Runtime:
         self.sticky = 0  # a kernel has failed: as on a GPU, every later call says so
         self.where = 0
         self._made: dict[int, int] = {}  # the call that made an allocation
+        self._warned: dict = {}
 
     def serve(self, line: socket.socket) -> None:
         """Answer calls until the process ends."""
-        while head := _received(line, _HEAD.size):
-            length, count, more, self.where = _HEAD.unpack(head)
-            body = _received(line, length + 8 * count + more)
-            name = body[:length].decode()
-            numbers = struct.unpack(f"{count}q", body[length : length + 8 * count])
-            reply = self._answer(name, numbers, body[length + 8 * count :])
-            values = (*reply.values, 0, 0, 0, 0)[:4]
-            line.sendall(_REPLY.pack(reply.error, len(reply.text), *values) + reply.text)
+        with line.makefile("rb") as calls, contextlib.suppress(ConnectionError):
+            while len(head := calls.read(_HEAD.size)) == _HEAD.size:
+                length, count, more, self.where = _HEAD.unpack(head)
+                name = calls.read(length).decode()
+                numbers = struct.unpack(f"{count}q", calls.read(8 * count))
+                reply = self._answer(name, numbers, calls.read(more))
+                values = (*reply.values, 0, 0, 0, 0)[:4]
+                line.sendall(_REPLY.pack(reply.error, len(reply.text), *values) + reply.text)
 
     def _answer(self, name: str, numbers: tuple[int, ...], more: bytes) -> Reply:
         try:
@@ -98,6 +102,12 @@ class Runtime:
 
     def synchronize(self, *_: int) -> Reply:
         return Reply(self.sticky)
+
+    def cudaEventElapsedTime(self) -> Reply:
+        """Warn once for each line that asks: what it gets is NaN."""
+        file, line = self.program.place(self.where)
+        warnings.warn_explicit(NO_CLOCK, RuntimeWarning, file or "cudaEventElapsedTime", line, registry=self._warned)
+        return Reply()
 
     # -- memory --------------------------------------------------------------------------------------------
 
@@ -420,21 +430,6 @@ def _code(error: simulator.SimulatorError) -> int:
     if isinstance(error, simulator.MisalignedAddress):
         return _MISALIGNED
     return _ADDRESS if isinstance(error, simulator.IllegalAddress) else _LAUNCH
-
-
-def _received(line: socket.socket, count: int) -> bytes:
-    """Return so many bytes of the line; nothing if it has been closed."""
-    parts: list[bytes] = []
-    while count:
-        try:
-            part = line.recv(min(count, 1 << 20))
-        except ConnectionResetError:
-            return b""
-        if not part:
-            return b""
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
 
 
 @functools.cache

@@ -6,6 +6,7 @@ What each program in `programs/` does wrong, and where, stands in its first line
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -63,6 +64,8 @@ def test_managed_pinned_and_pitched_memory_streams_and_events(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("16 3 1 A100"), done.stdout
     assert "108 SMs, 8 blocks, time unknown" in done.stdout
+    assert done.stderr.count("no GPU here") == 1
+    assert re.search(r"memory_kinds\.cu:\d+: RuntimeWarning: .* only NaN.*\n +cudaEventElapsedTime", done.stderr)
 
 
 @pytest.mark.thorough

@@ -12,7 +12,7 @@ get_elapsed_time = _device.elapsed_time
 
 
 class Event:
-    """An event. It orders work and has no time, as `get_elapsed_time` says."""
+    """An event. It orders work and has no time: `get_elapsed_time` returns NaN, with a warning."""
 
     done = True
 

@@ -59,7 +59,7 @@ class Stream:
 
 
 class Event:
-    """An event. It orders work and has no time."""
+    """An event. It orders work and has no time: `elapsed_time` returns NaN, with a warning."""
 
     def record(self, stream=0) -> None:
         pass

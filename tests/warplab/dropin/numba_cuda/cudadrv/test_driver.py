@@ -40,8 +40,8 @@ def test_events_order_but_give_no_time():
     end.record(stream)
     end.synchronize()
     for elapsed in (lambda: cuda.event_elapsed_time(start, end), lambda: start.elapsed_time(end)):
-        with pytest.raises(RuntimeError, match="no GPU here"):
-            elapsed()
+        with pytest.warns(RuntimeWarning, match="no GPU here"):
+            assert np.isnan(elapsed())
 
 
 def test_streams():
