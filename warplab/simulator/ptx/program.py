@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -59,6 +59,21 @@ Operand = Register | Negated | Immediate | Symbol | Address | Vector | Indexed
 def items_of(operand: Operand) -> tuple[Operand, ...]:
     """Return the parts of a vector; any other operand alone."""
     return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def registers_of(operand: Operand | None) -> Iterator[str]:
+    """Yield the names of the registers in an operand."""
+    match operand:
+        case Register():
+            yield operand.name
+        case Negated():
+            yield operand.register.name
+        case Address():
+            yield from registers_of(operand.base)
+        case Indexed() | Vector():
+            parts = operand.items if isinstance(operand, Vector) else (operand.base, *operand.coordinates)
+            for part in parts:
+                yield from registers_of(part)
 
 
 def as_address(operand: Operand) -> Address:

@@ -9,22 +9,19 @@ called itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from warplab.simulator.ptx.graphs import components, reached
 from warplab.simulator.ptx.program import (
-    Address,
     Entry,
-    Indexed,
     Instruction,
-    Negated,
     Operand,
     Register,
     Symbol,
     Vector,
     items_of,
     name_of,
+    registers_of,
 )
 
 STACK = "%stack@"  # the variable at whose place the call stack begins, behind all others in local memory
@@ -128,7 +125,7 @@ def kept_registers(function: Entry, calls: list[int]) -> dict[int, list[str]]:
     """Return, for each of these calls, by number of the instruction: the registers that are used both before and after
     it."""
     instructions = function.instructions
-    used = [set(_registers(i)) for i in instructions]
+    used = [{name for part in (*i.operands, i.guard) for name in registers_of(part)} for i in instructions]
     if len(calls) * len(instructions) > _MOST_STEPS:
         return {call: list(function.registers) for call in calls}
     forwards: list[list[int]] = [[] for _ in instructions]
@@ -149,19 +146,3 @@ def kept_registers(function: Entry, calls: list[int]) -> dict[int, list[str]]:
         before = set().union(*(used[n] for n in reached(backwards, call)))
         result[call] = [name for name in function.registers if name in after and name in before]
     return result
-
-
-def _registers(instruction: Instruction) -> Iterator[str]:
-    left: list = [*instruction.operands, instruction.guard]
-    while left:
-        operand = left.pop()
-        if isinstance(operand, Register):
-            yield operand.name
-        elif isinstance(operand, Negated):
-            yield operand.register.name
-        elif isinstance(operand, Address):
-            left.append(operand.base)
-        elif isinstance(operand, Vector):
-            left += operand.items
-        elif isinstance(operand, Indexed):
-            left += (operand.base, *operand.coordinates)

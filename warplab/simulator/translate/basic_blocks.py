@@ -10,11 +10,10 @@ from warplab.simulator.ptx.program import (
     Entry,
     Indexed,
     Instruction,
-    Negated,
     Register,
-    Vector,
     items_of,
     name_of,
+    registers_of,
 )
 from warplab.simulator.translate.block_order import convergent_order
 
@@ -101,7 +100,7 @@ def sources(instruction: Instruction) -> list[str]:
     read = [CARRY] if instruction.opcode in _WITH_CARRY else []
     # The sums of a wgmma are read and written.
     first = 0 if instruction.opcode == "wgmma" else _destinations(instruction)
-    return read + [n for operand in instruction.operands[first:] for n in _registers(operand)]
+    return read + [n for operand in instruction.operands[first:] for n in registers_of(operand)]
 
 
 def _destinations(instruction: Instruction) -> int:
@@ -116,22 +115,6 @@ def _destinations(instruction: Instruction) -> int:
     if instruction.opcode in ("tex", "tld4"):
         return 2 if isinstance(operands[1], Register) else 1
     return 2 if _OPERANDS_WITH_PREDICATE.get(instruction.opcode) == len(operands) else 1
-
-
-def _registers(operand):
-    if isinstance(operand, Register):
-        yield operand.name
-    elif isinstance(operand, Negated):
-        yield operand.register.name
-    elif isinstance(operand, Address):
-        if isinstance(operand.base, Register):
-            yield operand.base.name
-    elif isinstance(operand, Indexed):
-        for part in (operand.base, *operand.coordinates):
-            yield from _registers(part)
-    elif isinstance(operand, Vector):
-        for item in operand.items:
-            yield from _registers(item)
 
 
 def _together(block: Block, instruction: Instruction) -> bool:
@@ -239,7 +222,7 @@ def _find_live_registers(blocks: list[Block]) -> None:
         if block.condition is not None and block.condition.name not in written:
             read.add(block.condition.name)
         if block.end == BARRIER and "red" in block.terminator.modifiers:
-            written.update(_registers(block.terminator.operands[0]))
+            written.update(registers_of(block.terminator.operands[0]))
         read_at_end.append(at_end)
         reads.append(read)
         writes.append(written)
@@ -257,4 +240,4 @@ def _find_live_registers(blocks: list[Block]) -> None:
 
 def _barrier_sources(instruction: Instruction) -> list[str]:
     operands = instruction.operands[1:] if "red" in instruction.modifiers else instruction.operands
-    return [name for operand in operands for name in _registers(operand)]
+    return [name for operand in operands for name in registers_of(operand)]
