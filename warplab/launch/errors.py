@@ -11,6 +11,12 @@ class ArgumentError(TypeError):
     _render_traceback_ = short_traceback
 
 
+class NoKernel(ValueError, RuntimeError):
+    """A name that no kernel of a source has. CuPy's own error is a RuntimeError."""
+
+    _render_traceback_ = short_traceback
+
+
 def check_number(kernel: str, parameters: int, args: tuple) -> None:
     """Raise ArgumentError unless there is one argument for each of the kernel's parameters."""
     if len(args) != parameters:

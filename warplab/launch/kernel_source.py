@@ -19,6 +19,7 @@ from warplab.compile.ptx_assembler import Assembled
 from warplab.compile.source_files import label_files, shared_array_names
 from warplab.launch import cuda_arguments, numba_arguments
 from warplab.launch.array_placement import ArrayPlacement
+from warplab.launch.errors import NoKernel
 from warplab.launch.launch_record import Assemble
 from warplab.simulator.run.device import launching
 
@@ -110,7 +111,7 @@ class CudaSource:
         entry = program.entries.get(names.get(self.entry, self.entry))
         if entry is None:
             known = ", ".join(sorted(_signatures(self.code))) or "none"
-            raise ValueError(f"there is no kernel {self.entry} in {self.file}; its __global__ functions: {known}")
+            raise NoKernel(f"there is no kernel {self.entry} in {self.file}; its __global__ functions: {known}")
         return entry
 
     def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
@@ -143,7 +144,7 @@ class CudaSource:
 @dataclass(frozen=True)
 class PtxSource:
     """A kernel in PTX, whoever compiled it. `name`: of its entry, which may be left out of one. Structs take a NumPy
-    array of one record. Raises ValueError for an entry that is not there, UnsupportedInstruction."""
+    array of one record. Raises NoKernel for an entry that is not there, UnsupportedInstruction."""
 
     ptx: str
     name: str = ""
@@ -155,7 +156,7 @@ class PtxSource:
         if not self.name and len(known) == 1:
             object.__setattr__(self, "name", known[0])
         if self.name not in known:
-            raise ValueError(f"there is no kernel {self.name!r} in this PTX; its entries: {', '.join(known) or 'none'}")
+            raise NoKernel(f"there is no kernel {self.name!r} in this PTX; its entries: {', '.join(known) or 'none'}")
 
     def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
         entry = _load_ptx(self.ptx).entries[self.name]

@@ -208,11 +208,12 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def _is_of_a_compiler(error: BaseException) -> bool:
-    """Return whether it says that a kernel does not compile, or that the simulator cannot run it."""
+    """Return whether it says that a kernel is not there or does not compile, or that the simulator cannot run it."""
     from warplab.compile.errors import CompileError, CompilerNotFound
+    from warplab.launch.errors import NoKernel
     from warplab.simulator.errors import SimulatorFailure
 
-    if isinstance(error, CompileError | CompilerNotFound | SimulatorFailure):
+    if isinstance(error, CompileError | CompilerNotFound | NoKernel | SimulatorFailure):
         return True
     return type(error).__module__.startswith(("numba.", "numba_cuda_mlir.", "triton.")) and isinstance(error, Exception)
 

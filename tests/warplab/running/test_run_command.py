@@ -126,6 +126,20 @@ def test_a_kernel_that_does_not_compile_is_said_in_a_sentence_with_exit_code_2(t
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("add.code).get_function('ad')", "there is no kernel ad in kernel.cu; its __global__ functions: add"),
+        ("add.code[12:]).get_function('add')", "no symbol add in the compiled code"),
+    ],
+)
+def test_a_kernel_that_is_not_in_the_source_is_said_in_a_sentence_with_exit_code_2(tmp_path, text, said) -> None:
+    ran = run(tmp_path, f"{KERNELS}cp.RawModule(code={text}")
+    assert ran.returncode == 2
+    assert ran.stderr.splitlines()[-1].startswith(f"error: a kernel could not be compiled or run: NoKernel: {said}")
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ([], "give a script"),

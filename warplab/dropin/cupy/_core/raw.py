@@ -12,7 +12,7 @@ from warplab.dropin.cupy._core.core import ndarray
 from warplab.dropin.cupy.cuda.memory import MemoryPointer
 from warplab.launch import profiling
 from warplab.launch.device_arrays import Buffer, DeviceArray
-from warplab.launch.errors import ArgumentError, CallError, launch_of_cuda
+from warplab.launch.errors import ArgumentError, CallError, NoKernel, launch_of_cuda
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.run.launch_limits import MAX_SHARED_BYTES, MAX_THREADS
@@ -148,7 +148,7 @@ class RawModule:
         self._file = "kernel.cu"
 
     def get_function(self, name: str) -> RawKernel:
-        """Return the kernel `name`: that of an extern "C" function, or one of the name expressions."""
+        """Return the kernel `name`, an extern "C" function or one of the name expressions. Raises NoKernel."""
         source = CudaSource(self.code, name, self.options, self._file, self.name_expressions or (), by_cupy=True)
         kernel = RawKernel._of(source, self.enable_cooperative_groups)
         kernel.compile()
@@ -207,7 +207,7 @@ def _check_name(source: CudaSource) -> None:
     signature = source.signature
     if signature is None or signature.extern_c or source.entry in source.name_expressions:
         return
-    raise RuntimeError(
+    raise NoKernel(
         f"no symbol {source.entry} in the compiled code; C++ mangles the names of kernels. Write "
         f'extern "C" __global__ void {signature.name}(...), or RawModule(..., name_expressions=["{source.entry}"])'
     )
