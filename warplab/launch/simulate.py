@@ -97,6 +97,8 @@ class PreparedLaunch:
         try:
             return self.device.launch(entry, grid, block, params, shared_bytes=shared_bytes, options=options)
         except simulator.SimulatorError as error:
+            for words, own in self.bound.terms:
+                error.reason = error.reason.replace(words, own)
             if error.kernel is not None:
                 error.kernel = self.kernel
                 if error.profile is not None:

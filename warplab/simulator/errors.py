@@ -79,6 +79,7 @@ def _in_terms_of(file: str | None, reason: str) -> str:
     if PurePath(file or "").suffix not in (".cu", ".cuh", ".cuda", ".h", ".hpp"):
         return reason
     reason = _FOR_NUMBA.sub("", reason).replace("(cuda.to_device,", "(cudaMemcpy,")
+    reason = reason.replace("`empty` and `device_array` leave", "cudaMalloc and cp.empty leave")
     return _CONDITION.sub(r"`if (\1)`", reason)
 
 

@@ -63,8 +63,6 @@ BUILTINS = {
 _REFUSED = {
     "alloca": "memory on the stack of a size known only at run time: use a local array of a fixed size",
     "cudaGetParameterBufferV2": "a kernel started from a kernel (dynamic parallelism)",
-    "cudaCGGetIntrinsicHandle": "a barrier for the whole grid (this_grid().sync() of Numba's cuda.cg): end the kernel "
-    "there and continue in a second one, which begins when the first has ended",
     "cudaLaunchDeviceV2": "a kernel started from a kernel (dynamic parallelism)",
 }
 

@@ -318,6 +318,9 @@ class _Run:
             f"deadlock: {who} for flags that nobody can set any more{how_long}",
             waiting=tuple(waiting),
             reason=reason + over,
+            file=waiting[0].file,
+            line=waiting[0].line,
+            source=waiting[0].source,
         )
 
 

@@ -58,7 +58,7 @@ class SystemServices:
         """Execute brkpt: without a debugger the launch fails, as on a GPU."""
         raise SimulatorError(
             "the kernel hit a breakpoint (brkpt)",
-            reason="Only a debugger can continue from it; remove it to run the kernel.",
+            reason="Only a debugger can continue from it: print values by printf (in Numba print()), and remove it.",
             **self._where(lanes, at),
         )
 

@@ -227,8 +227,10 @@ def test_a_number_updated_in_place_is_a_race_and_a_number_set_is_none():
     set_number[(2,)](x, num_warps=4)
     assert x[0] == 7
     for num_warps in (1, 4):
-        with pytest.raises(simulator.DataRace, match=r"writes .* of array `x` .*, which other threads read"):
+        with pytest.raises(simulator.DataRace, match=r"writes .* of array `x` .*, which other threads read") as caught:
             number_up[(1,)](x, seen, num_warps=num_warps)
+        assert "Is a tl.debug_barrier() missing between them? Do threads add" in str(caught.value)
+        assert not re.search(r"sync|Numba|cuda", caught.value.reason)
         x[0] = 7
         number_up_behind_a_barrier[(1,)](x, seen, num_warps=num_warps)
         assert (x[0], set(seen)) == (8, {7})

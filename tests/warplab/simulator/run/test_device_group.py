@@ -162,6 +162,8 @@ def test_a_plain_flag_that_the_compiler_has_loaded_once():
         with pytest.raises(DeviceDeadlock, match="make the flag volatile") as caught:
             devices.synchronize()
         assert caught.value.waiting[0].array is None
+        assert "Numba" not in str(caught.value)
+        assert (caught.value.file, caught.value.line) == ("kernel.cu", caught.value.waiting[0].line)
 
 
 def test_the_launch_of_a_deadlock_is_forgotten():

@@ -151,8 +151,17 @@ def test_registers_that_nobody_sets_are_zero():
 def test_a_breakpoint_ends_the_kernel():
     """As on an H200 without a debugger."""
     out = np.zeros(1, "i4")
-    with pytest.raises(simulator.SimulatorError, match="breakpoint"):
+    with pytest.raises(simulator.SimulatorError, match=r"breakpoint[^$]* print values by printf, and remove it\.$"):
         simulate(CudaSource(SYSTEM, "stops_for_a_debugger"), 1, 1, (out,))
+
+
+def test_a_breakpoint_of_python_ends_the_kernel():
+    def stops(out):
+        breakpoint()
+        out[0] = 1
+
+    with pytest.raises(simulator.SimulatorError, match=r"breakpoint\(\)\n.* \(in Numba print\(\)\), and remove it"):
+        simulate(stops, 1, 1, (np.zeros(1, "i4"),))
 
 
 def test_register_reallocation():
