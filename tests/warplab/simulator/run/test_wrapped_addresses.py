@@ -3,6 +3,8 @@ brings the sum back into it. Compilers write this for `s[t + k - 16]`."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,67 @@ def test_what_lies_below_the_memory_is_said_with_its_sign():
     with pytest.raises(simulator.IllegalAddress, match=r"at byte -32 of shared memory \(element -8 of `s`\)") as caught:
         launched(PTX.replace("[%r5+4096]", "[%r5+4064]"))
     assert "negative" in caught.value.reason
+
+
+# Matrix loads and stores, an mbarrier and a bulk copy, at a register that lies 4096 bytes below the memory.
+COPIES = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry kernel(.param .u64 out)
+{
+    .reg .b32 %r<16>; .reg .b64 %rd<16>; .reg .pred %p<3>;
+    .shared .align 128 .b8 s[384];
+    .shared .align 8 .b8 bar[8];
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, s;
+    mad.lo.s32 %r3, %r1, 4, %r2;
+    add.s32 %r4, %r1, 1000;
+    st.shared.u32 [%r3], %r4;
+    and.b32 %r5, %r1, 7;
+    mad.lo.s32 %r5, %r5, 16, %r2;
+    add.s32 %r5, %r5, -4096;
+    mov.u32 %r6, bar;
+    add.s32 %r6, %r6, -4096;
+    add.s32 %r7, %r2, -3840;
+    add.s32 %r8, %r1, 3;
+    mov.b64 %rd5, {%r5, %r8}; mov.b64 %rd6, {%r6, %r8}; mov.b64 %rd7, {%r7, %r8};
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra initialised;
+    mbarrier.init.shared.b64 [%r6+4096], 1;
+initialised:
+    bar.sync 0;
+    ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [%r5+4096];
+    stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5+4224], {%r9};
+    @%p1 bra wait;
+    mbarrier.arrive.expect_tx.shared.b64 _, [%r6+4096], 128;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r7+4096], [%rd1], 128, [%r6+4096];
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p2, [%r6+4096], 0;
+    @!%p2 bra wait;
+    bar.sync 0;
+    ld.shared.u32 %r10, [%r3+128];
+    ld.shared.u32 %r11, [%r3+256];
+    add.s32 %r10, %r10, %r11;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r10;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("checks", [True, False])
+def test_matrices_mbarriers_and_bulk_copies(bits, checks):
+    ptx = re.sub(r"\[%r([567])\+", r"[%rd\1+", COPIES) if bits == 64 else COPIES
+    device = simulator.Device(1 << 24)
+    out = device.memory.allocate(128)
+    device.memory.view(out, 128).view(np.uint32)[:] = np.arange(32) * 10_000
+    device.memory.mark_initialized(out, 128)
+    options = simulator.Options(checks=checks)
+    device.launch(simulator.load(ptx).entries["kernel"], (1,), (32,), [out.to_bytes(8, "little")], options=options)
+    np.testing.assert_array_equal(device.memory.view(out, 128).view(np.uint32), np.arange(32) * 10_001 + 1000)
 
 
 def launched(ptx: str) -> None:

@@ -50,7 +50,7 @@ def _copy_async(w: BlockWriter, i: Instruction) -> None:
             size = w.array(given, "u4")
     origin, offset = w.addresses(source)
     load = w.site("load", "global", dtype, count, offset)
-    destination, offset = w.addresses(target)
+    destination, offset = w.addresses(target, "shared")
     store = w.site("store", "shared", dtype, count, offset)
     writer = w.translator.sites[-1]
     writer.counter, writer.past_l1 = "copy", cache == "cg"
@@ -97,9 +97,9 @@ def _bulk(w: BlockWriter, i: Instruction) -> None:
 def _linear(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], operation: str) -> None:
     """Write cp.async.bulk: bytes in a row."""
     target, source, size, *more = i.operands
-    origin, offset = w.addresses(source)
+    origin, offset = w.addresses(source, spaces[1])
     load = w.site("load", spaces[1], "u8", 2, offset)
-    destination, offset = w.addresses(target)
+    destination, offset = w.addresses(target, spaces[0])
     store = w.site("store" if operation == "None" else "atomic", spaces[0], "u8", 2, offset)
     mbarrier = mask = "None"
     if spaces[0] == "shared":
@@ -120,7 +120,7 @@ def _tensor(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], 
     at = "".join(f"{w.array(coordinate, 'i4')}, " for coordinate in place.coordinates)
     base, offset = w.addresses(place.base)
     maps = f"{base}.at({offset})"
-    ours, offset = w.addresses(box)
+    ours, offset = w.addresses(box, "shared")
     in_shared = w.site("store" if loads else "load", "shared", "u8", 2, offset)
     in_global = w.site("load" if loads else "store" if operation == "None" else "atomic", "global", "u8", 2, 0)
     if not loads:
@@ -143,7 +143,7 @@ def _store(w: BlockWriter, i: Instruction) -> None:
         raise w.unsupported()
     target, value, mbarrier = i.operands
     items, dtype = items_of(value), DTYPES[kind]
-    base, offset = w.addresses(target)
+    base, offset = w.addresses(target, "shared")
     site = w.site("store" if operation is None else "atomic", "shared", dtype, len(items), offset)
     values = "".join(f"{w.array(item, dtype)}, " for item in items)
     barrier = "({}, {})".format(*_mbarrier_site(w, mbarrier))
@@ -161,7 +161,7 @@ def _reduction(w: BlockWriter, modifiers: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _mbarrier_site(w: BlockWriter, address: Operand, space: str = "shared", op: str = "atomic") -> tuple[str, str]:
-    base, offset = w.addresses(address)
+    base, offset = w.addresses(address, space)
     return w.site(op, space, "u8", 1, offset), base
 
 

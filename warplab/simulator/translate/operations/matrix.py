@@ -105,7 +105,7 @@ def _transfer(w: BlockWriter, i: Instruction, address: Operand, stride) -> tuple
         shape = "m8n8k4"
     fragment = wmma_fragment(shape, operand, kind)
     nbytes, by_tiles, accesses = matrix_instructions.wmma_accesses(fragment, operand, kind, by_column, space)
-    base, offset = w.addresses(address)
+    base, offset = w.addresses(address, space)
     dtype, count = f"u{min(nbytes, 8)}", max(1, nbytes // 8)
     w.site("load" if operation == "load" else "store", space, dtype, count, offset)
     transfer = matrix_instructions.Transfer(
@@ -133,9 +133,10 @@ def _rows(w: BlockWriter, i: Instruction, op: str, address: Operand) -> tuple[st
     """Return site, base addresses, number of matrices and transposition of an ldmatrix or stmatrix."""
     allow(w, i.modifiers, {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "b16", *_SPACES})
     count = next(int(m[1]) for m in i.modifiers if m in ("x1", "x2", "x4"))
-    base, offset = w.addresses(address)
     # Without a space the address is generic but lies in shared memory.
-    site = w.site(op, "shared" if _space(i) == "shared" else "generic", "u4", 4, offset)
+    space = "shared" if _space(i) == "shared" else "generic"
+    base, offset = w.addresses(address, space)
+    site = w.site(op, space, "u4", 4, offset)
     return site, f"{base}.base", count, "trans" in i.modifiers
 
 

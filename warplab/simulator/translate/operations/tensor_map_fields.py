@@ -45,7 +45,7 @@ def _copy(w: BlockWriter, i: Instruction) -> None:
     w.line(f"{word} = {w.array(Register('%laneid'), 'u4')}.astype(u8) * u8.type({MAP_BYTES // WARP_SIZE})")
     places = []
     for operand, op, space in zip(operands, ("store", "load"), ("global", "shared"), strict=True):
-        base, offset = w.addresses(operand)
+        base, offset = w.addresses(operand, space)
         places.append(w.fresh())
         w.line(f"{places[-1]} = m.addresses({base}.base + {word}, L)")
         places.append(w.site(op, space, "u4", 1, offset))
@@ -61,7 +61,8 @@ def _replace(w: BlockWriter, i: Instruction) -> None:
     field = i.modifiers[2]
     dtype, added = _FIELDS[field]
     address, *axis, value = i.operands
-    base, offset = w.addresses(address)
+    space = space_of(i) or "generic"
+    base, offset = w.addresses(address, space)
     offset += OFFSETS[field] + (int(dtype[1]) * integer(axis[0]) if field in _OF_AXES else 0)
     given = f"{w.array(value, 'u8' if i.modifiers[-1] == 'b64' else 'u4')}"
     if field in ("elemtype", "interleave_layout", "swizzle_mode"):
@@ -71,7 +72,6 @@ def _replace(w: BlockWriter, i: Instruction) -> None:
         given = f"{w.array(value, 'u4')} * u4.type(0) + u4.type({_TYPES[number] if field == 'elemtype' else number})"
     if added:
         given = f"{given} {'+' if added > 0 else '-'} u4.type(1)"
-    space = space_of(i) or "generic"
     if field in ("rank", "global_address"):  # a map made of zeros becomes one; fields that stay zero are not given
         word = int.from_bytes(MAGIC, "little")
         start = w.site("store", space, "u8", 1, offset - OFFSETS[field])
