@@ -9,11 +9,12 @@ _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 _TYPED = re.compile(rf"({_NUMBER})(?: *(/|\*\*|\^) *({_NUMBER}))?", re.IGNORECASE)
 EXACT = 1e-9
 SEVERAL_TIMES = 1.5
+CLOSE = 0.1
 
 
 def parse(text: str) -> float:
-    """Return the number in `text`: 32, 12.5, 1e6, 1,000, 12 %, 1/8 or 2**20. Raises ValueError with what to type."""
-    bare = re.sub(r"(?<=\d)[,_ '](?=\d{3}(?!\d))", "", text.strip()).removesuffix("%").strip()
+    """Return the number in `text`: 32, 12.5, 12,5, 1e6, 1,000, 12 %, 1/8, 2**20. ValueError says what to type."""
+    bare = re.sub(r"(?<=\d)[,_ '](?=\d{3}(?!\d))", "", text.strip()).replace(",", ".").removesuffix("%").strip()
     typed = _TYPED.fullmatch(bare)
     try:
         if typed is None:
@@ -29,23 +30,30 @@ def parse(text: str) -> float:
 
 
 def show(number: float) -> str:
-    """Return a number with at most four significant digits, whole ones with all."""
+    """Return a number with three significant digits, those before the point with all up to a million."""
     if float(number).is_integer() and abs(number) < 1e15:
         return f"{int(number):,}"
-    return f"{number:,.4g}" if 1e-4 <= abs(number) < 1e6 else f"{number:.4g}"
+    return f"{number:,.0f}" if 100 <= abs(number) < 1e6 else f"{number:.3g}"
 
 
-def difference(predicted: float, value: float) -> str:
-    """Return a sentence on how far a prediction is from the value."""
+def difference(predicted: float, value: float, unit: str = "") -> str:
+    """Return a sentence on how far a prediction is from the value: in points where `unit` is per cent."""
     if math.isclose(predicted, value, rel_tol=EXACT):
         return "Exactly as you predicted."
-    if predicted * value <= 0:
-        return f"The two are {show(abs(predicted - value))} apart."
-    ratio = abs(value / predicted)
-    if ratio >= SEVERAL_TIMES:
-        return f"It is {ratio:.3g} times as much as you predicted."
-    if ratio <= 1 / SEVERAL_TIMES:
-        return f"You predicted {1 / ratio:.3g} times as much as it is."
-    off = predicted / value - 1
-    percent = f"{abs(off):.1%}" if abs(off) < 0.01 else f"{abs(off):.0%}"
-    return f"You predicted {percent.replace('%', ' %')} too {'much' if off > 0 else 'little'}."
+    gap = abs(predicted - value)
+    if unit.startswith("%"):
+        amount = f"{show(gap)} point{'s' * (show(gap) != '1')}"
+    elif predicted * value <= 0:
+        return f"The two are {show(gap)} apart."
+    elif (ratio := value / predicted) >= SEVERAL_TIMES:
+        return f"It is {_times(ratio)} as much as you predicted."
+    elif ratio <= 1 / SEVERAL_TIMES:
+        return f"You predicted {_times(1 / ratio)} as much as it is."
+    else:
+        amount = f"{100 * gap / abs(value):.2g} %"
+    who = "Close enough: you" if gap <= CLOSE * abs(value) else "You"
+    return f"{who} predicted {amount} too {'much' if predicted > value else 'little'}."
+
+
+def _times(ratio: float) -> str:
+    return "twice" if f"{ratio:.3g}" == "2" else f"{ratio:.3g} times"

@@ -27,6 +27,7 @@ class _Question:
     text: str
     choices: tuple[str, ...] | None
     unit: str
+    later: str = ""
     form: form.Form | None = None
 
 
@@ -34,12 +35,19 @@ _asked: dict[str, _Question] = {}
 
 
 def predict(
-    key: str, question: str, choices: Sequence[str] | None = None, *, unit: str = "", answer: float | str | None = None
+    key: str,
+    question: str,
+    choices: Sequence[str] | None = None,
+    *,
+    unit: str = "",
+    later: str = "",
+    answer: Answer | None = None,
 ) -> None:
     """Ask for a prediction: show a form with a field for a number, or with `choices`.
 
     `key`: number of the lab and a name, such as "02/every-eighth". `unit`: of the number, such as "sectors per
-    request". `answer`: the prediction itself, where there is no form to type it into; a number, or one of `choices`.
+    request". `later`: where `compare` comes, such as "the verdict", if not in the next code cell. `answer`: the
+    prediction itself, where there is no form to type it into; a number, or one of `choices`.
 
     What is committed is kept in the learner's own folder. Raises ValueError for a key without a lab's number, for
     fewer than two choices or repeated ones, for choices with a unit, and for an `answer` that is none.
@@ -51,7 +59,7 @@ def predict(
         raise ValueError(f"predict({key!r}): choices are {choices!r}; give at least two different texts in a list")
     if choices and unit:
         raise ValueError(f"predict({key!r}) has choices and a unit; a unit belongs to a number")
-    asked = _asked[key] = _Question(question, tuple(choices) if choices else None, unit)
+    asked = _asked[key] = _Question(question, tuple(choices) if choices else None, unit, later)
     if answer is not None:
         form.show(*_commit(key, _checked(answer, asked, f"the answer to predict({key!r})")))
         return
@@ -88,7 +96,7 @@ def compare(key: str, value: float | str, *, label: str = "") -> None:
         predicted = None
     late = predicted is not None and kept.get("late", False)
     record.keep("predictions", key, {"seen": value})
-    said = _sentence(predicted, value) + (" You committed it after the result had been shown." if late else "")
+    said = _sentence(predicted, value, asked.unit) + " You committed it after the result had been shown." * late
     mine = "no prediction" if predicted is None else _shown(predicted)
     right = _with_unit(value, asked.unit) + (f", {label}" if label else "")
     page = (
@@ -106,14 +114,12 @@ def compare(key: str, value: float | str, *, label: str = "") -> None:
 
 def _checked(answer: object, asked: _Question, what: str) -> Answer:
     """Return the answer as a float or one of the choices. Raises ValueError."""
+    if asked.choices is not None and answer not in asked.choices:
+        raise ValueError(f"{what} is {answer!r}; it must be one of {', '.join(map(repr, asked.choices))}")
     if isinstance(answer, str):
-        if asked.choices is not None and answer not in asked.choices:
-            raise ValueError(f"{what} is {answer!r}; it must be one of {', '.join(map(repr, asked.choices))}")
         if asked.choices is None and asked.text:
             raise ValueError(f"{what} is {answer!r}; it must be a number")
         return answer
-    if asked.choices is not None:
-        raise ValueError(f"{what} is {answer!r}; it must be one of {', '.join(map(repr, asked.choices))}")
     if isinstance(answer, bool) or not isinstance(answer, abstract.Real) or not math.isfinite(answer):
         raise ValueError(f"{what} is {answer!r}; it must be a finite number")
     return float(answer)
@@ -146,7 +152,8 @@ def _commit(key: str, answer: Answer) -> tuple[str, str]:
     late = kept.get("late", False) if kept.get("answer") == answer else "seen" in kept
     fields = {"answer": answer, "question": asked.text, "unit": asked.unit, "late": late}
     problem = record.keep("predictions", key, fields)
-    return _committed(asked, answer, f"Note: {problem}." if problem else "Now run the next cell.")
+    then = f"The answer comes in {asked.later}." if asked.later else "Now read on."
+    return _committed(asked, answer, f"Note: {problem}." if problem else then)
 
 
 def _committed(asked: _Question, answer: Answer, then: str) -> tuple[str, str]:
@@ -157,7 +164,7 @@ def _committed(asked: _Question, answer: Answer, then: str) -> tuple[str, str]:
 
 def _static(key: str, asked: _Question) -> tuple[str, str]:
     """Return the question without a form, as HTML and as text."""
-    example = "'…'" if asked.choices else "12"  # no choice as the example: it would be read as a hint
+    example = "'…'" if asked.choices else "…"  # no answer as the example: it would be read as a hint
     offered = " or ".join(filter(None, [", ".join((asked.choices or ())[:-1]), *(asked.choices or ())[-1:]]))
     kind = offered or (f"A number, in {asked.unit}" if asked.unit else "A number")
     page = form.framed(
@@ -169,12 +176,12 @@ def _static(key: str, asked: _Question) -> tuple[str, str]:
     return page, f"Predict: {asked.text}\n{kind}. Without a form, add the answer to the call: {call}"
 
 
-def _sentence(predicted: Answer | None, value: Answer) -> str:
+def _sentence(predicted: Answer | None, value: Answer, unit: str) -> str:
     if predicted is None:
         return "You made no prediction."
     if isinstance(predicted, str) or isinstance(value, str):
         return "As you predicted." if predicted == value else "You predicted something else."
-    return numbers.difference(predicted, value)
+    return numbers.difference(predicted, value, unit)
 
 
 def _with_unit(answer: Answer, unit: str) -> str:

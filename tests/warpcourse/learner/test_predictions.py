@@ -15,16 +15,21 @@ def test_a_prediction_and_the_value_stand_side_by_side(capsys):
     predict(KEY, QUESTION, unit=UNIT, answer=4)
     compare(KEY, 32.0)
     out = capsys.readouterr().out
-    assert "You predicted 4 sectors per request. Now run the next cell." in out
+    assert "You predicted 4 sectors per request. Now read on." in out
     beside = r"you predicted: 4\nit is: +32 sectors per request\nIt is 8 times as much as you predicted\.$"
     assert re.search(beside, out.strip())
+
+
+def test_it_says_where_the_answer_comes_if_not_next(capsys):
+    predict(KEY, QUESTION, unit=UNIT, later="the verdict", answer=4)
+    assert "You predicted 4 sectors per request. The answer comes in the verdict." in capsys.readouterr().out
 
 
 def test_without_input_it_runs_and_says_so(capsys):
     predict(KEY, QUESTION, unit=UNIT)
     asked = capsys.readouterr().out
     assert QUESTION in asked
-    assert "predict('02/every-eighth', ..., answer=12)" in asked
+    assert "predict('02/every-eighth', ..., answer=…)" in asked
     compare(KEY, 32.0)
     assert "you predicted: no prediction\nit is:         32 sectors" in capsys.readouterr().out
 
@@ -200,7 +205,7 @@ def test_without_ipywidgets_the_question_says_what_to_write(in_notebook, monkeyp
     monkeypatch.setattr(form, "has_widgets", lambda: False)
     predict(KEY, QUESTION, unit=UNIT)
     assert form.WIDGET not in in_notebook[0]
-    assert "add <code>answer=12</code> to the call" in in_notebook[0]["text/html"]
+    assert "add <code>answer=…</code> to the call" in in_notebook[0]["text/html"]
     predict("03/rows", "Which is faster?", ["rows", "columns"])
     assert "add <code>answer='…'</code> to the call" in in_notebook[1]["text/html"]  # no choice stands out
 
