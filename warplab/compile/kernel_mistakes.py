@@ -61,11 +61,8 @@ def _returned(kernel: ast.FunctionDef, error: str) -> Found:
     for node in ast.walk(kernel):
         if isinstance(node, ast.Return) and node.value is not None:
             value = ast.unparse(node.value)
-            yield (
-                node,
-                f"A kernel returns nothing, as nobody waits for the value: store it in an array that the kernel is "
-                f"given, such as out[i] = {value if len(value) < 40 else '...'}.",
-            )
+            stored = f"out[i] = {value if len(value) < 40 else '...'}"
+            yield node, f"A kernel returns nothing: store the value in an array that it is given, such as {stored}."
 
 
 def _slices(kernel: ast.FunctionDef, error: str) -> Found:
@@ -73,40 +70,29 @@ def _slices(kernel: ast.FunctionDef, error: str) -> Found:
         if isinstance(node, ast.Assign) and any(
             isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice) for target in node.targets
         ):
-            yield (
-                node,
-                f"{_ELEMENT}: find the thread's index, i = cuda.grid(1), guard it, if i < out.size, and write one "
-                "element, such as out[i] = x[i] + y[i]. out[:] = ... is for NumPy on the host.",
-            )
+            steps = "i = cuda.grid(1), if i < out.size, and then one element, such as out[i] = x[i] + y[i]"
+            yield node, f"{_ELEMENT}: {steps}. out[:] = ... is for NumPy on the host."
 
 
 def _lists(kernel: ast.FunctionDef, error: str) -> Found:
     for node in ast.walk(kernel):
         if isinstance(node, ast.List | ast.ListComp | ast.Dict | ast.DictComp | ast.Set | ast.SetComp):
             what = {"D": "dicts", "S": "sets"}.get(type(node).__name__[0], "lists")
-            yield (
-                node,
-                f"A kernel has no Python {what}: each thread has variables, and arrays of a fixed size, such as "
-                "cuda.local.array(4, numba.float32).",
-            )
+            array = "cuda.local.array(4, numba.float32)"
+            yield node, f"A kernel has no Python {what}: each thread has variables, and arrays such as {array}."
 
 
 def _new_arrays(kernel: ast.FunctionDef, error: str) -> Found:
     for node, name in _numpy_calls(kernel):
         if name in _ARRAYS:
-            yield (
-                node,
-                f"A kernel cannot make arrays with np.{name}: use cuda.local.array(size, type) for one thread or "
-                "cuda.shared.array(size, type) for its block, both of constant size, or pass an array from the host.",
-            )
+            array = "cuda.local.array(size, type), cuda.shared.array(size, type), or one from the host"
+            yield node, f"A kernel makes no arrays with np.{name}: use {array}."
 
 
 def _functions_of_arrays(kernel: ast.FunctionDef, error: str) -> Found:
-    for node, name in _numpy_calls(kernel):
-        if name in error and ("ufunc" in error or any(text in error for text in _NO_ARRAYS)):
-            yield node, f"np.{name} works on whole arrays, on the host. {_operator(name)}"
-    if any(text in error for text in _NO_ARRAYS):
-        for node, name in _numpy_calls(kernel):
+    whole = any(text in error for text in _NO_ARRAYS)
+    for node, name in sorted(_numpy_calls(kernel), key=lambda call: call[1] not in error):
+        if whole or (name in error and "ufunc" in error):
             yield node, f"np.{name} works on whole arrays, on the host. {_operator(name)}"
 
 
@@ -120,10 +106,7 @@ def _whole_arrays(kernel: ast.FunctionDef, error: str) -> Found:
             names = [side.id for side in (node.left, node.right) if isinstance(side, ast.Name)]
             if parameters.intersection(names):
                 given = ", ".join(name for name in names if name in parameters)
-                yield (
-                    node,
-                    f"{_ELEMENT}, not on whole arrays ({given}): write x[i] + y[i] for the element i of the thread.",
-                )
+                yield node, f"{_ELEMENT}, not on whole arrays ({given}): write x[i] + y[i]."
 
 
 def _positions(kernel: ast.FunctionDef, error: str) -> Found:
@@ -133,11 +116,7 @@ def _positions(kernel: ast.FunctionDef, error: str) -> Found:
     for node in ast.walk(kernel):
         if isinstance(node, ast.Call) and _of_cuda(node.func) in _COUNTED and not node.args:
             name = _of_cuda(node.func)
-            yield (
-                node,
-                f"cuda.{name} asks for the number of dimensions: cuda.{name}(1) {_COUNTED[name]}, cuda.{name}(2) two, "
-                "for x and y.",
-            )
+            yield node, f"cuda.{name} asks for the number of dimensions: cuda.{name}(1) {_COUNTED[name]}."
         elif isinstance(node, ast.Attribute) and _of_cuda(node) in _COUNTED and id(node) not in called:
             name = _of_cuda(node)
             yield node, f"cuda.{name} is a function. Call it: cuda.{name}(1) {_COUNTED[name]}."
@@ -178,10 +157,7 @@ def _indices(kernel: ast.FunctionDef, error: str) -> Found:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in arrays and node.args:
             given = ", ".join(ast.unparse(argument) for argument in node.args)
             if "as a callable" in error:
-                yield (
-                    node,
-                    f"({given}) calls a function; an element stands in square brackets: {node.func.id}[{given}].",
-                )
+                yield node, f"An element stands in square brackets: {node.func.id}[{given}]."
         elif (
             isinstance(node, ast.Attribute)
             and node.attr in ("append", "extend", "insert")
@@ -193,8 +169,7 @@ def _indices(kernel: ast.FunctionDef, error: str) -> Found:
             name = node.iter.id
             yield (
                 node.iter,
-                f"This loop runs over the values of {name}, not over their places, and every thread would do all of "
-                f"it. A thread takes one element: i = cuda.grid(1), if i < {name}.size.",
+                f"Every thread does all of {name}. One takes one: i = cuda.grid(1), if i < {name}.size.",
             )
 
 
@@ -205,10 +180,7 @@ def _sizes(kernel: ast.FunctionDef, error: str) -> Found:
             for side in (node.left, *node.comparators):
                 if isinstance(side, ast.Attribute) and side.attr == "shape" and "UniTuple(int64" in error:
                     array = ast.unparse(side.value)
-                    yield (
-                        node,
-                        f"{array}.shape has a number for each dimension: write {array}.size or {array}.shape[0].",
-                    )
+                    yield node, f"{array}.shape has several numbers: write {array}.size or {array}.shape[0]."
         elif (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -251,15 +223,41 @@ def _atomics(kernel: ast.FunctionDef, error: str) -> Found:
             yield node, f"cuda.atomic.{name} takes arrays of {takes}, and {array} is one of {dtype}."
 
 
+def _of_the_host(kernel: ast.FunctionDef, error: str) -> Found:
+    """Find what only the host's Python has: imports, its functions and theirs, `np.where`; and a loop over a number."""
+    untyped = re.search(r"Untyped global name '(\w+)': Cannot determine Numba type of <class '(\w+)'>", error)
+    attribute = re.search(r"Unknown attribute '(\w+)' of type (\w+)", error)
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node, "A kernel imports nothing: write this line above the kernel, outside of it."
+        elif isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and _of_cuda(node.iter.func) in _COUNTED:
+            yield node, f"{ast.unparse(node.iter)} is one number, no range: write i = cuda.grid(1), if i < out.size."
+        elif isinstance(node, ast.Name) and untyped and node.id == untyped[1] and untyped[2] == "function":
+            yield node, f"{node.id} is a function of the host. A kernel calls it with @cuda.jit(device=True) above it."
+        elif isinstance(node, ast.Name) and untyped and node.id == untyped[1] and untyped[2] in _BUILTIN:
+            yield node, f"A kernel has no {node.id}: it has operators, range, min, max, abs, and what math has."
+        elif isinstance(node, ast.Attribute) and attribute and node.attr == attribute[1]:
+            if _of_cuda(node):
+                yield node, f"A kernel has no {ast.unparse(node)}; the threads of a block wait at cuda.syncthreads()."
+            elif re.match(r"u?int|float|bool", attribute[2]):
+                yield node, f"{ast.unparse(node.value)} is one number, without .{node.attr}: use operators, min or max."
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "np.where" and len(node.args) == 3:
+            condition, first, second = map(ast.unparse, node.args)
+            yield node, f"np.where works on whole arrays; for one element write {first} if {condition} else {second}."
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".shared.array", ".local.array")):
+            if len(node.args) + len(node.keywords) < 2:
+                yield node, f"The type is missing: {ast.unparse(node.func)}(size, numba.float32)."
+            elif re.search(r">>> array\(u?int\d+,", error):
+                yield node, "The size must be known to the compiler: a number, or a name with one above the kernel."
+
+
 def _undefined(kernel: ast.FunctionDef, error: str) -> Found:
     unknown = re.search(r"name '(\w+)' is not defined", error)
     for node in ast.walk(kernel):
         if unknown and isinstance(node, ast.Name) and node.id == unknown[1]:
-            yield (
-                node,
-                f"{node.id} has no value here. A kernel knows its parameters, the variables that it assigns, and what "
-                "is defined outside before it is compiled.",
-            )
+            if node.id in _TRIPLES | _BARRIERS:
+                yield node, f"{node.id} is CUDA C++; in Numba it is cuda.{node.id.lstrip('_')}."
+            yield node, f"{node.id} has no value here, and had none outside when the kernel was compiled."
 
 
 def _rows(kernel: ast.FunctionDef, error: str) -> Found:
@@ -277,11 +275,8 @@ def _rows(kernel: ast.FunctionDef, error: str) -> Found:
                     and not isinstance(part.slice, ast.Tuple | ast.Slice)
                 ):
                     name = part.value.id
-                    yield (
-                        node,
-                        f"Has {name} two dimensions? Then {ast.unparse(part)} is a whole row; one element has an index "
-                        f"for each dimension, {name}[row, column].",
-                    )
+                    row = ast.unparse(part)
+                    yield node, f"Has {name} two dimensions? Then {row} is a whole row: write {name}[row, column]."
 
 
 def _matrix_products(kernel: ast.FunctionDef, error: str) -> Found:
@@ -302,33 +297,22 @@ def _numpy_habits(kernel: ast.FunctionDef, error: str) -> Found:
             and node.func.attr in _OF_ARRAYS
             and not isinstance(node.func.value, ast.Name)
         ):
-            yield (
-                node,
-                f".{node.func.attr}() works on a whole array, and a kernel makes none: loop over the elements, "
-                "and take in one number at a time.",
-            )
+            yield node, f".{node.func.attr}() works on a whole array, and a kernel makes none: loop over the elements."
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in arrays:
             indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             if any(
                 isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and index.value is None)
                 for index in indices
             ):
-                yield (
-                    node,
-                    f"{ast.unparse(node)} is an array, and a kernel computes with numbers: loop, and take one element "
-                    f"at a time, such as {node.value.id}[i, k].",
-                )
+                element = f"{node.value.id}[i, k]"
+                yield node, f"{ast.unparse(node)} is an array, and a kernel computes with numbers: loop over {element}."
     if any(text in error for text in _NO_ARRAYS):
         for node in ast.walk(kernel):
             if isinstance(node, ast.BinOp) and any(
                 isinstance(side, ast.Subscript) and isinstance(side.value, ast.Name) and side.value.id in arrays
                 for side in (node.left, node.right)
             ):
-                yield (
-                    node,
-                    f"{ast.unparse(node)} would make an array, if these are whole rows, and a kernel cannot: loop over "
-                    "k, one number at a time, such as x[i, k] - y[j, k].",
-                )
+                yield node, f"{ast.unparse(node)} would make an array, if these are rows: loop over k, x[i, k]."
 
 
 def _texts(kernel: ast.FunctionDef, error: str) -> Found:
@@ -342,28 +326,15 @@ def _statements(kernel: ast.FunctionDef, error: str) -> Found:
     """Yield what Python has and a kernel has not; Numba's own errors on these are of its inside."""
     for node in ast.walk(kernel):
         if isinstance(node, ast.Try):
-            yield (
-                node,
-                "A kernel has no try and no except: test for the mistake first. What a kernel of cuda.jit(debug=True, "
-                "opt=False) raises reaches the host.",
-            )
+            yield node, "A kernel has no try and no except: test for the mistake first."
         elif isinstance(node, ast.With):
             yield node, "A kernel has no with."
         elif isinstance(node, ast.Yield | ast.YieldFrom):
             yield node, "A kernel yields nothing: store each value in an array, such as out[i] = ..."
         elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
-            yield (
-                node,
-                f"{ast.unparse(node)} is for the host. For a kernel, numba.cuda.random has "
-                "create_xoroshiro128p_states(threads, seed), called on the host, and "
-                "xoroshiro128p_uniform_float32(states, i), called in the kernel.",
-            )
+            yield node, "In a kernel, numba.cuda.random has xoroshiro128p_uniform_float32(states, i)."
     if "insert_unresolved_ref" in error:
-        yield (
-            kernel,
-            f"{kernel.name} calls a device function that calls itself, which Numba does not compile for GPUs without "
-            "a signature: write a loop, or give it one, such as @cuda.jit('int64(int64)', device=True).",
-        )
+        yield kernel, f"{kernel.name} calls a device function that calls itself: write a loop, or give it a signature."
 
 
 def _rebound(kernel: ast.FunctionDef, error: str) -> Found:
@@ -373,11 +344,8 @@ def _rebound(kernel: ast.FunctionDef, error: str) -> Found:
             for target in node.targets:
                 if isinstance(target, ast.Name) and target.id in parameters:
                     name, value = target.id, ast.unparse(node.value)
-                    yield (
-                        node,
-                        f"This gives the name {name} a new value in each thread, and the array stays as it was. To "
-                        f"store in the array, name the element: {name}[i] = {value if len(value) < 40 else '...'}",
-                    )
+                    element = f"{name}[i] = {value if len(value) < 40 else '...'}"
+                    yield node, f"This gives the name {name} a new value, the array none; name the element: {element}"
 
 
 def _only_added_to(kernel: ast.FunctionDef, error: str) -> Found:
@@ -410,18 +378,17 @@ def _only_added_to(kernel: ast.FunctionDef, error: str) -> Found:
         assert isinstance(node.target, ast.Subscript)
         name = ast.unparse(node.target.value)
         if name not in set_elsewhere:
-            yield (
-                node,
-                f"{name} is a cuda.local.array, and nothing promises that it starts at zero: set each element before "
-                f"it is added to, {name}[i] = 0.",
-            )
+            yield node, f"Nothing promises that {name} starts at zero: set each element before, {name}[i] = 0."
 
 
 _COUNTED = {"grid": "returns the number of the thread", "gridsize": "returns the number of threads in the grid"}
 _OF_ARRAYS = frozenset({"sum", "mean", "min", "max", "prod", "dot", "argmin", "argmax", "any", "all"})
+_BARRIERS = frozenset({"__syncthreads", "__syncwarp"})
+_BUILTIN = frozenset({"type", "builtin_function_or_method"})
 _TRIPLES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
 _FINDERS: tuple[Finder, ...] = (
     _returned,
+    _of_the_host,
     _undefined,
     _slices,
     _lists,

@@ -230,7 +230,90 @@ def calls_itself(x, y, out):
     out[0] = factorial(5)
 
 
+@cuda.jit
+def chooses(x, y, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = np.where(x[i] > 0, x[i], 0)
+
+
+@cuda.jit
+def clips(x, y, out):
+    i = cuda.grid(1)
+    out[i] = x[i].clip(0)
+
+
+@cuda.jit
+def goes_backwards(x, y, out):
+    for k in reversed(range(3)):
+        out[k] = x[k]
+
+
+def helper(value):
+    return 2 * value
+
+
+@cuda.jit
+def calls_a_helper(x, y, out):
+    i = cuda.grid(1)
+    out[i] = helper(x[i])
+
+
+@cuda.jit
+def loops_over_a_number(x, y, out):
+    for i in cuda.grid(1):
+        out[i] = x[i]
+
+
+@cuda.jit
+def waits_for_the_device(x, y, out):
+    out[cuda.grid(1)] = 1
+    cuda.synchronize()
+
+
+@cuda.jit
+def untyped_array(x, y, out):
+    own = cuda.shared.array(64)
+    out[0] = own[0]
+
+
+@cuda.jit
+def sized_at_the_launch(x, y, out):
+    own = cuda.shared.array(cuda.blockDim.x, np.float32)
+    out[0] = own[0]
+
+
+@cuda.jit
+def barrier_of_cpp(x, y, out):
+    out[0] = 1
+    __syncthreads()  # noqa: F821
+
+
+@cuda.jit
+def index_of_cpp(x, y, out):
+    out[threadIdx.x] = 1  # noqa: F821
+
+
+@cuda.jit
+def imports(x, y, out):
+    import math
+
+    i = cuda.grid(1)
+    out[i] = math.sqrt(x[i] / 4)
+
+
 MISTAKES = [
+    (chooses, "out[i] = np.where(x[i] > 0, x[i], 0)\n", "write x[i] if x[i] > 0 else 0."),
+    (clips, "out[i] = x[i].clip(0)\n", "x[i] is one number, without .clip"),
+    (goes_backwards, "for k in reversed(range(3)):\n", "A kernel has no reversed"),
+    (calls_a_helper, "out[i] = helper(x[i])\n", "@cuda.jit(device=True) above it"),
+    (loops_over_a_number, "for i in cuda.grid(1):\n", "cuda.grid(1) is one number"),
+    (waits_for_the_device, "cuda.synchronize()\n", "wait at cuda.syncthreads()"),
+    (untyped_array, "own = cuda.shared.array(64)\n", "cuda.shared.array(size, numba.float32)"),
+    (sized_at_the_launch, "own = cuda.shared.array(cuda.blockDim.x, np.float32)\n", "known to the compiler"),
+    (barrier_of_cpp, "__syncthreads()  # noqa: F821\n", "in Numba it is cuda.syncthreads"),
+    (index_of_cpp, "out[threadIdx.x] = 1  # noqa: F821\n", "in Numba it is cuda.threadIdx"),
+    (imports, "import math\n", "A kernel imports nothing"),
     (slices, "out[:] = x + y\n", "i = cuda.grid(1)"),
     (whole_arrays, "z = x + y\n", "write x[i] + y[i]"),
     (returns, "return x[i] + y[i]\n", "out[i] = x[i] + y[i]"),
