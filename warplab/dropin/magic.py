@@ -43,7 +43,6 @@ def run(shell, line: str, cell: str) -> None:
     file, options = current_cell_name(), tuple(shlex.split(line))
     # When a cell no longer compiles, the kernels of its last version must not be launched in their place.
     shell.drop_by_id({name: shell.user_ns[name] for name in names if name in shell.user_ns})
-    missing_names.not_compiled.update(names)
     if not names:
         raise UsageError('the cell has no kernel; write extern "C" __global__ void name(...) { ... }')
     options += tuple(f"-I{folder}" for folder in include_folders())
@@ -54,5 +53,4 @@ def run(shell, line: str, cell: str) -> None:
         print(warnings, file=sys.stderr)
     module = choice.load("cp").RawModule(code=code, options=options, name_expressions=names)
     module._file = file
-    missing_names.not_compiled.difference_update(names)
     shell.push({name: module.get_function(name) for name in names}, interactive=True)

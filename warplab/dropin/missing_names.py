@@ -1,4 +1,7 @@
-"""What a notebook says of a NameError: the kernel was not compiled, has another name, or its cell was not run."""
+"""What a notebook says of a NameError: the cell with the kernel failed or was not run, or it has another name.
+
+What a cell that failed would have defined anew is taken away, so that no check judges the version before.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,37 @@ import re
 import traceback
 from types import TracebackType
 
+from warplab.compile.cuda_signature import kernels
 from warplab.compile.short_traceback import short_traceback
 from warplab.compile.source_files import is_cell
 
-not_compiled: set[str] = set()  # kernels of %%cuda cells that ended with an error
+not_compiled: set[str] = set()  # kernels and functions of cells that ended with an error
+_FUNCTION = re.compile(r"^(?:async )?def (\w+)", re.MULTILINE)
 
 
 def register(shell) -> None:
     """Let an IPython shell end a NameError with its `explanation`: the learner's line, the error, what to do."""
     if not shell.custom_exceptions:
         shell.set_custom_exc((NameError,), _show)
+        shell.events.register("pre_run_cell", functools.partial(_note, shell))
+        shell.events.register("post_run_cell", functools.partial(_drop, shell))
+
+
+def _note(shell, info) -> None:
+    """Note what the kernels and functions that a cell defines stood for before it."""
+    names = {*_FUNCTION.findall(info.raw_cell), *(kernels(info.raw_cell) if "__global__" in info.raw_cell else ())}
+    info.warplab_before = {name: shell.user_ns.get(name) for name in names}
+
+
+def _drop(shell, result) -> None:
+    """Take away the names that a failed cell left as they were before it, and say what CUDA C++ needs."""
+    before = getattr(result.info, "warplab_before", {})
+    not_compiled.difference_update(before)
+    if not result.success:
+        not_compiled.update(name for name, old in before.items() if shell.user_ns.get(name) is old)
+        shell.drop_by_id({name: before[name] for name in not_compiled & before.keys() & shell.user_ns.keys()})
+        if isinstance(result.error_before_exec, SyntaxError) and "__global__" in result.info.raw_cell:
+            print("CUDA C++? Then %%cuda, with two per cent signs, must be the first line of the cell.")
 
 
 def _show(shell, kind: type, error: NameError, trace: TracebackType, tb_offset: int | None = None) -> None:
@@ -43,8 +67,8 @@ def explanation(name: str, cell: str, kernels: list[str]) -> str:
     """
     if name in not_compiled:
         return (
-            f"{name} was not compiled: the %%cuda cell that defines it ended with an error. Mend that cell and run "
-            "it, then this one."
+            f"{name} was not compiled: the cell that defines it ended with an error. Mend that cell and run it, then "
+            "this one."
         )
     if not re.search(rf"\b{name}\s*[\[(]|\.(kernel|function|examples)\(\s*{name}\b", cell):
         return ""

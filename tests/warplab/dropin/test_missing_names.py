@@ -44,7 +44,7 @@ def test_the_error_says_in_a_few_lines_what_to_do():
     assert len(lines) == 4
     assert lines[0].startswith("cell [3], line ")
     assert lines[2] == "NameError: name 'scale' is not defined"
-    assert lines[3].startswith("scale was not compiled: the %%cuda cell that defines it ended with an error. Mend")
+    assert lines[3].startswith("scale was not compiled: the cell that defines it ended with an error. Mend")
     assert "Traceback (most recent call last)" in ordinary
     assert not [o for cell in notebook.cells[2:] for o in cell.outputs if o.output_type == "stream"]
 
@@ -86,3 +86,48 @@ def test_a_kernel_of_cuda_called_like_numba_s():
             launch()
     kernel((1,), (1,), (x,))
     assert x.get()[0] == 2
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    monkeypatch.setattr(missing_names, "not_compiled", set())
+    shell = InteractiveShell(config=config, colors="nocolor")
+    missing_names.register(shell)
+    missing_names.register(shell)  # as a second import does
+    return shell
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "def half(x)\n    return x / 2",
+        "1 / 0\ndef half(x):\n    return x / 3",
+        "// mine\n%%cuda\n__global__ void half(float* x) {}",
+    ],
+)
+def test_a_cell_that_failed_leaves_no_older_version(shell, broken):
+    shell.run_cell("def half(x):\n    return x / 2\n\ndef other(x):\n    return x")
+    shell.run_cell(broken)
+    assert "half" not in shell.user_ns
+    assert "other" in shell.user_ns
+    assert "half was not compiled: the cell" in explanation("half", "half(4)", [])
+    shell.run_cell("def half(x):\n    return x / 2")
+    assert shell.user_ns["half"](4) == 2
+    assert missing_names.not_compiled == set()
+
+
+def test_an_error_after_the_definition_takes_nothing_away(shell):
+    shell.run_cell("def half(x):\n    return x / 3")
+    shell.run_cell("def half(x):\n    return x / 2\n\n1 / 0")
+    assert shell.user_ns["half"](4) == 2
+
+
+@pytest.mark.parametrize("first", ["// mine\n%%cuda", "%cuda", "# mine\n%%cuda", ""])
+def test_cuda_without_its_magic_is_named(shell, capsys, first):
+    shell.run_cell(first + "\n__global__ void scale(float* x) { x[0] = 1; }")
+    assert "%%cuda, with two per cent signs, must be the first line of the cell" in capsys.readouterr().out
