@@ -17,7 +17,7 @@ def needed_for(what: str):
     try:
         yield
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
+        package = error.name
         if isinstance(error, MissingExtra) or package not in EXTRAS:
             raise
         how = f'pip install "warplab[{EXTRAS[package]}]"'

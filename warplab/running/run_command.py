@@ -1,8 +1,8 @@
 """`python -m warplab run script.py [ARGUMENT ...]`: an unmodified program on the simulator, with a report at its end.
 
 The script's own output and exit code stay what they are; the report goes to standard error. Exit code 1: a kernel has
-a defect, or the script itself ends so. 2: nothing could be checked, as the script is missing, a kernel does not
-compile or the simulator refuses it. A program in CUDA C++, prog.cu, goes to `warplab.program`.
+a defect, or the script itself ends so. 2: nothing could be checked, as the script, a kernel or a package of an extra is
+missing, or a kernel does not compile or is refused. A program in CUDA C++, prog.cu, goes to `warplab.program`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from warplab.dropin import imports
+from warplab.extras import MissingExtra, needed_for
 from warplab.running import session
 from warplab.running.strictness import BOOKS, DEFAULT, SECONDS
 
@@ -130,9 +131,13 @@ class _Program:
         from warplab.simulator.errors import SimulatorError
 
         try:
-            self._execute()
+            with needed_for(self.name):
+                self._execute()
         except SystemExit as error:
             return _exit_code(error)
+        except MissingExtra as error:
+            self.refused = str(error)
+            return 2
         except SimulatorError as error:
             if not error.in_report and made.collected is not None:
                 made.collected.failed(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from xml.etree import ElementTree
 
@@ -159,6 +160,17 @@ def test_bad_input_is_one_sentence_and_exit_code_2(capsys, monkeypatch, argument
     assert error.startswith("error: ")
     assert said in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(("package", "extra"), [("triton", "triton"), ("numba_cuda_mlir", "mlir")])
+def test_a_package_of_an_extra_that_is_missing_is_one_sentence_and_exit_code_2(tmp_path, package, extra) -> None:
+    if importlib.util.find_spec(package):
+        pytest.skip(f"{package} is installed")
+    ran = run(tmp_path, f"try:\n    import {package}\nexcept ImportError:\n    import {package}.language")
+    assert ran.returncode == 2
+    sentence = f'error: script.py needs the package {package}, which is not installed: pip install "warplab[{extra}]"'
+    assert ran.stderr.splitlines()[-1] == sentence
+    assert "Traceback" not in ran.stderr
 
 
 def test_a_report_that_cannot_be_written_is_said(tmp_path) -> None:
