@@ -53,4 +53,10 @@ def run(shell, line: str, cell: str) -> None:
         print(warnings, file=sys.stderr)
     module = choice.load("cp").RawModule(code=code, options=options, name_expressions=names)
     module._file = file
-    shell.push({name: module.get_function(name) for name in names}, interactive=True)
+    try:
+        found = {name: module.get_function(name) for name in names}
+    except Exception as error:  # CuPy's, of a GPU without the instructions of an H100: the cell itself compiles
+        why = (str(error) or repr(error)).splitlines()[0]
+        print(f"This GPU cannot run the cell, the simulator can (checks, simulate): {why}")
+        found = {name: CudaSource(code, name, options, file, names, by_cupy=True) for name in names}
+    shell.push(found, interactive=True)

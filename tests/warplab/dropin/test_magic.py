@@ -2,12 +2,16 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 
+from warplab import simulate
 from warplab.compile.errors import CompileError
+from warplab.dropin import choice, magic
 
 COURSE = Path(__file__).parents[3]
 
@@ -141,3 +145,20 @@ def test_a_cell_that_does_not_compile_leaves_no_old_kernel_behind():
     with pytest.raises(CompileError):
         magic.run(shell, "", good.replace("= 1;", "= ;"))
     assert "stale" not in shell.user_ns
+
+
+def test_what_the_gpu_cannot_compile_is_left_to_the_simulator(monkeypatch, capsys):
+    def refuse(self, name):
+        raise RuntimeError("ptxas: 'wgmma' needs .target sm_90a\nand more")
+
+    names = {}
+    shell = SimpleNamespace(user_ns=names, drop_by_id=lambda old: None, push=lambda new, interactive: names.update(new))
+    monkeypatch.setattr(choice.load("cp").RawModule, "get_function", refuse)
+    magic.run(shell, "", CELLS["kernel"].partition("\n")[2].replace("FACTOR", "2"))
+    said = capsys.readouterr().out
+    assert said == (
+        "This GPU cannot run the cell, the simulator can (checks, simulate): ptxas: 'wgmma' needs .target sm_90a\n"
+    )
+    x = np.zeros(32, np.float32)
+    assert simulate(names["fill"], 1, 32, (x,)).kernel == "fill"
+    assert x.all()
