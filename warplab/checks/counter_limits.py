@@ -29,12 +29,16 @@ _PAST_THE_COUNTERS = {
 }
 
 # What stands behind a counter to which lines of the source add without asking for it.
+FLOAT64 = (
+    "In Numba an untyped number such as 0 or 0.5 makes a sum float64; np.float32(0.5) does not. In C++ 0.5 is a "
+    "double, 0.5f a float. Cards do float64 at 1/2 to 1/64 of the rate of float32."
+)
 _SPILLS = (
     "Local memory holds arrays whose index is known only at run time, and values for which a thread has no register "
     "left: how many does it keep at a time?"
 )
 _BEHIND = {
-    "flops_f64": "An untyped number such as 0 or 0.0 makes a sum float64 in Numba; float32(0) does not.",
+    "flops_f64": FLOAT64,
     "local_load_requests": _SPILLS,
     "local_store_requests": _SPILLS,
 }
@@ -220,10 +224,12 @@ def _over_limit(profile: LaunchProfile, counter: str, got: float, most: float) -
 def _under_limit(profile: LaunchProfile, counter: str) -> str:
     """Name the source line at which most lanes idle, for warp efficiency; for tensor cores, what may work instead.
 
-    Empty for other counters, and where lines are not known.
+    For FP32 operations, FP64 in their place. Empty for other counters, and where lines are not known.
     """
     if counter == "tensor_operations":
         return _ORDINARY
+    if counter == "flops_f32" and profile.counts.flops_f64:
+        return f"There are {profile.counts.flops_f64:,} FP64 operations. {FLOAT64}"
     if counter != "warp_efficiency":
         return ""
 

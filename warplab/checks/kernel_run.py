@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import warnings
 from dataclasses import dataclass
 from math import prod
@@ -13,6 +15,8 @@ from warplab.checks.cases import Case, Dimensions, Size
 from warplab.checks.errors import CheckFailed, Kind
 from warplab.checks.session import device
 from warplab.simulator.count.counters import LaunchProfile
+
+_MOST_LINES = 8  # that a launch prints
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class KernelRun:
     def simulate(self, arguments: tuple, *, path_limit: int = 0, **options: Any) -> LaunchProfile:
         """Launch the kernel on the simulator; `options` are fields of `simulator.Options`.
 
-        `path_limit`: as there, if it is more than the elements of the arguments suggest.
+        `path_limit`: as there, if it is more than the elements of the arguments suggest. Of what the kernel prints,
+        the first lines are shown.
         """
         from warplab.launch.simulate import simulate
 
@@ -60,9 +65,15 @@ class KernelRun:
             "volatile_orders": False,
             "lanes_apart": True,
         } | options
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
-            return simulate(self.kernel, self.grid, self.block, arguments, device=device(), **options)
+        printed = io.StringIO()
+        try:
+            with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
+                warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
+                return simulate(self.kernel, self.grid, self.block, arguments, device=device(), **options)
+        finally:
+            lines = printed.getvalue().splitlines(keepends=True)
+            more = [f"… {len(lines) - _MOST_LINES:,} more lines\n"] if len(lines) > _MOST_LINES else []
+            print(*lines[:_MOST_LINES], *more, sep="", end="")
 
     def failed(
         self,

@@ -13,7 +13,7 @@ import numpy as np
 
 from warplab.checks import outputs
 from warplab.checks.cases import DEFAULT_SIZES, Launch, MakeCase, Size, cover
-from warplab.checks.counter_limits import Limit, Limits
+from warplab.checks.counter_limits import FLOAT64, Limit, Limits
 from warplab.checks.errors import CheckFailed
 from warplab.checks.kernel_run import KernelRun, counted
 from warplab.checks.launch_failures import Launched, launch
@@ -89,14 +89,17 @@ def kernel(
 
     smallest = run(sizes[-1], 0)
     launched = _launch_unless_endless(smallest, wanted(smallest))
+    in_float64 = False
     for n in sizes:
         for number in range(len(launches)):
             if (n, number) == (sizes[-1], 0):
-                _check(smallest, wanted(smallest), launched)
+                in_float64 |= _check(smallest, wanted(smallest), launched)
             else:
                 next_run = run(n, number)
-                _check(next_run, wanted(next_run))
+                in_float64 |= _check(next_run, wanted(next_run))
     print(f"{name}: right for {counted(len(sizes), 'size')} and {counted(len(launches), 'launch shape')}.")
+    if in_float64:
+        print(f"But it computes in float64, with inputs and results that are not. {FLOAT64}")
 
 
 def kernel_name(kernel: Any, language: Language | None) -> str:
@@ -163,14 +166,18 @@ def _launch(run: KernelRun, limits: list[Limits]) -> Launched:
     )
 
 
-def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFailed | None = None) -> None:
-    """Check one launch. `launched`: what came of it, if it was made before."""
+def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFailed | None = None) -> bool:
+    """Check one launch. `launched`: what came of it, if it was made before.
+
+    Returns whether it was seen to compute in float64 without need.
+    """
     if isinstance(launched, CheckFailed):
         raise launched
     profile, buffers, work = launched or _launch(run, limits)
     if not any(limits):
         try:
-            return outputs.check(run, buffers)
+            outputs.check(run, buffers)
+            return False
         except CheckFailed:  # the counters help to tell why
             profile, buffers, work = launch(run, counters=True)
     counts = profile.counts
@@ -185,3 +192,5 @@ def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFaile
     outputs.check(run, buffers, profile.counts)
     for some in limits:
         some.check(run, profile, work)
+    given = [*run.case.arguments.values(), *run.case.expected.values()]
+    return counts.flops_f64 > 0 and all(getattr(value, "dtype", None) != np.float64 for value in given)

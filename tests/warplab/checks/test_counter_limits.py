@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from tests.support.kernel_checks import (
     INDEX,
+    ONE_WARP,
     PRODUCT,
     RIGHT,
     cuda_kernel,
@@ -119,7 +122,7 @@ def test_a_float64_sum_points_to_its_untyped_start():
         out[cuda.threadIdx.x] = total
 
     error = failure_on_one_warp(kernel=f, make_case=doubled_without_size, limits={"flops_f64": 0})
-    assert "makes a sum float64 in Numba" in error.look_at
+    assert "makes a sum float64" in error.look_at
     assert "total += a" in error.look_at
 
 
@@ -170,3 +173,31 @@ def test_bulk_copies_are_seen():
     assert error.problem == "f: Bulk copies load and store as well, and do not count as loads or stores."
     assert error.got == "16"
     checks.kernel(kernel, PRODUCT, limits={"global_store_bytes": 0, "bulk_copies": 16}, **launch)
+
+
+@cuda.jit
+def halved(a, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = 4.0 * (0.5 * a[i])
+
+
+def test_float64_is_named_where_float32_operations_are_missing():
+    error = failure_on_one_warp(kernel=halved, make_case=doubled_without_size, least={"flops_f32": 32})
+    assert "There are 64 FP64 operations. In Numba an untyped number" in error.look_at
+
+
+def test_a_check_that_sees_float64_says_so_after_its_verdict(capsys):
+    seen = {"sizes": (32,), "launches": ONE_WARP, "limits": {"divergent_branches": 0}}
+    checks.kernel(halved, doubled_without_size, **seen)
+    assert re.search(r"right for 1 size .*\nBut it computes in float64, with inputs", capsys.readouterr().out)
+
+    def in_double(rng, n):
+        case = doubled_without_size(rng, n)
+        return Case(
+            {name: value if value is None else value.astype(np.float64) for name, value in case.arguments.items()},
+            {"out": case.expected["out"].astype(np.float64)},
+        )
+
+    checks.kernel(halved, in_double, **seen)
+    assert "float64" not in capsys.readouterr().out

@@ -84,3 +84,10 @@ def test_kind_of_a_limit_and_of_a_language():
     assert error.missed.startswith("too many global store bytes")
     assert failure(RIGHT, PRODUCT, language="Numba").kind == "wrong language"
     assert failure(abs, PRODUCT).kind == failure(lambda a: None, PRODUCT).kind == "no kernel"
+
+
+def test_of_what_a_launch_prints_the_first_lines_are_shown(capsys):
+    talks = cuda_kernel(INDEX + 'if (i < n) { printf("%d\\n", i); c[i] = a[i] * b[i]; }')
+    checks.kernel(talks, PRODUCT, sizes=(100,), launches=[(1, 128)])
+    said = capsys.readouterr().out.splitlines()
+    assert said == [*map(str, range(8)), "… 92 more lines", "f: right for 1 size and 1 launch shape."]

@@ -67,7 +67,7 @@ def set_under_another_name(x, y, out):
 def test_never_set():
     error = failure(never_set, PAIRS, **SIZES)
     assert "never_set adds to elements that were never set." in str(error)
-    assert "nothing promises that it starts at zero: set each element before it is added to, sums[i] = 0." in str(error)
+    assert "Nothing promises that sums starts at zero: set each element before, sums[i] = 0." in str(error)
     assert error.look_at.endswith("sums[k] += x[i] if k == 0 else y[i]")
     assert error.kind == "uninitialized"
 
