@@ -259,4 +259,5 @@ def __getattr__(name: str):
 
 
 globals().update({_name: globals()[_new] for _name, _new in _OLD.items()})
-_array_functions.update({name: value for name, value in globals().items() if callable(value) and name[0] != "_"})
+for _home, _names in (("numpy", globals()), ("numpy.linalg", vars(linalg)), ("numpy.fft", vars(fft))):
+    _array_functions.update({f"{_home}.{n}": v for n, v in _names.items() if callable(v) and n[0] != "_"})

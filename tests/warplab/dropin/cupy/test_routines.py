@@ -152,7 +152,21 @@ def test_numpy_arrays_are_refused():
         with pytest.raises(TypeError, match="Unsupported type"):
             call()
     assert np.linalg.norm.__module__ != cp.__name__
-    assert isinstance(np.kron(cp.ones(2), cp.ones(2)), cp.ndarray)  # NumPy's protocol
+
+
+def test_numpys_functions_of_device_arrays_are_those_of_the_same_module():
+    a = cp.arange(24.0).reshape(2, 3, 4)
+    square = a[:, :3, :3] + 9 * cp.eye(3)
+    for found, expected in (
+        (np.kron(cp.ones(2), cp.ones(2)), np.ones(4)),
+        (np.linalg.det(square), np.linalg.det(square.get())),
+        (np.linalg.svd(a, compute_uv=False), np.linalg.svd(a.get(), compute_uv=False)),
+        (np.fft.fft(a), np.fft.fft(a.get())),
+    ):
+        assert isinstance(found, cp.ndarray)
+        np.testing.assert_allclose(found.get(), expected)
+    with pytest.raises(AttributeError, match=r"'cupy.linalg' has no attribute 'diagonal'"):  # of the last two axes
+        np.linalg.diagonal(a)
 
 
 def test_elementwise_functions_are_ufuncs():

@@ -22,7 +22,7 @@ NumpyOrder = Literal["K", "A", "C", "F"]
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 _NUMBERS = (bool, int, float, complex, np.generic)
 
-# CuPy's functions by name, for NumPy's functions of device arrays (`np.sum(a)`); the package fills it.
+# CuPy's functions by the full name of NumPy's (`np.linalg.svd(a)` of a device array); the package fills it.
 functions: dict[str, Callable] = {}
 
 
@@ -223,9 +223,9 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
         return lift(getattr(ufunc, method), elementwise=True)(*inputs, **kwargs)
 
     def __array_function__(self, function, types, args, kwargs):
-        own = functions.get(function.__name__)
+        own = functions.get(f"{function.__module__}.{function.__name__}")
         if own is None:
-            raise missing("cupy", function.__name__)
+            raise missing(function.__module__.replace("numpy", "cupy", 1), function.__name__)
         return own(*args, **kwargs)
 
 
