@@ -13,6 +13,8 @@ NUMBA = "NVIDIA/numba-cuda"
 STUMPY = "stumpy-dev/stumpy"
 CUPY = "cupy/cupy"
 _KERNELS = "tutorials/accelerated-python/notebooks/kernels"
+_FUNDAMENTALS = "tutorials/accelerated-python/notebooks/fundamentals"
+_GUIDE = "Accelerated_Python_User_Guide/notebooks"
 _EXAMPLES = "numba_cuda/numba/cuda/tests/doc_examples"
 # Which defects a second look has excused, so that the other checks go on: what each is, README.md tells.
 SEED = 0
@@ -23,7 +25,8 @@ KNOWN = "_compute_and_update_PI_kernel DataRace gpu_*.py:*\n"
 class Program:
     """`path`: of a file in the repository `source`. `cell`: the file that a `%%writefile` cell of a notebook writes.
     `body`: the first test's body is the script. `tests`: pytest runs it. `arguments`: of the script. `data`: a file
-    that the notebook downloads; 64 KiB of random bytes take its place."""
+    that the notebook downloads; 64 KiB of random bytes take its place. `smaller`: the sizes in a notebook that runs as
+    a whole, and those that take their place."""
 
     source: str
     path: str
@@ -32,6 +35,12 @@ class Program:
     tests: bool = False
     arguments: tuple[str, ...] = ()
     data: str = ""
+    smaller: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def notebook(self) -> bool:
+        """Whether all its cells run, one after the other."""
+        return self.path.endswith(".ipynb") and not self.cell
 
     @property
     def name(self) -> str:
@@ -49,15 +58,35 @@ class Program:
             cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
             texts = ["".join(cell["source"]) for cell in cells]
             text = next(t for t in texts if t.startswith(f"%%writefile {self.cell}\n")).partition("\n")[2]
+        elif self.notebook:
+            text = _all_cells(file.read_text(encoding="utf-8"), self.smaller)
         elif self.body:
             text = _first_body(file.read_text(encoding="utf-8"))
         else:
             return file
-        script = folder / self.name
+        script = (folder / self.name).with_suffix(".py")
         script.write_text(text, encoding="utf-8")
         if self.data:
             (folder / self.data).write_bytes(random.Random(SEED).randbytes(2**16))
         return script
+
+
+def _all_cells(notebook: str, smaller: tuple[tuple[str, str], ...]) -> str:
+    """Return a script that runs the cells of a notebook as Jupyter does, also after one that fails, and says how many
+    do not fail; the exit code is 1 if one does."""
+    cells = ["".join(cell["source"]) for cell in json.loads(notebook)["cells"] if cell["cell_type"] == "code"]
+    for old, new in smaller:
+        cells = [cell.replace(old, new) for cell in cells]
+    return f"""import sys
+from IPython.core.interactiveshell import InteractiveShell
+
+ran = [InteractiveShell.instance().run_cell(cell) for cell in {cells!r}]
+errors = [one.error_before_exec or one.error_in_exec for one in ran if not one.success]
+for error in errors:
+    print(f"{{type(error).__name__}}: {{error}}", file=sys.stderr)
+print(len(ran) - len(errors), "of", len(ran), "cells", file=sys.stderr)
+sys.exit(bool(errors))
+"""
 
 
 def _first_body(text: str) -> str:
@@ -73,6 +102,11 @@ def _first_body(text: str) -> str:
 _SMALL = ("check", "256", "64", str(2**18))  # threads per block, items per thread, items
 _SOLVED = f"{_KERNELS}/solutions"
 _BOOKS = "books__15m.txt"
+_ARRAYS = (
+    *(("(50, 500, 500)", "(5, 50, 50)"), ("(3000, 1000)", "(300, 100)"), ("(100000, 1000)", "(1000, 100)")),
+    *((", 5_000_000, 50_000_000]", "]"), ("50_000_000", "50_000")),
+)
+_MATRIX = (("dim: int = 4096", "dim: int = 64"),)
 # What takes longest comes last.
 PROGRAMS = (
     Program(HUB, f"{_KERNELS}/40__kernel_authoring__copy.ipynb", "copy_blocked.py", arguments=_SMALL),
@@ -83,6 +117,19 @@ PROGRAMS = (
             (f"{_KERNELS}/41__kernel_authoring__book_histogram.ipynb", "histogram_global.py"),
             (f"{_SOLVED}/41__kernel_authoring__book_histogram__SOLUTION.ipynb", "histogram_global.py"),
             (f"{_SOLVED}/41__kernel_authoring__book_histogram__SOLUTION.ipynb", "histogram_localized.py"),
+        )
+    ),
+    Program(
+        HUB, f"{_GUIDE}/Chapter_04_Scientific_Computing_with_CuPy.ipynb", smaller=(("(1000,500,500)", "(10,50,50)"),)
+    ),
+    Program(HUB, f"{_GUIDE}/Chapter_05_CUDA_Kernels_with_Numba.ipynb"),
+    *(
+        Program(HUB, f"{_FUNDAMENTALS}/{name}.ipynb", smaller=smaller)
+        for name, smaller in (
+            ("03__numpy_to_cupy__ndarray_basics", _ARRAYS),
+            ("solutions/03__numpy_to_cupy__ndarray_basics__SOLUTION", _ARRAYS),
+            ("05__memory_spaces__power_iteration", (("dim: int = 4096", "dim: int = 64"),)),
+            ("solutions/05__memory_spaces__power_iteration__SOLUTION", (("dim: int = 4096", "dim: int = 64"),)),
         )
     ),
     Program(NUMBA, "examples/debugging/hello.py"),

@@ -6,10 +6,10 @@
     python -m evidence.foreign_scripts.run numba-cuda=DIR --times            measure three scripts
     python -m evidence.foreign_scripts.run --page                            write the page from the record
 
-DIR is a clone. stumpy's tests need pandas (before 3) and polars: --path DIR adds a folder with them. The record,
-results.json, has the commit of each clone and the verdict on each program: "ran", its own checks pass and no defect was
-found; "found", a kernel has a defect; "refused", the stand-ins or the simulator do not have what it asks for; "too
-long", not done in its processor time; "failed", anything else.
+DIR is a clone. stumpy's tests need pandas (before 3) and polars, notebooks jupyter-dark-detect: --path DIR adds a
+folder with them. The record, results.json, has the commit of each clone and the verdict on each program: "ran", its own
+checks pass and no defect was found; "found", a kernel has a defect; "refused", the stand-ins or the simulator do not
+have what it asks for; "too long", not done in its processor time; "failed", anything else.
 """
 
 from __future__ import annotations
@@ -157,6 +157,7 @@ def _verdict(program: Program, ran: subprocess.CompletedProcess, told: dict[str,
     ]
     defects = [d for n, d in enumerate(defects) if d not in defects[:n]]
     tests = re.findall(r"^(\d+ .*) in [\d.]+s.*$", ran.stdout, re.M) if program.tests else []
+    tests = re.findall(r"^\d+ of \d+ cells$", ran.stderr, re.M) if program.notebook else tests
     said = tests[-1] if tests else _last_error(ran.stderr)
     output = ran.stderr + (ran.stdout if program.tests else "")
     if defects:
@@ -236,12 +237,16 @@ machine without a GPU. *ran*: the program's own checks pass and no defect was fo
 *refused*: the stand-ins or the simulator lack what the program asks for. *too long*: not done in its processor time.
 *failed*: anything else. The examples of numba-cuda are the bodies of its documentation's tests; sizes are given by
 arguments where the program takes any; 64 KiB of random bytes take the place of the books that a notebook downloads.
+Of a notebook (.ipynb) all cells run, with smaller arrays, also after one that fails: *failed* or *refused* if one does.
 """
 _KNOWN = """
 The race in stumpy's kernels was read in the source (`gpu_stump.py`, `gpu_aamp.py`): each thread stores `QT_out[0]`,
 and the thread of element 0 has just stored another value there. All store the same value last, so the results are
 right, but nothing orders the stores. Its tests ran with that race suppressed, so that the launch goes on and what they
 assert is tried, too. The histogram's race is the notebook's own, which its next section mends by atomics.
+
+Two cells of chapter 5's notebook use names that nobody defines (`an_array`, `x`). What fails in
+05__memory_spaces__power_iteration.ipynb needs what the learner has to write, and its solution runs.
 """
 
 

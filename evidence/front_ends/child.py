@@ -39,9 +39,13 @@ def main(result: str, module: str, function: str, *arguments: str) -> None:
 
 
 def short(error: BaseException) -> str:
-    """Return the class and the first words of an error, without what depends on the machine."""
-    text = re.sub(r"0x[0-9a-f]{6,}|/[\w./-]+/", "…", " ".join(str(error).split()))
-    return f"{type(error).__name__}: {text[:200]}"
+    """Return the class and the first words of an error."""
+    return f"{type(error).__name__}: {words(str(error))}"
+
+
+def words(text: str) -> str:
+    """Return the first words of a text, without what depends on the machine."""
+    return re.sub(r"0x[0-9a-f]{6,}|/[\w./-]+/", "…", " ".join(text.split()))[:200]
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from evidence.front_ends.child import words
 from warplab.dropin import triton as simulated
 
 SEED = 0
@@ -28,7 +29,7 @@ TUTORIALS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
     "06-fused-attention, fp8": (("test_op(1, 2, 128, 64, False, False, 'fwd', 'triton-fp8')",), ()),
 }
 PUZZLES = 12
-LANGUAGE_SECONDS = 240  # of processor time, after which no further test of the language begins
+LANGUAGE_SECONDS = 120  # of processor time, after which no further test of the language begins
 
 
 def tutorials(clone: Path) -> Iterator[tuple]:
@@ -132,6 +133,7 @@ class _OneOfEach:
 
     def __init__(self) -> None:
         self.outcomes: dict[str, list[str]] = {}
+        self.failures: dict[str, str] = {}
         self.tests = self.begun = 0
 
     def pytest_collection_modifyitems(self, items: list) -> None:
@@ -159,6 +161,7 @@ class _OneOfEach:
         if report.failed:
             lines = [line[1:].strip() for line in str(report.longreprtext).splitlines() if line.startswith("E ")]
             last = next((line for line in lines if "Error" in line or "Race" in line or "Registers" in line), "failed")
+            self.failures[name] = words(last)
             self.outcomes.setdefault(last.split(":")[0].split(".")[-1], []).append(name)
         elif report.skipped or report.when == "call":
             self.outcomes.setdefault(report.outcome, []).append(name)
@@ -176,6 +179,7 @@ class _OneOfEach:
             "outcome": "partly" if count or self.begun < self.tests else "ran",
             "note": f"{summary}. {note}".strip(),
             "passed": passed,
+            "failures": self.failures,
         }
 
 

@@ -29,14 +29,20 @@ TITLES = {
 READ = {
     "tutorials": """The clone is a fork for CPUs, whose tutorial 01 has options that Triton itself lacks.
 """,
-    "puzzles": """Puzzle 12 is refused by Triton 3.9 itself. That of puzzle 9 was not read in the code yet.
+    "puzzles": """Puzzle 12 is refused by Triton 3.9 itself.
+
+Puzzle 9's race is one, in what Triton compiles, not in the solution. `tl.sum(qk_exp * v[None, :], axis=1)` adds by
+shuffles, and the first addition is fused with the product before it: lanes 0 to 15 round a product that lanes 16 to 31
+do not, and the other way round, so that the two halves of a warp hold sums which differ in their last bits. Then all 32
+lanes store their sum to one element of shared memory; which stays there CUDA does not say. Any of them is a right sum
+to rounding. With `TRITON_DEFAULT_FP_FUSION=0`, which Triton 3.10 will have by itself, the lanes agree and it ran.
 """,
     "labs": """What stops: a device function that shuffles ends in an error inside of numba-cuda-mlir, and histograms
 index by a `uint8`, which is sign-extended ([docs/front_ends.md](../../docs/front_ends.md)).
 """,
-    "mlir-tests": """Three of the files that `FILES` in on_mlir.py names, of 257.
+    "mlir-tests": """Of 257 files those that `FILES` in on_mlir.py names. What failing tests say is in results.json.
 """,
-    "triton-tests": """What does not pass, read in the code:
+    "triton-tests": """What does not pass, read in the code; results.json has the messages:
 
 - *DataRace*: Triton loads a scalar in every warp and stores it in one thread, with no barrier between the two, so that
   a warp may load what the other has stored already. Where the values decide nothing else that is harmless on a GPU.

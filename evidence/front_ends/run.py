@@ -1,7 +1,7 @@
 """Run others' programs through the front ends of the simulator, and write results.json and README.md.
 
     python -m evidence.front_ends.run triton=DIR triton24=DIR puzzles=DIR mlir=DIR
-    python -m evidence.front_ends.run --only GROUP [...]    run some groups, keep the results of the others
+    python -m evidence.front_ends.run --only GROUP NAME=DIR    run a group (again for more), keep the others' results
     python -m evidence.front_ends.run --page                write the page from the last results
 
 DIR are clones: of triton-lang/triton or a fork with its tutorials and tests, under the name triton24 an older one, of a
@@ -86,29 +86,29 @@ def _limit() -> None:
 def main(arguments: list[str]) -> int:
     """Run what is asked for and there; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), metavar="GROUP")
+    parser.add_argument("--only", action="append", choices=GROUPS, metavar="GROUP")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("clones", nargs="*", metavar="NAME=DIR")
     chosen = parser.parse_args(arguments)
     clones = dict(pair.split("=", 1) for pair in chosen.clones)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"groups": {}, "versions": {}}
-    for group in () if chosen.page else chosen.only:
+    for group in () if chosen.page else chosen.only or GROUPS:
         _, packages, clone = GROUPS[group]
         missing = [name for name in packages if importlib.util.find_spec(name) is None]
         if missing or (clone and clone not in clones):
             print(f"left out: {group}; needs {', '.join(missing) or f'{clone}=DIR, a clone'}")
             continue
-        rows = {}
-        for program in programs(group, Path(clones[clone]).resolve() if clone else None):
-            rows[program.name] = run(program)
-            print(f"{group}: {program.name}: {rows[program.name]['outcome']}", flush=True)
+        rows: dict[str, dict] = {}
         results["groups"][group] = {"date": str(datetime.date.today()), "rows": rows}
         results["versions"] |= _versions()
         if clone:
             head = ["git", "-C", clones[clone], "log", "-1", "--format=%h of %cs"]
             found = subprocess.run(head, capture_output=True, text=True, check=False).stdout.strip()
             results["groups"][group]["commit"] = found
-        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        for program in programs(group, Path(clones[clone]).resolve() if clone else None):
+            rows[program.name] = run(program)
+            print(f"{group}: {program.name}: {rows[program.name]['outcome']}", flush=True)
+            RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(page.page(results), encoding="utf-8")
     print(json.dumps(page.totals(results)))
     return 0
