@@ -47,10 +47,9 @@ index by a `uint8`, which is sign-extended ([docs/front_ends.md](../../docs/fron
 - *DataRace*: Triton loads a scalar in every warp and stores it in one thread, with no barrier between the two, so that
   a warp may load what the other has stored already. Where the values decide nothing else that is harmless on a GPU.
   `tl.debug_barrier()` between load and store orders them.
-- *UnorderedRegisters*: with `max_num_imprecise_acc` Triton adds to the sums of a wgmma before it waits for it. PTX
-  forbids that; ptxas puts a wait there.
-- *CompilationError*, *NotImplementedError*: Triton's own refusals, for tests that are older than the compiler.
-- *Failed: DID NOT RAISE*: a test that wants tensors on the CPU refused.
+- *NotImplementedError*, *failed* (an assertion at compile time): Triton refuses; the tests are of another version.
+- *AssertionError*: the sum is right; the test looks for its instruction in PTX as another version spells it.
+- *KeyError*: the test reads the machine code, which is not there.
 - *RuntimeError*: torch without CUDA; see `torch_on_cpu`.
 """,
 }
