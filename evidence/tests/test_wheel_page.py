@@ -32,5 +32,5 @@ def test_the_base_the_wheel_and_the_imports_have_theirs() -> None:
 
 def test_the_page_names_date_and_versions() -> None:
     assert f"Measured on {RECORD['date']} with Python {RECORD['python']}" in PAGE
-    for name in ("warplab", "NumPy", "numba-cuda", "Triton"):
+    for name in ("warplab", "NumPy", "numba-cuda", "numba-cuda-mlir", "Triton"):
         assert re.search(rf"{name}\s{re.escape(RECORD['versions'][name.lower()])}[,.]", PAGE), name
