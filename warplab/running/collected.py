@@ -52,19 +52,17 @@ RATIOS: dict[str, Callable[[Counts], float | None]] = {
 
 @dataclass
 class _Kernel:
-    """All launches of one kernel. `costliest`: the launch with most warp instructions; `latest`: the last one."""
+    """All launches of one kernel. `costliest`: the launch with most warp instructions."""
 
     launches: int = 0
     threads: int = 0
     counts: Counts = field(default_factory=Counts)
     costliest: LaunchRecord | None = None
-    latest: LaunchRecord | None = None
 
     def add(self, launch: LaunchRecord) -> None:
         self.launches += 1
         self.threads += math.prod(launch.grid) * math.prod(launch.block)
         self.counts = self.counts + launch.counts
-        self.latest = launch
         most = self.costliest
         if most is None or launch.counts.warp_instructions >= most.counts.warp_instructions:
             self.costliest = launch
@@ -82,6 +80,7 @@ class Collected(RecordedLaunches):
         """Begin anew."""
         self.kernels_by_name: dict[tuple[str, tuple[str, ...]], _Kernel] = {}
         self.defects: list[Report] = []
+        self._latest: dict[str | None, LaunchRecord] = {}  # by name; None: of all
         self._queued: list[LaunchRecord] = []  # counted later: those of virtual devices
         self._lock = threading.RLock()
 
@@ -95,6 +94,7 @@ class Collected(RecordedLaunches):
 
     def _add(self, launch: LaunchRecord) -> None:
         self.kernels_by_name.setdefault((launch.kernel, tuple(launch.sources)), _Kernel()).add(launch)
+        self._latest[launch.kernel] = self._latest[None] = launch
 
     def failed(self, error: SimulatorError) -> None:
         found = _defect(error)
@@ -109,9 +109,7 @@ class Collected(RecordedLaunches):
 
     def latest(self, kernel: str | None = None) -> LaunchRecord | None:
         """Return the last launch, of the kernel of this name if one is given; None without one."""
-        with self._lock:
-            found = [k.latest for (name, _), k in self.kernels_by_name.items() if kernel in (None, name)]
-        return found[-1] if found else None
+        return self._latest.get(kernel)
 
     def report(self, *, estimates: bool = True) -> Report:
         """Return what has been collected so far. `estimates`: with times on the cards, which take a while."""

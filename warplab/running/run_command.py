@@ -8,15 +8,18 @@ missing, or a kernel does not compile or is refused. A program in CUDA C++, prog
 from __future__ import annotations
 
 import argparse
+import atexit
+import contextlib
 import importlib.util
 import os
 import runpy
 import sys
+import threading
 import traceback
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from warplab.dropin import imports
 from warplab.extras import MissingExtra, needed_for
@@ -78,6 +81,7 @@ def settings(card: list[str] | None, strict: str, suppress: str | None, max_seco
 
 
 def main(arguments: list[str]) -> int:
+    before = _Before()
     try:
         chosen = parser().parse_args(arguments)
         program = _Program.of(chosen.module, chosen.command)
@@ -85,11 +89,50 @@ def main(arguments: list[str]) -> int:
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    files = {name: getattr(chosen, name) for name in FORMATS}
+
+    def exit_now(code: int) -> NoReturn:
+        os._exit = leave
+        leave(_finish(made, program, code, files, before))
+
+    leave, os._exit = os._exit, exit_now
     try:
         code = program.run(made)
+        threading._shutdown()  # type: ignore[attr-defined] # as Python does when main has ended
+        atexit._run_exitfuncs()
+    except KeyboardInterrupt:
+        code = 130
     finally:
-        sys.stdout.flush()
-    return _finish(made, program, code, {name: getattr(chosen, name) for name in FORMATS})
+        os._exit = leave
+    return _finish(made, program, code, files, before)
+
+
+class _Before:
+    """What a program may change and the report needs: the current folder, where modules are found, standard error."""
+
+    def __init__(self) -> None:
+        self.folder, self.path, self.errors, self.process = os.getcwd(), sys.path[:], sys.stderr, os.getpid()
+
+    def restore(self) -> None:
+        with contextlib.suppress(Exception):  # None or closed
+            sys.stdout.flush()
+        for folder in (self.folder, "/"):
+            with contextlib.suppress(OSError):
+                os.chdir(folder)
+                break
+        here = ("", self.folder)  # last, and so behind Python's own modules
+        sys.path[:] = [p for p in self.path if p not in here] + [p for p in self.path if p in here]
+        from warplab.running.collected import is_program
+
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in sys.stdlib_module_names and is_program(
+                getattr(module, "__file__", None) or "<"
+            ):
+                del sys.modules[name]
+
+    def say(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # standard error is closed
+            print(text, file=self.errors)
 
 
 class _Program:
@@ -237,8 +280,11 @@ def _print_as_python(error: BaseException) -> None:
     traceback.print_exception(type(error), error, trace)
 
 
-def _finish(made: session.Session, program: _Program, code: int, files: dict[str, str | None]) -> int:
-    """Print the report and write the files; return the exit code."""
+def _finish(made: session.Session, program: _Program, code: int, files: dict[str, str | None], before: _Before) -> int:
+    """Print the report and write the files; return the exit code. A process that was forked has no report."""
+    if os.getpid() != before.process:
+        return code
+    before.restore()
     from warplab.running import report_files, report_text
 
     report = made.report()
@@ -248,14 +294,14 @@ def _finish(made: session.Session, program: _Program, code: int, files: dict[str
         code = 1
     elif defects and code in (0, 1):
         code = 2
-    print(f"\n{report_text.text(report, program.name)}", file=sys.stderr)
+    before.say(f"\n{report_text.text(report, program.name)}")
     if program.refused:
-        print(f"error: {program.refused}", file=sys.stderr)
+        before.say(f"error: {program.refused}")
     for name, path in files.items():
         if path:
             try:
                 Path(path).write_text(report_files.FORMATS[name](report, program.name, code), encoding="utf-8")
             except OSError as error:
-                print(f"error: the report cannot be written to {path}: {error.strerror}", file=sys.stderr)
+                before.say(f"error: the report cannot be written to {path}: {error.strerror}")
                 code = code or 2
     return code

@@ -177,3 +177,68 @@ def test_a_report_that_cannot_be_written_is_said(tmp_path) -> None:
     ran = run(tmp_path, "print(1)", "--sarif=nowhere/report.sarif")
     assert (ran.returncode, ran.stdout) == (2, "1\n")
     assert "cannot be written to nowhere/report.sarif" in ran.stderr
+
+
+RACY = """
+import atexit, multiprocessing, os, sys, tempfile, threading, time
+import numpy as np
+from numba import cuda
+
+
+@cuda.jit
+def bad(y):
+    y[0] = y[0] + cuda.threadIdx.x
+
+
+def go():
+    time.sleep(0.5)
+    try:
+        bad[1, 64](np.zeros(1, np.int32))
+    except Exception as error:
+        print("caught", type(error).__name__, flush=True)
+
+
+"""
+CHDIR = "folder = tempfile.mkdtemp(); os.chdir(folder); os.rmdir(folder)\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "threading.Thread(target=go).start()",
+        "multiprocessing.get_context('fork').Process(target=go).start()",
+        "atexit.register(go)",
+        "go(); os._exit(0)",
+        "if os.fork(): os.wait()\nelse: go()",
+        "go(); sys.stdout.close()",
+        "go(); sys.stdout = sys.stderr = None",
+        f"go(); {CHDIR}",
+        f"{CHDIR}go()",
+        "import xml; assert xml.own; go()",
+    ],
+    ids=["thread", "process", "atexit", "_exit", "fork", "closed", "none", "no-folder", "no-folder-yet", "own-xml"],
+)
+def test_however_a_program_ends_its_defects_are_reported(tmp_path, text: str) -> None:
+    (tmp_path / "xml.py").write_text("own = True")
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "script.py").write_text(RACY + text)
+    command = ("-m", "warplab", "run", "--junit=report.xml", "script.py")
+    ran = python(tmp_path, *command, TMPDIR=str(tmp_path / "tmp"))
+    assert (ran.returncode, ran.stdout) == (1, "caught DataRace\n"), ran.stderr
+    assert ran.stderr.count("1 defect.") == 1, ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert f"in script.py:{RACY.splitlines().index('    y[0] = y[0] + cuda.threadIdx.x') + 1}\n" in ran.stderr
+    assert ElementTree.parse(tmp_path / "report.xml").find("testsuite/testcase/failure") is not None
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_assert_counters_without_a_kernel_takes_the_latest_launch(tmp_path) -> None:
+    text = KERNELS + (
+        "import warplab\n"
+        "scale[1, 128](x, out, 2.0)\n"
+        "add((1,), (100,), (cp.asarray(x), cp.empty(100, np.float32), np.int32(100)))\n"
+        "scale[2, 64](x, out, 2.0)\nscale[1, 32](x, out, 2.0)\n"
+        "warplab.assert_counters(global_load_requests=1)\nwarplab.assert_counters('add', global_load_requests=4)\n"
+    )
+    ran = run(tmp_path, text)
+    assert ran.returncode == 0, ran.stderr
