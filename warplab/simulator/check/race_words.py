@@ -36,8 +36,10 @@ class WordRaces(Observer):
         self.volatile_sites = np.array([volatile_orders and ".volatile" in s.text for s in sites] or [False])
         self.any_volatile = bool(self.volatile_sites.any())
         self.ordered = False  # have barriers or warp syncs ordered anything: are epochs and times not all zero?
-        self.fences: np.ndarray | None = None  # how many fences each thread of the grid has passed
-        self.fence_epochs = np.zeros(0, np.int32)  # of each block at its latest fence
+        # How many fences each thread of the grid has passed: of any scope, and wider than its block.
+        self.fences: np.ndarray | None = None
+        self.fence_epochs = np.zeros((2, 0), np.int32)  # of each block at its latest fence of either kind
+        self.wide = False  # has any thread passed a fence wider than its block?
 
     def _words(self, site, space: str) -> int:
         return max(1, site.width // self.word[space])
@@ -75,20 +77,26 @@ class WordRaces(Observer):
         """Return the clusters of blocks, both numbered through the grid from 1."""
         return blocks if self.cluster == 1 else (blocks - 1) // self.cluster + 1
 
-    def _published(self, record: Record, word: np.ndarray) -> np.ndarray:
-        """Return the words whose writer, or after a barrier a thread of its block, has passed a fence since, or that an
-        atomic wrote in a kernel with fences."""
+    def _published(self, record: Record, access: RecordedAccess, word: np.ndarray) -> np.ndarray:
+        """Return the words whose writer, or after a barrier a thread of its block, has passed a fence since that
+        reaches the access, or that an atomic wrote in a kernel with such fences."""
         if self.fences is None:
             return np.zeros(word.shape, bool)
         writer = record.writer[word]
         block = np.where(writer > 0, (writer - 1) // self.threads + 1, 0)
-        published = self.fences[writer] > record.write_fences[word]
-        return published | (record.write_epoch[word] < self.fence_epochs[block]) | record.atomic[word]
+        any_fence, wide = (
+            (fences[writer] > before[word]) | (record.write_epoch[word] < epochs[block])
+            for fences, before, epochs in zip(
+                self.fences, (record.write_fences, record.write_wide), self.fence_epochs, strict=True
+            )
+        )
+        here = block == access.by.block
+        return np.where(here, any_fence, wide) | (record.atomic[word] & (here | self.wide))
 
     def _read(self, record: Record, space: str, access: RecordedAccess, word: np.ndarray) -> None:
         race = self._behind_writer(record, access, word)
         if race.any() and space == "global":
-            race &= ~self._published(record, word)
+            race &= ~self._published(record, access, word)
         if race.any():
             self._report("reads", "wrote", record, record.writer, record.write_site, space, access, word, race)
         record.was_read = True
@@ -147,15 +155,19 @@ class WordRaces(Observer):
         race = self._behind_writer(record, access, word)
         if race.any():
             if atomic:
-                race &= ~record.atomic[word]
+                race &= ~record.atomic[word] | self._apart(record, access, word)
             if space == "global":
-                race &= ~self._published(record, word)
+                race &= ~self._published(record, access, word)
             race &= ~self._unchanged(access.site, space, addresses, values)
         if race.any():
             self._report("writes", "wrote", record, record.writer, record.write_site, space, access, word, race)
         if record.was_read:
             self._after_readers(record, space, access, word, addresses, values)
         record.writer[word] = access.by.thread
+        if atomic and (apart := self._apart(record, access, word)).any():
+            sites = record.write_site
+            sites[word] = access.site.index
+            self._report("writes", "writes", record, record.writer, sites, space, access, word, apart)
         if not atomic:
             same_word = record.writer[word] != access.by.thread
             if self.volatile_sites[access.site.index]:
@@ -172,7 +184,11 @@ class WordRaces(Observer):
         if self.atomics:
             record.atomic[word] = atomic
         if self.fences is not None:
-            record.write_fences[word] = self.fences[access.by.thread]
+            record.write_fences[word], record.write_wide[word] = self.fences[:, access.by.thread]
+
+    def _apart(self, record: Record, access: RecordedAccess, word: np.ndarray) -> np.ndarray:
+        """Return the lanes whose atomic operation holds for their block alone, and whose word another block wrote."""
+        return (".cta" in access.site.text) & ((record.writer[word] - 1) // self.threads + 1 != access.by.block)
 
     def _after_readers(
         self, record: Record, space: str, access: RecordedAccess, word: np.ndarray, addresses, values
@@ -190,7 +206,7 @@ class WordRaces(Observer):
             if self.clocks is not None and race.any():
                 race &= ~self._knows_readers(self.clocks, record, access, word, reader)
             if space == "global" and self.fences is not None:
-                race[:] = False
+                race &= (record.reader_block[word] != access.by.block) & (not self.wide)
             race &= ~self._unchanged(access.site, space, addresses, values)
         if race.any():
             self._report("writes", "read", record, record.reader, record.read_site, space, access, word, race)

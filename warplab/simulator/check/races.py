@@ -51,7 +51,7 @@ class Races(WordRaces):
         # In a kernel that waits for memory, volatile words are flags, and what these guard may be volatile as well.
         self.volatile_flags = volatile_orders and turns_on_memory(translation.blocks)
         self.lockstep: Lockstep | None = None
-        self.fence_epochs = np.zeros(blocks + 1, np.int32)  # of each block at its latest fence
+        self.fence_epochs = np.zeros((2, blocks + 1), np.int32)
         self.allocations: dict[int, Record] = {}
 
     def watch(self, chunk) -> Races:
@@ -134,10 +134,12 @@ class Races(WordRaces):
 
     def fence(self, lanes, scope: str = "gpu") -> None:
         if self.fences is None:
-            self.fences = np.zeros(self.blocks * self.threads + 1, np.int32)
-        self.fences[self._snapshot(lanes).thread] += 1
+            self.fences = np.zeros((2, self.blocks * self.threads + 1), np.int32)
+        kinds = slice(1 if scope == "cta" else 2)
+        self.wide |= scope != "cta"
+        self.fences[kinds, self._snapshot(lanes).thread] += 1
         owner = self.chunk.block_of if lanes is None else self.chunk.block_of[lanes]
-        self.fence_epochs[self.chunk.first_block + 1 + owner] = self.epochs[owner]
+        self.fence_epochs[kinds, self.chunk.first_block + 1 + owner] = self.epochs[owner]
         if self.clocks is not None:
             self.clocks.fence(self.chunk.all_lanes if lanes is None else lanes)
 
@@ -166,7 +168,7 @@ class Races(WordRaces):
     def _flag(self, site, space: str, addresses: Addresses, lanes) -> None:
         """Follow an access that is meant to synchronise."""
         if space == "global" and site.releases:
-            self.fence(lanes)
+            self.fence(lanes, "cta" if ".cta" in site.text else "gpu")
         if self.clocks is None or space != "shared":
             return
         every = self.chunk.all_lanes if lanes is None else lanes

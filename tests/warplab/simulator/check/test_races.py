@@ -415,6 +415,51 @@ def test_a_volatile_flag_in_global_memory_needs_a_fence(data, fence, races):
         assert np.array_equal(out, np.roll(np.arange(128), 64))
 
 
+@pytest.mark.parametrize(("fence", "here"), [("_block", True), ("_block", False), ("", False)])
+def test_a_fence_of_the_block_orders_nothing_for_other_blocks(fence, here):
+    code = """
+    extern "C" __global__ void pass_on(int* data, int* flag, int* out) {
+        int me = HERE ? threadIdx.x / 32 : blockIdx.x;
+        if (threadIdx.x % 32) return;
+        if (me == 0) {
+            data[0] = 7;
+            FENCE
+            atomicExch(flag, 1);
+        } else if (me == 1) {
+            while (atomicAdd(flag, 0) == 0);
+            FENCE
+            out[0] = data[0];
+            data[0] = 8;
+        }
+    }""".replace("HERE", str(int(here))).replace("FENCE", f"__threadfence{fence}();")
+    data, flag, out = np.zeros((3, 1), np.int32)
+    launch = CudaSource(code, "pass_on"), *((1, 64) if here else (2, 32)), (data, flag, out)
+    if fence and not here:
+        with pytest.raises(simulator.DataRace, match=r"block \(1, 0, 0\) reads .* of array `data`"):
+            simulate(*launch)
+    else:
+        simulate(*launch)
+        assert (out[0], data[0]) == (7, 8)
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["together", "in turn"])
+@pytest.mark.parametrize(("scope", "blocks"), [("_block", 4), ("_block", 1), ("", 4)])
+def test_an_atomic_operation_of_the_block_races_with_those_of_other_blocks(scope, blocks, apart):
+    code = """
+    extern "C" __global__ void count(int* y, int apart) {
+        for (int k = 0; k < (apart ? blockIdx.x : 0) * 5; k++) __nanosleep(10);
+        atomicAddSCOPE(y, 1);
+    }""".replace("SCOPE", scope)
+    y = np.zeros(1, np.int32)
+    launch = CudaSource(code, "count"), blocks, 64, (y, np.int32(apart))
+    if scope and blocks > 1:
+        with pytest.raises(simulator.DataRace, match=r"block .* writes byte 0 of array `y`"):
+            simulate(*launch)
+    else:
+        simulate(*launch)
+        assert y[0] == 64 * blocks
+
+
 def test_volatile_words_of_the_flags_own_array_need_none():
     code = """
     struct Sum { int ready, value; };
