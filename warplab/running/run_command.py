@@ -91,9 +91,9 @@ def main(arguments: list[str]) -> int:
         return 2
     files = {name: getattr(chosen, name) for name in FORMATS}
 
-    def exit_now(code: int) -> NoReturn:
+    def exit_now(status: int) -> NoReturn:
         os._exit = leave
-        leave(_finish(made, program, code, files, before))
+        leave(_finish(made, program, status, files, before))
 
     leave, os._exit = os._exit, exit_now
     try:
