@@ -40,7 +40,7 @@ to rounding. With `TRITON_DEFAULT_FP_FUSION=0`, which Triton 3.10 will have by i
     "labs": """What stops: a device function that shuffles ends in an error inside of numba-cuda-mlir, and histograms
 index by a `uint8`, which is sign-extended ([docs/front_ends.md](../../docs/front_ends.md)).
 """,
-    "mlir-tests": """Of 257 files the first that `FILES` in on_mlir.py names; the run was broken off. What failing tests say is in results.json.
+    "mlir-tests": """Of 257 files the first of `FILES` in on_mlir.py: the run was broken off.
 """,
     "triton-tests": """What does not pass, read in the code; results.json has the messages:
 
