@@ -24,7 +24,7 @@ def test_the_base_the_wheel_and_the_imports_have_theirs() -> None:
     assert f"The wheel itself has {RECORD['wheel MB']} MB" in PAGE
     seconds = RECORD["seconds"]
     said = re.search(
-        r"Importing `warplab` takes ([\d.]+) s.*?`warplab.cp` ([\d.]+), `warplab.cuda` ([\d.]+)", PAGE, re.S
+        r"Importing `warplab` takes\s([\d.]+) s.*?`warplab.cp` ([\d.]+), `warplab.cuda` ([\d.]+)", PAGE, re.S
     )
     codes = ("import warplab", "from warplab import cp", "from warplab import cuda")
     assert said.groups() == tuple(f"{seconds[code]:.2f}" for code in codes)
