@@ -128,6 +128,7 @@ class _Build:
         self.cuda_folders = tuple(include_folders())
         # A program's own folder of include files may lie among CUDA's only by mistake.
         self.system: list[str | Path] = [part for each in self.cuda_folders for part in ("-isystem", each)]
+        _hide_cudacc(self.cuda_folders, folder / "plain")
 
     def runtime(self) -> Path:
         """Compile the stand-in for libcudart."""
@@ -144,7 +145,9 @@ class _Build:
             more: list[str | Path] = ["-include", HEADER] if not file.endswith(".c") else []
             self._run(["-c", *_COMPILE, *self.both, *self.system, *self.host, *more, file, "-o", target])
             return None
-        host = host_code(self._preprocessed(file), self.cuda_folders, number)
+        host = host_code(
+            self._preprocessed(file, "-DWARPLAB_HOST", "-isystem", self.folder / "plain"), self.cuda_folders, number
+        )
         text = self.folder / f"{number}.ii"
         text.write_text(host.text, encoding="utf-8")
         standard = [option for option in self.both if option.startswith("-std=")]
@@ -205,7 +208,7 @@ class _Build:
             found[address] = kernel
         return found
 
-    def _preprocessed(self, file: str, *more: str) -> str:
+    def _preprocessed(self, file: str, *more: str | Path) -> str:
         command: list[str | Path] = ["-E", "-x", "c++", "-w", *more, *self.both, *self.system, "-include", HEADER, file]
         done = subprocess.run(
             [*self.compiler, *(o for o in self.host if o == "-fopenmp"), *command],
@@ -214,7 +217,7 @@ class _Build:
             check=False,
             errors="replace",
         )
-        if done.returncode and (not more or not done.stdout):
+        if done.returncode and ("-DWARPLAB_HOST" in more or not done.stdout):
             raise BuildError(_first_errors(done.stderr))
         return done.stdout
 
@@ -242,6 +245,20 @@ class _Build:
             else f"static_cast<void(*){text[_parameters(text) :]}>({head})"  # one of several of this name
             for symbol, text, head in zip(symbols, texts, heads, strict=True)
         }
+
+
+def _hide_cudacc(cuda_folders: Sequence[str], target: Path) -> None:
+    """Write to `target` a header of the name of each that programs include of CUDA's, which g++ reads only without
+    __CUDACC__; the program's own code has it."""
+    for folder in map(Path, cuda_folders):
+        for pattern in ("*.h", "*/*", "cuda/std/*", "cub/*/*"):
+            for header in filter(Path.is_file, folder.glob(pattern)):
+                name = header.relative_to(folder)
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                (target / name).write_text(
+                    f'#pragma push_macro("__CUDACC__")\n#undef __CUDACC__\n#include_next <{name}>\n'
+                    '#pragma pop_macro("__CUDACC__")\n'
+                )
 
 
 _SUFFIX = f"E{len(IDENTITY)}{IDENTITY}"

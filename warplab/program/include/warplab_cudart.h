@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#if defined(WARPLAB_DEVICE) || defined(WARPLAB_HOST)  // the two passes over a .cu file
 // From here on these words stay what they are, as the passes over the source look for them.
 #undef __global__
 #undef __device__
@@ -31,16 +32,14 @@
 #undef __launch_bounds__
 #undef __grid_constant__
 #undef __cluster_dims__
-#ifdef WARPLAB_DEVICE
 #define __CUDACC__ 1
+#endif
 #define __NVCC__ 1
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#ifdef WARPLAB_DEVICE
 #define __CUDA_ARCH__ 900
-#define __CUDACC_VER_MAJOR__ 13
-#define __CUDACC_VER_MINOR__ 0
 #else
-#define __CUDACC_VER_MAJOR__ 13
-#define __CUDACC_VER_MINOR__ 0
-#define __NVCC__ 1
 
 extern "C" void warplab_configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = 0);
 extern "C" void warplab_launch(const void* kernel, void** arguments);

@@ -1,2 +1,3 @@
 #pragma once
-template <int step> __global__ void first(int* d) { d[threadIdx.x] += step + threadIdx.x; }
+#include "shared.h"
+template <int step> __global__ void first(int* d) { d[threadIdx.x] += plus(step, threadIdx.x); }
