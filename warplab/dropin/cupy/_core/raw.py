@@ -157,7 +157,8 @@ class RawModule:
     def get_global(self, name: str) -> MemoryPointer:
         """Return a pointer to a `__device__` or `__constant__` variable, for `cp.ndarray(shape, dtype, pointer)`."""
         functions = cuda_signature.kernels(self.code)
-        first = next((n for n, s in functions.items() if not s.template), None)
+        plain = (n for n, s in functions.items() if not s.template)
+        first = next(plain, None) or next(iter(self.name_expressions or ()), None)
         if first is None:
             raise ValueError("the module has no kernel that could use a variable")
         source = CudaSource(self.code, first, self.options, self._file, self.name_expressions or (), by_cupy=True)

@@ -114,6 +114,15 @@ def test_constant_memory_through_get_global():
     np.testing.assert_array_equal(host(x), [2, 3, 4])
 
 
+def test_a_variable_of_a_module_that_has_templates_alone():
+    code = "__constant__ float w[3];\ntemplate <class T> __global__ void get(T* y) { y[threadIdx.x] = w[threadIdx.x]; }"
+    module = cp.RawModule(code=code, name_expressions=["get<float>"])
+    cp.ndarray((3,), cp.float32, module.get_global("w"))[...] = cp.asarray([2, 3, 4], cp.float32)
+    y = cp.zeros(3, cp.float32)
+    module.get_function("get<float>")((1,), (3,), (y,))
+    np.testing.assert_array_equal(host(y), [2, 3, 4])
+
+
 @pytest.mark.parametrize(
     ("grid", "block", "arguments", "error", "message"),
     [
