@@ -31,7 +31,8 @@ def assert_counters(kernel: Any = None, **limits: float) -> None:
 
     `kernel`: a kernel, its name, a launch or a profile; None for the latest launch of all. `limits`: NAME__OP=number,
     where NAME is a counter as reports show it (`global_load_requests`, `sectors_per_request`, `bank_conflicts`) and OP
-    one of le, lt, ge, gt, eq, ne; without it eq. Raises ValueError for an unknown name, naming the nearest, and
+    one of le, lt, ge, gt, eq, ne; without it eq. Efficiencies are fractions, 0.95 where a report shows 95 %. Raises
+    ValueError for a per cent in place of a fraction and for an unknown name, naming the nearest, and
     LookupError where no launch was recorded: outside of `pytest --warplab` and `warplab run`, give a profile's launch.
     """
     __tracebackhide__ = True  # of pytest
@@ -54,6 +55,8 @@ def check_limits(tests: list[tuple], counts: Counts) -> tuple[list[dict[str, Any
     rows, wrong = [], []
     for name, compare, words, limit in tests:
         value = RATIOS[name](counts) if name in RATIOS else getattr(counts, name)
+        if name == "bank_conflicts" and value is None:
+            value = 0  # a number of conflicts: without an access there is none
         kept = value is not None and bool(compare(value, limit))
         rows.append({"counter": name, "value": value, "limit": f"{words} {limit:g}", "kept": kept})
         if value is None:
@@ -71,6 +74,10 @@ def _test(key: str, limit: float) -> tuple:
     if name not in _NAMES:
         near = difflib.get_close_matches(name, _NAMES, 1, 0)
         raise ValueError(f"{key}: there is no counter {name}; the nearest is {near[0]}")
+    if name.endswith("_efficiency") and limit > 1:
+        raise ValueError(
+            f"{key}={limit:g}: {name} is a fraction, of which reports show the per cent; write {key}={limit / 100:g}"
+        )
     return _NAMES[name], *_COMPARE[op], limit
 
 

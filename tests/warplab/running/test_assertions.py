@@ -23,8 +23,14 @@ def test_limits_hold_or_say_the_value() -> None:
     warplab.assert_counters(launch, shared_load_bank_conflicts__le=0)  # a label of the report
     with pytest.raises(AssertionError, match=r"copy: sectors_per_load_request is 32; at most 4 was asked for$"):
         warplab.assert_counters(launch, sectors_per_load_request__le=4, sectors_per_store_request__le=4)
-    with pytest.raises(AssertionError, match="bank_conflicts is not defined, as the kernel made no such access"):
-        warplab.assert_counters(launch, bank_conflicts__le=1)
+    warplab.assert_counters(launch, bank_conflicts=0, load_efficiency=1 / 8)
+    with pytest.raises(AssertionError, match="bank_conflicts is 0; at least 1 was asked for"):
+        warplab.assert_counters(launch, bank_conflicts__ge=1)
+    with pytest.raises(ValueError, match=r"load_efficiency is a fraction.*write load_efficiency__ge=0.95$"):
+        warplab.assert_counters(launch, load_efficiency__ge=95)
+    nothing = simulate(CudaSource("__global__ void idle() {}", "idle"), 1, 32, ())
+    with pytest.raises(AssertionError, match="load_efficiency is not defined, as the kernel made no such access"):
+        warplab.assert_counters(nothing, load_efficiency__ge=0.5)
 
 
 def test_unknown_names_are_refused_with_the_nearest() -> None:
