@@ -98,6 +98,14 @@ def test_a_barrier_without_the_threads_that_have_ended_orders_the_others(n: int)
         _launch(ENDED.replace("__syncthreads();", ""), n=40, threads=64, ended_arrive=True)
 
 
+def test_a_race_with_threads_that_went_round_the_barrier_says_so() -> None:
+    code = ENDED.replace("if (t >= n) return;", "if (t < n) {").replace("__syncthreads();", "__syncthreads(); }")
+    line = next(number for number, row in enumerate(code.splitlines(), 1) if "__syncthreads" in row)
+    with pytest.raises(simulator.DataRace) as error:
+        _launch(code.replace("s[n - 1 - t]", "s[63 - t]"), 32, 64, ended_arrive=True)
+    assert f"waits at the barrier in line {line}, which this thread has not passed" in error.value.reason
+
+
 def test_a_barrier_still_waits_for_threads_that_have_not_ended() -> None:
     code = ENDED.replace("if (t >= n) return;", "if (t >= n) { __syncthreads(); if (t > n) return; __syncthreads(); }")
     with pytest.raises(simulator.DivergentBarrier):

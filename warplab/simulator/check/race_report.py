@@ -13,6 +13,10 @@ _BARRIER = (
     "Is a __syncthreads() missing between them (or a __syncwarp() within a warp)? "
     "In Numba: cuda.syncthreads(), cuda.syncwarp()."
 )
+_GONE_ROUND = (
+    "The other thread waits at the barrier in line {}, which this thread has not passed. All threads of a block must "
+    "reach it: move it out of the `if` or the loop."
+)
 _VOLATILE = "`volatile` only says that each access goes to memory; no thread waits for another. "
 _FENCE = (
     "Is the array guarded by a flag? `volatile` puts accesses to different words in no order: put a __threadfence() "
@@ -75,7 +79,8 @@ def race_error(
         block = readers_block if other < 0 else other // chunk.threads
         cluster = chunk.cluster_blocks
         own_block = (allocation is None and cluster == 1) or block == own_block_number
-        reason = _BARRIER if own_block else _NO_BARRIER
+        passed_by = _barrier_between(chunk, sites, threads) if own_block else None
+        reason = _NO_BARRIER if not own_block else _GONE_ROUND.format(passed_by) if passed_by else _BARRIER
         if not own_block and (allocation is None or block // cluster == own_block_number // cluster):
             reason = _CLUSTER
         if allocation is None and any(".volatile" in place.text for place in sites):
@@ -99,6 +104,17 @@ def race_error(
         other_thread=chunk.thread_index(other) if other >= 0 else None,
         **chunk.where(site, thread - chunk.first_block * chunk.threads),
     )
+
+
+def _barrier_between(chunk, sites: tuple[Site, Site], threads: tuple[int, int]) -> int | None:
+    """Return the line of a barrier between the two accesses that the thread of the earlier one has reached alone."""
+    lane, other = (thread - chunk.first_block * chunk.threads for thread in threads)
+    for state in chunk.barriers.states.values():
+        for block, lanes in (*state.waiting, *state.left):
+            line = block.last.where.line
+            if sites[1].where.line <= line < sites[0].where.line and other in lanes and lane not in lanes:
+                return line
+    return None
 
 
 def _moves_pieces(site: Site) -> bool:

@@ -47,6 +47,7 @@ class _State:
         self.expected = np.full(blocks, threads, np.int64)
         self.true = np.zeros(blocks, np.int64)  # how many predicates of .red hold
         self.waiting: list[tuple[Block, np.ndarray]] = []  # block of code, lanes
+        self.left: list[tuple[Block, np.ndarray]] = []  # those that the last release let go
 
     def missing(self, owner: int) -> str:
         """Say who waits for whom in thread block `owner`."""
@@ -88,6 +89,7 @@ class Barriers:
 
     def __init__(self, scheduler) -> None:
         self.scheduler, self.chunk = scheduler, scheduler.chunk
+        self.chunk.barriers = self
         self.states: dict[int, _State] = {}
         self.cluster: _ClusterState | None = None  # made when it is used
         self.grid = _GridState()
@@ -155,11 +157,13 @@ class Barriers:
 
     def _release(self, number: int, state: _State, complete: np.ndarray) -> None:
         chunk, still, released = self.chunk, [], []
+        state.left = []
         for block, lanes in state.waiting:
             ready = complete[chunk.block_of[lanes]]
             if ready.any():
                 going = lanes[ready]
                 released.append(going)
+                state.left.append((block, going))
                 self._give_result(block, state, going)
                 self.scheduler.put(block.index + 1, going)
             if not ready.all():

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class Chunk:
     window_shared = WINDOW_SHARED
     window_local = WINDOW_LOCAL
     observers = Observers(())
+    barriers: Any = None  # where lanes wait
     waits_in_vain = False  # lanes wait for others (mbarrier, lock, nanosleep), whose turn it is
 
     def __init__(
