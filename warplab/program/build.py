@@ -27,6 +27,7 @@ CUDA_FILES, HOST_FILES = (".cu", ".cuda"), (".cpp", ".cc", ".cxx", ".c")
 _FOR_NVRTC = re.compile(r"--?(use_fast_math|ftz|prec-div|prec-sqrt|fmad|maxrregcount)\b")
 _FOR_BOTH = re.compile(r"-([DUI]|std=)")
 _COMPILE = ("-O2", "-g1", "-w", "-fpermissive", "-fno-strict-aliasing")
+_LIBRARY = re.compile(r"[^\n/]*: error: [^\n]*['‘](thrust|cub)['’][^\n]*")
 _MISSING = re.compile(r"undefined reference to [`'](\w+)'")
 
 
@@ -226,6 +227,10 @@ class _Build:
             [*self.compiler, *arguments], capture_output=True, text=True, check=False, errors="replace"
         )
         if done.returncode:
+            library = _LIBRARY.search(done.stderr)
+            if library:
+                name = {"thrust": "Thrust", "cub": "CUB's functions for the host"}[library[1]]
+                raise BuildError(f"the program uses {name}, which Warp Lab does not have ({library[0].strip()})")
             raise BuildError(_first_errors(done.stderr))
 
     def _symbols(self, file: Path) -> list[tuple[int, str]]:

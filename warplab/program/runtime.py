@@ -29,8 +29,24 @@ from warplab.simulator.run.device import launching
 
 _HEAD, _REPLY = struct.Struct("4q"), struct.Struct("6q")
 # Of cudaError_t.
-_INVALID, _NO_MEMORY, _CONFIGURATION, _SYMBOL, _DIRECTION, _DEVICE = 1, 2, 9, 13, 21, 101
+_INVALID, _NO_MEMORY, _CONFIGURATION, _SYMBOL, _DEVICE = 1, 2, 9, 13, 101
 _ADDRESS, _MISALIGNED, _LAUNCH, _UNSUPPORTED = 700, 716, 719, 801
+_TEXTS = {  # as cudaGetErrorString of CUDA 13 gives them
+    0: "no error",
+    _INVALID: "invalid argument",
+    _NO_MEMORY: "out of memory",
+    _CONFIGURATION: "invalid configuration argument",
+    _SYMBOL: "invalid device symbol",
+    98: "invalid device function",
+    100: "no CUDA-capable device is detected",
+    _DEVICE: "invalid device ordinal",
+    600: "device not ready",
+    _ADDRESS: "an illegal memory access was encountered",
+    710: "device-side assert triggered",
+    _MISALIGNED: "misaligned address",
+    _LAUNCH: "unspecified launch failure",
+    _UNSUPPORTED: "operation not supported",
+}
 _KINDS = ("HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice", "Default")
 
 
@@ -416,11 +432,7 @@ class Runtime:
         return Reply(0, (), _errors().get(error, "unrecognized error code").encode())
 
     def cudaGetErrorString(self, error: int) -> Reply:
-        words = re.sub(
-            r"(?<=[a-z])(?=[A-Z])", " ", _errors().get(error, "unrecognized error code").removeprefix("cuda")
-        )
-        text = "no error" if not error else words.removeprefix("Error ").lower()
-        return Reply(0, (), text.encode())
+        return Reply(0, (), _TEXTS.get(error, _errors().get(error, "unrecognized error code")).encode())
 
 
 def _code(error: simulator.SimulatorError) -> int:

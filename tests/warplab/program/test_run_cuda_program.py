@@ -5,6 +5,7 @@ What each program in `programs/` does wrong, and where, stands in its first line
 
 from __future__ import annotations
 
+import ctypes
 import json
 import re
 import shutil
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.warplab.running.programs import python
+from warplab.compile.headers import include_folders
+from warplab.program import runtime
 
 PROGRAMS = Path(__file__).with_name("programs")
 # Some four seconds each, most of them g++'s and NVRTC's: `make test` runs three of them, and test_host_code.py.
@@ -115,6 +118,7 @@ def test_functions_of_cub_and_curand_for_the_device(tmp_path):
         (["does_not_compile.cu"], 'does_not_compile.cu, line 2: error: identifier "undeclared" is undefined'),
         (["does_not_compile.cu"], "error: a kernel could not be compiled or run: "),
         (["vector_add.cu", "gone.cpp"], "error: there is no file gone.cpp"),
+        (["thrust.cu"], "error: the program uses Thrust, which Warp Lab does not have (thrust.cu:4:"),
         (["no_main.cu"], "error: the program has no main; name the file that has it, too"),
     ],
 )
@@ -123,6 +127,16 @@ def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_texts_of_errors_are_those_of_libcudart():
+    libraries = [file for folder in include_folders() for file in Path(folder).parent.glob("lib/libcudart.so.*")]
+    if not libraries:
+        pytest.skip("needs libcudart, which numba-cuda brings")
+    library = ctypes.CDLL(str(libraries[0]))
+    library.cudaGetErrorString.restype = ctypes.c_char_p
+    known = {code: library.cudaGetErrorString(code).decode() for code in runtime._TEXTS}
+    assert known == runtime._TEXTS
 
 
 def test_without_a_compiler_a_sentence(tmp_path):
