@@ -98,6 +98,7 @@ from warplab.simulator.errors import (
     UninitializedRead,
     UnorderedRegisters,
     UnsupportedInstruction,
+    WrongArgument,
     WrongDescriptor,
 )
 from warplab.simulator.memory.device_memory import Allocation

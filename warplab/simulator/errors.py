@@ -294,6 +294,10 @@ class InvalidLaunch(SimulatorError, ValueError):
     """Grid, block, arguments or shared memory that no GPU would accept."""
 
 
+class WrongArgument(SimulatorError):
+    """An argument that does not fit the kernel's parameter, whose bytes a GPU would take all the same."""
+
+
 class SimulatorFailure(RuntimeError):
     """The simulator itself failed. That is the course's fault, and so no `SimulatorError`. Raised from the cause."""
 
