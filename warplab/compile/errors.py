@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import importlib.util
 import os
 import re
 
@@ -50,8 +51,10 @@ class CompilerNotFound(RuntimeError):
     """A compiler package is missing or does not load. `extra`: that of warplab which brings it, "" for the base."""
 
     def __init__(self, what: str, error: Exception, extra: str = "") -> None:
-        how = f'pip install "warplab[{extra}]", or in the course' if extra else "in the course"
-        super().__init__(f"{what} does not load ({error}); {how} run `python -m warplab doctor` to see what is missing")
+        how = [f'pip install "warplab[{extra}]"'] if extra else []
+        if importlib.util.find_spec("warpcourse") is not None:
+            how.append("in the course run `python -m warplab doctor` to see what is missing")
+        super().__init__(f"{what} does not load ({error}); {', or '.join(how) or 'pip install warplab brings it'}")
 
 
 def shorten_traceback(error: Exception) -> None:

@@ -28,8 +28,10 @@ def main(arguments: list[str]) -> int:
         found = {"kernels": compiled(request)}
     except Exception as error:
         from warplab.compile.short_traceback import first_line
+        from warplab.launch.errors import NoKernel
 
-        found = {"error": f"the answer does not compile: {first_line(error)}"}
+        missing = isinstance(error, NoKernel)
+        found = {"error": str(error) if missing else f"the answer does not compile: {first_line(error)}"}
     except SystemExit:
         found = {"error": "the answer ends its process instead of defining kernels"}
     result.write_text(json.dumps(found), encoding="utf-8")
@@ -67,11 +69,12 @@ def _cuda(code: str, name: str, options: list[str], file: str, by_cupy: bool = F
 
 
 def _python(names: dict[str, Any], kernel: dict[str, Any], archs: list[int]) -> dict[str, Any]:
+    from warplab.launch.errors import NoKernel
     from warplab.launch.kernel_source import CudaSource, NumbaSource, source_of
 
     found = names.get(kernel["name"])
     if found is None:
-        raise NameError(f"it defines no kernel {kernel['name']}")
+        raise NoKernel(f"the answer has no kernel {kernel['name']}")
     source = source_of(found)
     if isinstance(source, CudaSource):
         return _cuda(source.code, source.entry, list(source.options), "kernel.cu", source.by_cupy)

@@ -288,9 +288,7 @@ def _estimated(records: list[LaunchRecord], card: str) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m warplab judge", description=__doc__.splitlines()[0], epilog="docs/run.md has more."
-    )
+    parser = argparse.ArgumentParser(prog="python -m warplab judge", description=__doc__.splitlines()[0])
     parser.add_argument("task", help="a Python file that defines task = Task(...); it is executed")
     parser.add_argument("answer", help="a .cu or .py file with the task's kernels")
     parser.add_argument("--card", action="append", metavar="CARD", help="estimate times for this card (H100)")

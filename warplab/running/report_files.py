@@ -87,8 +87,11 @@ def _location(path: str, line: int) -> dict[str, Any]:
 
 
 def _relative(path: str) -> str:
-    """Return a path from here, with slashes, as hosts of repositories want it; `path` itself if it is not below."""
-    relative = os.path.relpath(path) if os.path.isabs(path) else path
+    """Return a path as hosts of repositories want it, from the repository's folder, or from here where there is none;
+    `path` itself if it is not below."""
+    here = Path.cwd()
+    root = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    relative = os.path.relpath(path, root) if os.path.isabs(path) else path
     return path if relative.startswith("..") else Path(relative).as_posix()
 
 

@@ -16,8 +16,8 @@ _LABELS = {counter.name: counter.label for counter in COUNTERS}
 # Counters in every kernel's report, where they are not 0; --json has all.
 _SHOWN = (
     *("warp_instructions", "global_load_requests", "global_load_sectors", "global_store_requests"),
-    *("global_store_sectors", "shared_load_requests", "global_atomic_requests", "divergent_branches"),
-    *("barriers", "tensor_operations"),
+    *("global_store_sectors", "shared_load_requests", "shared_atomic_requests", "global_atomic_requests"),
+    *("divergent_branches", "barriers", "tensor_operations"),
 )
 _SHOWN_RATIOS = ("sectors_per_load_request", "sectors_per_store_request", "bank_conflicts", "warp_efficiency")
 
@@ -25,10 +25,13 @@ _SHOWN_RATIOS = ("sectors_per_load_request", "sectors_per_store_request", "bank_
 def text(report: Report, what: str) -> str:
     """Return the whole report; `what` ran, such as "script.py"."""
     kernels, defects = report["kernels"], report["defects"]
-    launches = sum(kernel["launches"] for kernel in kernels)
+    stopped = [d for d in defects if (d["kernel"] and not d["suppressed"]) or d["error"] == "InvalidLaunch"]
+    names = {d["kernel"] for d in stopped if d["kernel"]} - {kernel["kernel"] for kernel in kernels}
+    launches = sum(kernel["launches"] for kernel in kernels) + sum(defect["times"] for defect in stopped)
     counted = [defect for defect in defects if not defect["suppressed"]]
     found = [defect for defect in counted if not defect["refused"]]
-    head = f"Warp Lab ran {what} on the simulator: {_number(len(kernels), 'kernel')}, {_number(launches, 'launch')}"
+    known = _number(len(kernels) + len(names), "kernel")
+    head = f"Warp Lab ran {what} on the simulator: {known}, {_number(launches, 'launch')}"
     head += f", {_number(len(found), 'defect')}"
     if len(counted) < len(defects):
         head += f" ({len(defects) - len(counted)} suppressed)"
@@ -36,7 +39,8 @@ def text(report: Report, what: str) -> str:
         head += f", {len(counted) - len(found)} stopped unchecked"
     parts = [head + "."]
     if not kernels and not defects:
-        parts.append("No kernel was launched. CuPy's array operations and calls of other libraries are none here.")
+        others = " CuPy's array operations and calls of other libraries are none here."
+        parts.append("No kernel was launched." + others * (not what.endswith((".cu", ".cuda"))))
     parts += [_kernel(kernel, defects) for kernel in kernels]
     parts += [_defect(defect) for defect in defects]
     worth = dict.fromkeys(estimate["worth"] for kernel in kernels for estimate in kernel["estimates"])
@@ -82,7 +86,7 @@ def _defect(defect: Report) -> str:
     lines = [f"{head}{defect['error']}{times}: {defect['message']}"]
     if defect["path"] and defect["line"]:
         lines.append(f"  in {shown_path(defect['path'])}:{defect['line']}")
-    if defect["launched_at"]:
+    if defect["launched_at"] and tuple(defect["launched_at"]) != (defect["path"], defect["line"]):
         lines.append(f"  launched at {shown_path(defect['launched_at'][0])}:{defect['launched_at'][1]}")
     return "\n".join(lines)
 

@@ -40,13 +40,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    found = _Parser(prog="python -m warplab run", description=__doc__.splitlines()[0], epilog="docs/run.md has more.")
+    also = "prog.cu [more.cu host.cpp] [-I... -D... -std=...] [-- ARGUMENT ...]: a program in CUDA C++"
+    found = _Parser(prog="python -m warplab run", description=__doc__.splitlines()[0], epilog=also)
     add_settings(found.add_argument, "--")
     for name in FORMATS:
         found.add_argument(f"--{name}", metavar="FILE", help=f"also write the report as {name.upper()}")
     rest = argparse.REMAINDER
     found.add_argument("-m", dest="module", metavar="MODULE", nargs=rest, help="run a module, as python -m does")
-    found.add_argument("command", metavar="script.py ...", nargs=rest, help="the script and its arguments")
+    found.add_argument("command", metavar="script.py|prog.cu ...", nargs=rest, help="it and its arguments")
     return found
 
 

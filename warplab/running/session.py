@@ -84,6 +84,9 @@ class Session:
         if not os.path.isdir(self.folder) or self._process != os.getpid():
             return
         report = self.collected.report(estimates=estimates)
+        if not estimates:  # stays if nobody lets the process end, as a Pool does not
+            for kernel in report["kernels"]:
+                kernel["notes"] = ["no time: the process that launched it was ended before it estimated any"]
         file = Path(self.folder, f"{os.getpid()}.json")
         part = file.with_suffix(".part")
         part.write_text(json.dumps(report), encoding="utf-8")

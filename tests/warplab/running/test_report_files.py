@@ -105,6 +105,41 @@ def test_junit_has_a_case_for_each_kernel_and_text_that_xml_can_hold() -> None:
     assert {name: case is not None for name, case in cases.items()} == {"f": True, "g": True, "h": True}
 
 
+@pytest.mark.parametrize(("git", "uri"), [(True, "code/kernels.py"), (False, "kernels.py")])
+def test_paths_are_those_of_the_repository(tmp_path, monkeypatch, git: bool, uri: str) -> None:
+    (tmp_path / "code" / "deeper").mkdir(parents=True)
+    if git:
+        (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path / "code")
+    report = {"kernels": [], "defects": [defect(path=str(tmp_path / "code" / "kernels.py"))]}
+    (result,) = json.loads(report_files.as_sarif(report, "main.py", 1))["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": uri, "uriBaseId": "%SRCROOT%"}
+    case = ElementTree.fromstring(report_files.as_junit(report, "main.py", 1).partition("\n")[2]).find(".//testcase")
+    assert case is not None
+    assert case.get("file") == uri
+
+
+def test_the_text_counts_launches_that_were_stopped() -> None:
+    text = report_text.text({"kernels": [kernel("f")], "defects": [defect(), defect(kernel="g", times=2)]}, "main.py")
+    assert "2 kernels, 4 launches, 2 defects." in text
+
+
+def test_what_is_no_launch_has_one_place() -> None:
+    call = defect(error="InvalidCall", kernel="", path="/work/prog.cu", line=19, launched_at=["/work/prog.cu", 19])
+    text = report_text.text({"kernels": [], "defects": [call]}, "prog.cu")
+    assert "0 kernels, 0 launches, 1 defect." in text
+    assert "in /work/prog.cu:19" in text
+    assert "launched at" not in text
+    empty = report_text.text({"kernels": [], "defects": []}, "prog.cu")
+    assert empty.endswith("No kernel was launched.")
+
+
+def test_shared_atomics_are_in_the_text() -> None:
+    counts = Counts(warp_instructions=10, shared_atomic_requests=7)
+    text = report_text.text({"kernels": [kernel("f", counters=counts.as_dict())], "defects": []}, "main.py")
+    assert "shared atomic requests 7" in text
+
+
 def test_reports_of_processes_add_up() -> None:
     estimate = {"card": "H100", "seconds": 1e-6, "limit": "DRAM", "worth": "little"}
     one = {"kernels": [kernel("f"), kernel("g")], "defects": [defect()]}
@@ -121,5 +156,5 @@ def test_reports_of_processes_add_up() -> None:
 
 def test_the_text_says_what_is_suppressed() -> None:
     text = report_text.text(REPORT, "main.py")
-    assert text.startswith("Warp Lab ran main.py on the simulator: 2 kernels, 2 launches, 3 defects (1 suppressed).")
+    assert text.startswith("Warp Lab ran main.py on the simulator: 3 kernels, 5 launches, 3 defects (1 suppressed).")
     assert "suppressed: DataRace: race: a & b" in text

@@ -58,6 +58,21 @@ def test_a_defect_that_the_program_catches_counts(tmp_path) -> None:
     )
     ran = run(tmp_path, text)
     assert (ran.returncode, ran.stdout) == (1, "2.0\n")
+    assert "2 kernels, 2 launches, 1 defect." in ran.stderr
+
+
+def test_an_argument_that_a_gpu_would_take_for_something_else_is_a_defect(tmp_path) -> None:
+    text = KERNELS + (
+        "try:\n    add((1,), (100,), (cp.asarray(x), cp.zeros(100), np.int32(100)))\nexcept TypeError as error:\n"
+        "    print(error)\n"
+    )
+    ran = run(tmp_path, text, "--json=report.json")
+    assert ran.returncode == 1, ran.stderr
+    assert "`float* c`, points to float32, but the array holds float64" in ran.stdout
+    (defect,) = json.loads((tmp_path / "report.json").read_text())["defects"]
+    line = text.splitlines().index("    add((1,), (100,), (cp.asarray(x), cp.zeros(100), np.int32(100)))") + 1
+    assert (defect["error"], defect["kernel"]) == ("WrongArgument", "add")
+    assert defect["launched_at"] == [str(tmp_path / "script.py"), line]
     assert "1 kernel, 1 launch, 1 defect." in ran.stderr
 
 
@@ -92,6 +107,12 @@ def test_the_processes_that_a_program_starts_run_on_the_simulator_and_are_in_the
     (kernel,) = json.loads((tmp_path / "report.json").read_text())["kernels"]
     assert (kernel["launches"], kernel["threads"]) == (3, 128)
     assert kernel["estimates"]
+
+
+def test_what_a_pool_has_launched_has_no_time_and_says_why(tmp_path) -> None:
+    ran = run(tmp_path, CHILDREN.replace("    print(subprocess", "    0 and print(subprocess").replace(', "fork"', ","))
+    assert ran.returncode == 0, ran.stderr
+    assert "no time: the process that launched it was ended before it estimated any" in " ".join(ran.stderr.split())
 
 
 def test_a_module_runs_as_by_python_m(tmp_path) -> None:
