@@ -17,9 +17,9 @@ from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.compile.headers import COURSE_HEADERS
 from warplab.compile.ptx_assembler import Assembled
 from warplab.compile.source_files import label_files, shared_array_names
-from warplab.launch import cuda_arguments, numba_arguments, profiling
+from warplab.launch import cuda_arguments, numba_arguments
 from warplab.launch.array_placement import ArrayPlacement
-from warplab.launch.errors import ArgumentError, NoKernel
+from warplab.launch.errors import NoKernel
 from warplab.launch.launch_record import Assemble
 from warplab.simulator.run.device import launching
 
@@ -118,11 +118,7 @@ class CudaSource:
 
     def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
         entry = self.load()
-        try:
-            params = cuda_arguments.pack_arguments(self.entry, entry, self.signature, args, arrays.address)
-        except ArgumentError as error:  # CuPy passes on what it is given
-            profiling.failed(simulator.WrongArgument(str(error), kernel=self.entry))
-            raise
+        params = cuda_arguments.pack_arguments(self.entry, entry, self.signature, args, arrays.address)
         return BoundKernel(entry, params, self.assemble, max_registers=self.max_registers)
 
     @property

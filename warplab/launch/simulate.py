@@ -15,7 +15,8 @@ from warplab.compile.short_traceback import interrupted, short_traceback
 from warplab.launch import dlpack, policy, profiling
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.dimensions import dimensions
-from warplab.launch.kernel_source import BoundKernel, KernelSource, source_of
+from warplab.launch.errors import ArgumentError
+from warplab.launch.kernel_source import BoundKernel, CudaSource, KernelSource, source_of
 from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.run.device import launching
 
@@ -128,7 +129,12 @@ def _prepared(source: KernelSource, args: tuple, device: simulator.Device | None
     device = simulator.default_device() if device is None else device
     arrays = ArrayPlacement(device)
     try:
-        bound = source.bind(args, arrays)
+        try:
+            bound = source.bind(args, arrays)
+        except ArgumentError as error:
+            if isinstance(source, CudaSource):  # CuPy passes on what it is given
+                profiling.failed(simulator.WrongArgument(str(error), kernel=source.name))
+            raise
         for address, name in arrays.names.items():
             allocation = device.memory.find(address) or device.memory.find_freed(address)
             if allocation is not None:
