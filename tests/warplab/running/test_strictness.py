@@ -98,11 +98,12 @@ def test_a_barrier_without_the_threads_that_have_ended_orders_the_others(n: int)
         _launch(ENDED.replace("__syncthreads();", ""), n=40, threads=64, ended_arrive=True)
 
 
-def test_a_race_with_threads_that_went_round_the_barrier_says_so() -> None:
+@pytest.mark.parametrize("n", [32, 50])
+def test_a_race_with_threads_that_went_round_the_barrier_says_so(n: int) -> None:
     code = ENDED.replace("if (t >= n) return;", "if (t < n) {").replace("__syncthreads();", "__syncthreads(); }")
     line = next(number for number, row in enumerate(code.splitlines(), 1) if "__syncthreads" in row)
     with pytest.raises(simulator.DataRace) as error:
-        _launch(code.replace("s[n - 1 - t]", "s[63 - t]"), 32, 64, ended_arrive=True)
+        _launch(code.replace("s[n - 1 - t]", "s[63 - t]"), n, 64, ended_arrive=True)
     assert f"waits at the barrier in line {line}, which this thread has not passed" in error.value.reason
 
 

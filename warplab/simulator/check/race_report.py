@@ -109,13 +109,13 @@ def race_error(
 def _barrier_between(chunk, sites: tuple[Site, Site], threads: tuple[int, int]) -> int | None:
     """Return the line of the block's barrier between the two accesses that only the earlier one's thread reached."""
     lane, other = (thread - chunk.first_block * chunk.threads for thread in threads)
+    held = [(chunk.translation.blocks[n], lanes) for n, lanes in chunk.barriers.scheduler.gathering.items()]
     for state in chunk.barriers.states.values():
-        if state.expected[lane // chunk.threads] != chunk.threads:
-            continue
-        for block, lanes in (*state.waiting, *state.left):
-            line = block.last.where.line
-            if sites[1].where.line <= line < sites[0].where.line and other in lanes and lane not in lanes:
-                return line
+        held += [*state.waiting, *state.left]
+    for block, lanes in held:
+        line, whole = block.last.where.line, len(block.last.operands) < 2  # without a number of threads
+        if whole and sites[1].where.line <= line < sites[0].where.line and other in lanes and lane not in lanes:
+            return line
     return None
 
 
