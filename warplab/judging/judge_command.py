@@ -14,6 +14,7 @@ import json
 import os
 import secrets
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -122,7 +123,7 @@ def compile_answer(task: Task, answer: str, cases: Sequence[Case], archs: Sequen
             asked = {"name": launch.kernel, "args": [_kind(arg, one) for arg in launch.args]}
             if wanted.setdefault(launch.kernel, asked) != asked:
                 raise BadTask(f"kernel {launch.kernel} is launched with arguments of several types")
-    with tempfile.TemporaryDirectory(prefix="warplab-judge-") as folder:
+    with tempfile.TemporaryDirectory(prefix="warplab-judge-", ignore_cleanup_errors=True) as folder:
         copy = Path(folder, f"answer{Path(answer).suffix}")
         copy.write_bytes(Path(answer).read_bytes())
         result = Path(folder, "result.json")
@@ -153,6 +154,7 @@ def _child(folder: str, result: Path, request: str) -> Any:
     environment = {**known, "HOME": folder, "TMPDIR": folder, "WARPLAB_BACKEND": "simulator"}
     nowhere = subprocess.DEVNULL
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": nowhere, "stderr": nowhere}
+    inside = os.open(folder, os.O_RDONLY)  # as the answer may put something else in its place
     process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **streams)
     try:
         process.communicate(request.encode(), COMPILE_SECONDS)
@@ -162,12 +164,19 @@ def _child(folder: str, result: Path, request: str) -> Any:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # and what it has started
         process.wait()
+        if os.path.islink(folder):
+            os.unlink(folder)
     try:
-        if result.is_symlink() or result.stat().st_size > MOST_BYTES:
-            raise WrongAnswer("the process that compiled the answer gave more than PTX")
-        return json.loads(result.read_text(encoding="utf-8"))
+        file = os.open(result.name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=inside)
+        with open(file, encoding="utf-8") as opened:
+            told = os.fstat(file)
+            if not stat.S_ISREG(told.st_mode) or told.st_size > MOST_BYTES:
+                raise WrongAnswer("the process that compiled the answer gave more than PTX")
+            return json.load(opened)
     except (OSError, ValueError, RecursionError):
         raise WrongAnswer("the process that compiled the answer ended without a result") from None
+    finally:
+        os.close(inside)
 
 
 def _kernel(name: str, data: Any) -> JudgedKernel:
@@ -300,13 +309,19 @@ def main(arguments: list[str]) -> int:
             raise BadTask(f"there is no file {chosen.answer}")
         if not chosen.answer.endswith((".py", ".cu", ".cuh")):
             raise BadTask(f"{chosen.answer} is neither Python (.py) nor CUDA C++ (.cu)")
+        if chosen.seed is not None and chosen.seed < 0:
+            raise BadTask(f"--seed={chosen.seed}: give 0 or more")
         verdict = judge(tasks.load(chosen.task), chosen.answer, seed=chosen.seed, cards=chosen.card or ("H100",))
     except (BadTask, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     text = json.dumps({"task": chosen.task, "answer": chosen.answer, **verdict}, indent=1) + "\n"
     if chosen.json:
-        Path(chosen.json).write_text(text, encoding="utf-8")
+        try:
+            Path(chosen.json).write_text(text, encoding="utf-8")
+        except OSError as error:
+            print(f"error: the verdict cannot be written to {chosen.json}: {error.strerror}", file=sys.stderr)
+            return 2
     else:
         print(text, end="")
     said = "right" if verdict["right"] else f"not right: {verdict['reason']}"

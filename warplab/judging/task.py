@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from warplab.running.strictness import BOOKS
+
 Size = Mapping[str, int]
 
 
@@ -72,12 +74,14 @@ def load(path: str) -> Task:
         found = runpy.run_path(path).get("task")
     except OSError as error:
         raise BadTask(f"the task {path} cannot be read: {error.strerror}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadTask(f"the task {path} ends in {type(error).__name__}: {error}") from error
     if not isinstance(found, Task):
         raise BadTask(f"{path} defines no task = Task(...) of warplab.judging.task")
     if not found.sizes:
         raise BadTask(f"{path}: sizes is empty; give at least one, such as ({{'n': 1000}},)")
+    if found.strict not in BOOKS:
+        raise BadTask(f"{path}: there is no rule book {found.strict!r}; choose among {', '.join(BOOKS)}")
     return found
 
 
@@ -94,6 +98,15 @@ class Case:
 
 def case(task: Task, size: Size, rng: np.random.Generator) -> Case:
     """Draw the arrays of one case. Raises BadTask where the parts of the task do not fit together."""
+    try:
+        return _case(task, size, rng)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, BadTask):
+            raise
+        raise BadTask(f"the task at size {size!r} ends in {type(error).__name__}: {error}") from error
+
+
+def _case(task: Task, size: Size, rng: np.random.Generator) -> Case:
     inputs = {name: np.ascontiguousarray(array) for name, array in task.inputs(rng, **size).items()}
     start = {name: array.copy() for name, array in inputs.items()}
     shapes = task.outputs(**size)

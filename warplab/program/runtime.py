@@ -156,6 +156,10 @@ class Runtime:
         raise InvalidCall("cudaHostRegister with cudaHostRegisterMapped is not supported", reason="Use cudaHostAlloc.")
 
     def cudaMemset(self, address: int, pitch: int, value: int, width: int, height: int) -> Reply:
+        if width < 0 or height < 0:
+            raise InvalidCall(
+                f"cudaMemset of {width % 2**64:,} x {height % 2**64:,} bytes", reason="Is a size negative?"
+            )
         self._device_range("cudaMemset", "the target", address, pitch, width, height)
         for row in range(height if width else 0):
             self.memory.view(address + row * pitch, width)[:] = value & 255
@@ -172,6 +176,11 @@ class Runtime:
         name = f"a copy cudaMemcpy{_KINDS[kind]}"
         if width <= 0 or height <= 0:
             return Reply(0 if width == 0 or height == 0 else _INVALID)
+        if height > 1 and min(target_pitch, source_pitch) < width:
+            raise InvalidCall(
+                f"{name} of rows of {width:,} bytes with a pitch of {min(target_pitch, source_pitch):,}",
+                reason="The pitch is the bytes from one row to the next: at least the width.",
+            )
         sides = (("target", target, target_pitch, kind in (1, 3)), ("source", source, source_pitch, kind in (2, 3)))
         for side, address, pitch, should in sides:
             is_there = self._is_device(address)
@@ -365,6 +374,10 @@ class Runtime:
         return Reply(0, (found.registers, found.shared_bytes, resources.max_threads(found), found.local_bytes))
 
     def occupancy(self, address: int, threads: int, shared_bytes: int) -> Reply:
+        if not 0 < threads <= occupancy.MAX_THREADS or shared_bytes < 0:
+            raise InvalidCall(
+                f"occupancy of blocks of {threads:,} threads with {shared_bytes:,} bytes of shared memory"
+            )
         found = self._resources(address)
         blocks = occupancy.theoretical(
             self.card,

@@ -41,6 +41,8 @@ def as_junit(report: Report, what: str, exit_code: int) -> str:
     suite.set("failures", str(failures))
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
+    for element in suites.iter():
+        element.attrib.update({name: _clean(value) for name, value in element.attrib.items()})
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 

@@ -240,6 +240,10 @@ def test_the_command_prints_the_verdict_and_its_exit_code_tells(tmp_path, capsys
         (TASK.replace("a + a", "a[1:]"), "reference gives c of shape"),
         (TASK.replace('("a", "a"', '("a", "b"'), "launches names b, which is no array"),
         (TASK.replace("np.int32(n))", "n)"), "1000 in a launch is no NumPy number"),
+        (TASK + "\nraise SystemExit(0)", "ends in SystemExit: 0"),
+        (TASK.replace('{"n": 1000}', "5"), "the task at size 5 ends in TypeError"),
+        (TASK.replace("lambda rng, n", "lambda rng"), "the task at size {'n': 1000} ends in TypeError"),
+        (TASK.replace("sizes=", 'strict="hard", sizes='), "there is no rule book 'hard'; choose among course"),
     ],
 )
 def test_a_task_that_is_none_is_refused_with_exit_code_2(tmp_path, capsys, text: str, said: str) -> None:
@@ -257,3 +261,35 @@ def test_files_that_are_not_there_are_refused(tmp_path, capsys) -> None:
     with pytest.raises(BadTask, match="cannot be read"):
         load(str(tmp_path / "no_task.py"))
     assert "neither Python" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "os.mkfifo('result.json')",
+        "os.symlink('/etc/passwd', 'result.json')",
+        "os.mkdir('result.json')",
+        "f = os.getcwd(); os.rename(f, f + '-moved'); os.symlink('{victim}', f)",
+    ],
+    ids=["fifo", "link", "folder", "folder-is-a-link"],
+)
+def test_what_an_answer_leaves_in_place_of_its_result_is_not_followed(tmp_path, monkeypatch, text: str) -> None:
+    own, victim = tmp_path / "own", tmp_path / "victim"
+    own.mkdir(), victim.mkdir()
+    (victim / "result.json").write_text('{"kernels": []}')
+    monkeypatch.setattr(judge_command.tempfile, "tempdir", str(own))
+    (tmp_path / "answer.py").write_text(f"import os\n{text.format(victim=victim)}\nos._exit(0)\n")
+    verdict = judge_command.judge(SUM, str(tmp_path / "answer.py"), seed=SEED)
+    assert "the process that compiled the answer" in verdict["reason"]
+    assert (victim / "result.json").exists()
+    assert not [left for left in own.iterdir() if left.is_symlink()]
+
+
+def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path, capsys) -> None:
+    (tmp_path / "task.py").write_text(TASK)
+    (tmp_path / "answer.py").write_text("x = 1")
+    command = [str(tmp_path / "task.py"), str(tmp_path / "answer.py")]
+    assert judge_command.main([*command, "--seed=-1"]) == 2
+    assert capsys.readouterr().err == "error: --seed=-1: give 0 or more\n"
+    assert judge_command.main([*command, "--json=/not/there.json"]) == 2
+    assert capsys.readouterr().err.startswith("error: the verdict cannot be written to /not/there.json: No such file")

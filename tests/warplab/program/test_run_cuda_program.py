@@ -143,3 +143,17 @@ def test_without_a_compiler_a_sentence(tmp_path):
     done, _ = run(tmp_path, "vector_add.cu", PATH=str(tmp_path))
     assert done.returncode == 2
     assert "needs a C++ compiler, and there is none (g++ or clang++); install one" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "numbers", "said"),
+    [
+        ("cudaMemset", (0, 0, 0, -1, 1), "cudaMemset of 18,446,744,073,709,551,615 x 1 bytes"),
+        ("cudaMemcpy2D", (0, 4, 0, 8, 8, 2, 0), "of rows of 8 bytes with a pitch of 4"),
+        ("occupancy", (0, 0, 0), "occupancy of blocks of 0 threads"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(call, numbers, said):
+    served = runtime.Runtime(None, runtime.simulator.Device(), None)
+    with pytest.raises(runtime.InvalidCall, match=said):
+        getattr(served, call)(*numbers)

@@ -105,6 +105,13 @@ def test_junit_has_a_case_for_each_kernel_and_text_that_xml_can_hold() -> None:
     assert {name: case is not None for name, case in cases.items()} == {"f": True, "g": True, "h": True}
 
 
+def test_names_that_xml_cannot_hold_are_shortened() -> None:
+    text = report_files.as_junit(REPORT, "ma\x01in\udce9.py", 1).partition("\n")[2]
+    case = ElementTree.fromstring(text.encode("utf-8")).find("testsuite/testcase")
+    assert case is not None
+    assert case.get("classname") == "main.py"
+
+
 @pytest.mark.parametrize(("git", "uri"), [(True, "code/kernels.py"), (False, "kernels.py")])
 def test_paths_are_those_of_the_repository(tmp_path, monkeypatch, git: bool, uri: str) -> None:
     (tmp_path / "code" / "deeper").mkdir(parents=True)
