@@ -7,6 +7,8 @@ the test lets the error pass or catches it. With xdist each worker runs so; the 
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 
@@ -34,7 +36,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         )
     except run_command.BadInput as error:
         raise pytest.UsageError(str(error).replace("--max", "--warplab-max")) from None
-    session.begin(chosen)
+    running = session.begin(chosen)
+    if not running.first:
+        running.part()
     _replace_importorskip()
     early_config.pluginmanager.register(Running(), "warplab-running")
 
@@ -57,11 +61,22 @@ def _replace_importorskip() -> None:
 
 
 class Running:
-    """What is done while `--warplab` is on."""
+    """What is done while `--warplab` is on. `before`: how often each defect was found so far. `outside`: whether some
+    were found while no test ran."""
+
+    def __init__(self) -> None:
+        self.before: dict[tuple, int] = {}
+        self.outside = False
+
+    def _new(self) -> list[dict]:
+        now = _defects()
+        found = [d for key, d in now.items() if d["times"] > self.before.get(key, 0) and not d["suppressed"]]
+        self.before = {key: defect["times"] for key, defect in now.items()}
+        return found
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem):
-        self.before = _times()
+        self.outside |= bool(self._new())
         yield
 
     @pytest.hookimpl(hookwrapper=True)
@@ -70,8 +85,7 @@ class Running:
         report = outcome.get_result()
         if report.when == "setup" and not report.failed:
             return
-        found = [d for key, d in _defects().items() if d["times"] > self.before.get(key, 0) and not d["suppressed"]]
-        self.before = _times()
+        found = self._new()
         if found and report.when != "setup" and not hasattr(report, "wasxfail"):
             caught = report.passed
             report.outcome = "failed"
@@ -90,10 +104,28 @@ class Running:
         for name, function in report_files.FORMATS.items():
             path = config.getoption(f"warplab_{name}")
             if path:
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(function(report, "pytest", int(terminalreporter._session.exitstatus)))
+                try:
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write(function(report, "pytest", int(terminalreporter._session.exitstatus)))
+                except OSError as error:
+                    terminalreporter.write_line(f"error: the report cannot be written to {path}: {error.strerror}")
+                    terminalreporter._session.exitstatus = terminalreporter._session.exitstatus or 2
 
-    def pytest_sessionfinish(self) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail the session where a defect was found while no test ran: at import, or in a process that ended later."""
+        self.outside |= bool(self._new())
+        if self.outside and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["warplab_outside"] = self.outside
+        self._finish()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node) -> None:
+        self.outside |= getattr(node, "workeroutput", {}).get("warplab_outside", False)
+
+    def _finish(self) -> None:
         from warplab.running import session
 
         running = session.current()
@@ -112,16 +144,15 @@ def _defects() -> dict[tuple, dict]:
     from warplab.running import session
 
     running = session.current()
-    collected = running.collected if running is not None else None
-    return {} if collected is None else {tuple(map(str, _key(d))): d for d in collected.defects}
+    found: dict[tuple, dict] = {}
+    for defect in running.defects() if running is not None and os.path.isdir(running.folder) else ():
+        same = found.setdefault(tuple(map(str, _key(defect))), {**defect, "times": 0})
+        same["times"] += defect["times"]
+    return found
 
 
 def _key(defect: dict) -> list:
     return [defect[name] for name in ("error", "kernel", "path", "line", "launched_at", "suppressed")]
-
-
-def _times() -> dict[tuple, int]:
-    return {key: defect["times"] for key, defect in _defects().items()}
 
 
 def _shown(defect: dict, caught: bool) -> str:

@@ -97,8 +97,21 @@ class Session:
         from warplab.running.collected import merged
 
         own = [] if self.collected is None else [self.collected.report()]
-        others = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(Path(self.folder).glob("*.json"))]
-        return merged([*own, *others])
+        return merged([*own, *self._others("**/*.json")])
+
+    def _others(self, pattern: str) -> list[dict]:
+        files = sorted(Path(self.folder).glob(pattern))
+        return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.stem != str(os.getpid())]
+
+    def defects(self) -> list[dict]:
+        """Return those of this process, then those of processes that it has started."""
+        own = [] if self.collected is None else self.collected.defects
+        return [*own, *(defect for report in self._others("*.json") for defect in report["defects"])]
+
+    def part(self) -> None:
+        """Keep the reports of processes that this one starts apart from those of its siblings: workers of xdist."""
+        self.folder = tempfile.mkdtemp(dir=self.folder)
+        os.environ[VARIABLE] = json.dumps({"folder": self.folder, "settings": vars(self.settings)})
 
     def finish(self) -> None:
         """Write what this process has to tell, if another one reports it."""

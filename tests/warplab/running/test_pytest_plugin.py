@@ -120,3 +120,54 @@ def test_a_bad_option_is_a_sentence(tmp_path) -> None:
     )
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
     assert "no card is named 'Voodoo2'" in ran.stderr
+
+
+RACY = """
+import numpy as np
+from numba import cuda
+
+
+@cuda.jit
+def bad(y):
+    y[0] = y[0] + cuda.threadIdx.x
+
+
+def go():
+    try:
+        bad[1, 64](np.zeros(1, np.int32))
+    except Exception:
+        pass
+"""
+CHILDREN = """
+import multiprocessing, subprocess, sys
+import racy
+
+def test_fork():
+    process = multiprocessing.get_context("fork").Process(target=racy.go)
+    process.start()
+    process.join()
+
+def test_right():
+    pass
+
+def test_script():
+    subprocess.run([sys.executable, "-c", "import racy; racy.go()"], check=True)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one-process", "xdist"])
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [(CHILDREN, {"test_fork", "test_script"}), ("import racy\nracy.go()\ndef test_right(): pass\n", set())],
+    ids=["children", "import"],
+)
+def test_a_defect_of_a_child_or_at_import_does_not_pass(tmp_path, text, failed, workers) -> None:
+    (tmp_path / "racy.py").write_text(RACY)
+    (tmp_path / "test_gpu.py").write_text(text)
+    plugin = ("-m", "pytest", "-p", "warplab.pytest_plugin", "-p", "no:cacheprovider", "test_gpu.py", "-rA")
+    ran = python(tmp_path, *plugin, "--warplab", "--warplab-junit=not/there.xml", *workers)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert {*re.findall(r"^FAILED test_gpu.py::(\w+)", ran.stdout, re.M)} == failed
+    assert "PASSED test_gpu.py::test_right" in ran.stdout
+    assert "1 defect." in ran.stdout
+    assert "error: the report cannot be written to not/there.xml: No such file" in ran.stdout
