@@ -89,7 +89,7 @@ class Program:
             return "", 0
         command = [tool, "-i", "-e", str(self.executable), hex(address - 1)]
         for found in subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines():
-            file, _, line = found.split(" ")[0].rpartition(":")
+            file, _, line = found.partition(" (discriminator")[0].rpartition(":")
             if line.isdigit() and "?" not in file and not file.startswith((str(INCLUDE), *include_folders())):
                 return file, int(line)
         return "", 0

@@ -71,10 +71,9 @@ def run_program(files: Sequence[str], options: Sequence[str], arguments: Sequenc
                     Runtime(program, device, cards.card(card)).serve(ours)
                 finally:
                     device_memory.host_processes.remove(str(process.pid))
-            code = process.wait()
+            return process.wait()
         finally:
             os.close(memory_file)
-    return code if code >= 0 else 128 - code
 
 
 __all__ = ["BuildError", "SourceError", "run_program", "split_command"]

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from warplab import simulator
@@ -84,7 +85,7 @@ def _result(defect: Report, rule: int) -> dict[str, Any]:
 
 def _location(path: str, line: int) -> dict[str, Any]:
     relative = _relative(path)
-    uri = {"uri": relative, "uriBaseId": "%SRCROOT%"} if relative != path else {"uri": Path(path).as_uri()}
+    uri = {"uri": quote(relative), "uriBaseId": "%SRCROOT%"} if relative != path else {"uri": Path(path).as_uri()}
     return {"physicalLocation": {"artifactLocation": uri, "region": {"startLine": line}}}
 
 

@@ -244,9 +244,10 @@ class _CudaProgram(_Program):
             print(error, file=sys.stderr)
             self.refused = _of_a_kernel(error)
             return 2
-        if code > 128:
-            print(f"error: {self.name} was ended by signal {code - 128}", file=sys.stderr)
-        return code
+        if code >= 0:
+            return code
+        print(f"error: {self.name} was ended by signal {-code}", file=sys.stderr)
+        return 128 - code
 
 
 def _exit_code(error: SystemExit) -> int:

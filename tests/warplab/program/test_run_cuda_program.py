@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -157,3 +159,31 @@ def test_sizes_that_cannot_be_are_refused(call, numbers, said):
     served = runtime.Runtime(None, runtime.simulator.Device(), None)
     with pytest.raises(runtime.InvalidCall, match=said):
         getattr(served, call)(*numbers)
+
+
+@pytest.mark.thorough
+def test_names_with_blanks_and_umlauts_exit_codes_above_128_and_what_is_left_running(tmp_path):
+    """g++ and LLVM escape such names, addr2line adds words to a line, and shells say 128 + a number of signals."""
+    folder = tmp_path / "ö dir"
+    folder.mkdir()
+    code = """#include <cstdlib>
+    __global__ void add(int* p) { p[0] = p[0] + threadIdx.x; }
+    int main() {
+        int* p;
+        cudaMalloc(&p, 4);
+        cudaMemset(p, 0, 4);
+        system("sleep 600 > /dev/null 2>&1 & echo $!");
+        add<<<1, 64>>>(p);
+        cudaFree((void*)12345);
+        return 207;
+    }"""
+    (folder / "prög ä.cu").write_text(code, encoding="utf-8")
+    done, report = run(tmp_path, f"--sarif={tmp_path / 'o.sarif'}", "prög ä.cu", folder=folder)
+    os.kill(int(done.stdout), signal.SIGTERM)  # it still runs
+    assert done.returncode == 1, done.stderr
+    assert "signal" not in done.stderr
+    found = [(defect["error"], Path(defect["path"]).name, defect["line"]) for defect in report["defects"]]
+    assert found == [("DataRace", "prög ä.cu", 2), ("InvalidCall", "prög ä.cu", 9)]
+    results = json.loads((tmp_path / "o.sarif").read_text())["runs"][0]["results"]
+    uris = {at["physicalLocation"]["artifactLocation"]["uri"] for result in results for at in result["locations"]}
+    assert all(uri.endswith("pr%C3%B6g%20%C3%A4.cu") for uri in uris), uris

@@ -124,6 +124,7 @@ inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { r
 
 #ifdef WARPLAB_RUNTIME
 #include <execinfo.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -279,6 +280,7 @@ __attribute__((constructor(101))) void begin() {
     fputs("error: this program runs under python -m warplab run\n", stderr);
     _exit(2);
   }
+  fcntl(line, F_SETFD, FD_CLOEXEC);  // what the program starts and leaves running would keep `run` waiting
   device = reinterpret_cast<char*>(address);
   device_bytes = count;
   int flags = MAP_SHARED | MAP_NORESERVE;

@@ -60,6 +60,7 @@ _LOC = re.compile(
     r"(?:[^\n]*?inlined_at[ \t]+(?P<place>\d+[ \t]+\d+[ \t]+\d+))?[^\n]*"
 )
 _FILE = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"([^"]*)"', re.M)
+_OCTAL = re.compile(r"(?:\\[23][0-7]{2})+")  # LLVM writes so the bytes of a name beyond ASCII
 _SECTION = re.compile(r"\s*\.section\s+[^{;]*\{[^}]*\}")
 _IDENTIFIER = r"[%$A-Za-z_][\w$.]*"
 _NAME = re.compile(rf"{_IDENTIFIER}+", re.ASCII)
@@ -98,7 +99,7 @@ class _Parser:
         # NVRTC ends its text with a NUL. A comment leaves its line breaks, so that lines keep their numbers.
         self.text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), ptx.rstrip("\0"))
         self.at = self.begun = 0  # `begun`: where what is being read begins
-        self.files = {int(i): name for i, name in _FILE.findall(ptx)}
+        self.files = {int(i): _OCTAL.sub(_decoded, name) for i, name in _FILE.findall(ptx)}
         self.places: dict[tuple[str, str, str], Where] = {}  # file, line and column of a .loc → the line it means
         self.program = Program(inline, sources=sources, text=self.text)
         self.registers = 0  # declared so far
@@ -334,6 +335,10 @@ class _Parser:
             append_jumps(entry, instruction, jumps)
         else:
             entry.instructions.append(instruction)
+
+
+def _decoded(octal: re.Match) -> str:
+    return bytes(int(byte, 8) for byte in octal[0].split("\\")[1:]).decode(errors="replace")
 
 
 def _scopes(text: str) -> dict[int, int]:
