@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib as _importlib
 import sys as _sys
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # Name -> module that defines it, or that it names.
 # fmt: off

@@ -12,6 +12,7 @@ from packaging.markers import Marker, default_environment
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import warplab
 from warpcourse import doctor
@@ -169,16 +170,31 @@ def test_conda_environment_is_the_pinned_set(kind):
     assert all(file in text for file in LAYERS.values())
     name = environment["name"]
     assert f"conda env create -f {CONDA[kind]} && conda activate {name} && python -m warplab lab" in text
+    assert text.endswith(f"\n# Next: conda activate {name} && python -m warplab lab\n")
 
 
 def test_the_wheels_are_of_one_version():
-    """The course's package takes the engine's version, and asks for an engine of it."""
+    """The course's package takes the engine's version, and asks for an engine of it.
+
+    CITATION.cff names the latest release of CHANGELOG.md. What comes after that has a version of its own, of a release
+    that is being developed.
+    """
     (engine,) = (Requirement(text) for text in PROJECT["dependencies"] if text.startswith("warplab["))
     assert engine.specifier.contains(warplab.__version__)
     assert "version" in ENGINE["dynamic"]
     assert "version" in PROJECT["dynamic"]
-    assert f"## {warplab.__version__}" in (COURSE / "CHANGELOG.md").read_text()
-    assert f"version: {warplab.__version__}" in (COURSE / "CITATION.cff").read_text()
+    first, *others = re.findall(r"^## (.*)$", (COURSE / "CHANGELOG.md").read_text(), re.M)
+    unreleased = first.startswith("Unreleased")
+    release, date = (others[0] if unreleased else first).split(", ")
+    citation = yaml.safe_load((COURSE / "CITATION.cff").read_text())
+    assert (citation["version"], str(citation["date-released"])) == (release, date)
+    version = Version(warplab.__version__)
+    if unreleased:
+        assert first == f"Unreleased, as {version}"
+        assert version.is_devrelease
+        assert version > Version(release)
+    else:
+        assert str(version) == release
 
 
 def test_range_of_pythons_is_the_same_everywhere():
