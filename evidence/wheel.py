@@ -18,6 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from evidence.machine import machine
 from tests.support import base_environment
 from tools import run_uv
 from warpcourse.paths import COURSE
@@ -49,7 +50,7 @@ def main() -> int:
     found: dict = {
         "date": datetime.date.today().isoformat(),
         "python": platform.python_version(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "machine": machine(),
         "versions": {},
         "MB": {},
         "seconds": {},

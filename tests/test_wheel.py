@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -85,10 +86,15 @@ def test_the_courses_wheel_is_warpcourse_and_needs_the_engine(tmp_path):
 
 
 def test_the_base_is_small_and_lacks_numba_and_scipy():
+    """By the pinned versions, as they are installed here: what the package index would give today, evidence/wheel.py
+    measures."""
     sizes = base_environment.bytes_of(base_environment.base())
     assert not {"numba", "numba-cuda", "llvmlite", "scipy", "matplotlib", "cupy-cuda13x"} & sizes.keys()
     assert {"numpy", "ml-dtypes", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-crt"} <= sizes.keys()
     assert sum(sizes.values()) <= 500 * MB, sizes
+    if platform.machine() == "x86_64":
+        readme = (COURSE / "warplab" / "README.md").read_text(encoding="utf-8")
+        assert f"NVIDIA's compiler of CUDA C++, is {sizes['nvidia-cuda-nvrtc'] / MB:.0f}. " in readme
 
 
 def test_it_is_imported_from_where_it_is_installed(run, python):

@@ -18,7 +18,6 @@ import argparse
 import datetime
 import json
 import os
-import platform
 import re
 import resource
 import signal
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence.foreign_scripts.programs import KNOWN, PROGRAMS, TIMED, Program
+from evidence.machine import machine
 from warpcourse.paths import COURSE
 from warplab.text.tables import markdown
 
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> int:
     if chosen.times:
         for name, script in _timed_scripts(clones["numba-cuda"]).items():
             if not chosen.only or any(part in name for part in chosen.only):
-                record.setdefault("times", {})[name] = {"date": today, "machine": _machine(), **_timed(name, script)}
+                record.setdefault("times", {})[name] = {"date": today, "machine": machine(), **_timed(name, script)}
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page(record), encoding="utf-8")
     print(json.dumps(totals(record)))
@@ -205,11 +205,6 @@ def _timed(name: str, text: str) -> dict[str, float]:
             found[way] = round(ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime, 1)
     print(name, json.dumps(found), flush=True)
     return found
-
-
-def _machine() -> str:
-    (model, *_) = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M) or [platform.machine()]
-    return f"{os.cpu_count()} cores of {model} ({platform.machine()})"
 
 
 def totals(record: dict[str, Any]) -> dict[str, int]:

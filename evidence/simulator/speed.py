@@ -12,16 +12,18 @@ from __future__ import annotations
 import datetime
 import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+
+from evidence.machine import machine
 
 KEPT = Path(__file__).with_name("speed.json")
 VECTOR = 1 << 14
@@ -439,8 +441,8 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--large"]:
         print(json.dumps(large(arguments[1])))
         return 0
-    device = f"{platform.machine()}, {os.cpu_count()} cores"
-    about = {"device": device, "date": f"{datetime.date.today()}"}
+    versions = {name: metadata.version(name) for name in ("numba", "numba-cuda", "numpy", "llvmlite")}
+    about = {"device": machine(), "date": f"{datetime.date.today()}", "versions": versions}
     if arguments == ["--one-lane"]:
         figures, good = _run_one_lane()
         print(json.dumps({"benchmark": "loops of one lane", "one_lane": figures, **about}))
