@@ -1,4 +1,4 @@
-"""docs/run.md names options that there are; the shell steps of docs/github-actions.yml run."""
+"""docs/run.md names options that there are and recorded times; the tests' step of docs/github-actions.yml runs."""
 
 from __future__ import annotations
 
@@ -30,6 +30,26 @@ def test_the_page_names_all_options_and_rule_books_and_no_others() -> None:
     assert f"| `--strict {DEFAULT}` (as it is) |" in PAGE
     assert f"| `--max-seconds {SECONDS:g}` |" in PAGE
     assert len(PAGE.splitlines()) <= 120
+
+
+def test_the_times_beside_numbas_simulator_are_the_records() -> None:
+    kept = COURSE / "evidence" / "foreign_scripts" / "results.json"
+    if not kept.exists():
+        pytest.skip("evidence/ is not here")
+    times = json.loads(kept.read_text(encoding="utf-8"))["times"]
+
+    names = {
+        "nothing.py": "a kernel that does nothing",
+        "test_reduction.py": "a reduction",
+        "test_matmul.py": "a small product of matrices",
+        "test_vecadd.py": "a sum of vectors",
+    }
+    assert names.keys() == times.keys()
+    assert all(re.fullmatch(r"2 cores.* \(x86[-_]64\)", one["machine"]) for one in times.values())
+    pairs = (f"{name} {times[script]['run']} and {times[script]['numba_simulator']}" for script, name in names.items())
+    first, last = min(one["date"] for one in times.values()), max(one["date"] for one in times.values())
+    said = f" simulator: {', '.join(pairs)} ({first} and {last[8:]}, 2 cores, x86-64). "
+    assert said in " ".join(PAGE.split())
 
 
 @pytest.mark.parametrize(
