@@ -1,4 +1,4 @@
-"""A GPU in NumPy: runs compiled PTX, counts what Nsight Compute counts, catches what compute-sanitizer catches.
+"""A GPU in NumPy: runs compiled PTX, counts as Nsight Compute does, catches mistakes as compute-sanitizer does.
 
 The rooms from the bottom up; each imports only from those above it in this list:
 
