@@ -155,8 +155,8 @@ def test_what_the_gpu_cannot_compile_is_left_to_the_simulator(monkeypatch, capsy
     shell = SimpleNamespace(user_ns=names, drop_by_id=lambda old: None, push=lambda new, interactive: names.update(new))
     monkeypatch.setattr(choice.load("cp").RawModule, "get_function", refuse)
     magic.run(shell, "", CELLS["kernel"].partition("\n")[2].replace("FACTOR", "2"))
-    said = capsys.readouterr().out
-    assert said == (
+    said = capsys.readouterr().out  # after the line that names the simulator, in a process that has not said it yet
+    assert said.endswith(
         "This GPU cannot run the cell, the simulator can (checks, simulate): ptxas: 'wgmma' needs .target sm_90a\n"
     )
     x = np.zeros(32, np.float32)
