@@ -65,6 +65,25 @@ def test_drawn_shapes_as_the_rule_chooses():
         check(a, b, guarded(lambda a, b, out: matmul(a, b, out, "split_k"), a, b))
 
 
+DRAWN = 300
+
+
+@pytest.mark.parametrize("count", [5, pytest.param(DRAWN, marks=pytest.mark.thorough)])
+def test_drawn_products(count):
+    """Any shape, by each kind of plan, of numbers with all bits and sizes from 2^-33 to 2^16."""
+    random = generator()
+    for i in range(count):
+        plan = PLANS[i % len(PLANS)]
+        m, n, k = drawn(random, (200, 200, 600))
+        k = max(k, plan.parts * plan.tiles.bk)
+        a, b = (
+            (random.uniform(-1, 1, shape) * 2.0 ** random.integers(-16, 17, shape)).astype(np.float32)
+            for shape in ((m, k), (k, n))
+        )
+        c = guarded(lambda a, b, out, plan=plan: launch(a, b, out, plan) or out, a, b, offset=random.integers(4))
+        check(a, b, c)
+
+
 def test_the_parts_are_added_in_the_same_order_every_time():
     a, b = (cp.asarray(x) for x in operands(40, 36, 500))
     found = []

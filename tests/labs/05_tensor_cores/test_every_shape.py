@@ -40,9 +40,10 @@ PLANS = (
 )
 
 
-def product(m, n, k, transposed, plan=None, dtype=np.float16):
-    """A drawn product, by a plan or by the rule, into poisoned memory; is every element near enough?"""
-    a, b = operands(m, n, k)
+def product(m, n, k, transposed, plan=None, dtype=np.float16, factors=None):
+    """A product, of factors drawn if none are given, by a plan or by the rule, into poisoned memory; is every element
+    near enough?"""
+    a, b = factors or operands(m, n, k)
     given = [
         cp.asarray(np.ascontiguousarray(x.T) if letter == "T" else x)
         for x, letter in zip((a, b), transposed, strict=True)
@@ -74,6 +75,27 @@ def test_drawn_shapes_as_the_rule_chooses(transposed):
     random = generator()
     for most in ((32, 400, 400), (400, 32, 400), (200, 200, 2000), (9, 9, 9)):
         product(*drawn(random, most), transposed)
+
+
+DRAWN = 300
+# Few, so that few kernels are compiled: one block to a tile, blocks that share the depth, a cluster, results turned.
+FEW = Plan(Tile(64, 64, 1, 2)), Plan(Tile(64, 64, 1, 2), parts=3), Plan(Tile(64, 128, 1, 3, split=2)), PLANS[-2]
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(DRAWN, marks=pytest.mark.thorough)])
+def test_drawn_products(count):
+    """Any shape, all four transposes and both results, of numbers with all bits and sizes from 2^-9 to 2."""
+    random = generator()
+    for _ in range(count):
+        plan, which = FEW[random.integers(len(FEW))], random.integers(4)
+        m, n, k = drawn(random, (200, 200, 600))
+        k = max(k, 64 * plan.parts * plan.tile.split)  # a step for each that shares the depth
+        transposed = LETTERS[which % 2 if plan.swapped else which]
+        a, b = (
+            (random.uniform(-1, 1, shape) * 2.0 ** random.integers(-8, 2, shape)).astype(np.float16)
+            for shape in ((m, k), (k, n))
+        )
+        product(m, n, k, transposed, plan, (np.float16, np.float32)[random.integers(2)], (a, b))
 
 
 def test_more_tiles_than_blocks(monkeypatch):
