@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access import patterns, recordings
+from kernels.memory_access import patterns, recordings, tables
 from kernels.memory_access.sources import BLOCK, FLIGHTS, RADII, SOURCES, in_flight
-from kernels.memory_access.tables import SIDE, layout_table, scan_table, sum_table, transpose_shapes, transpose_table
 from kernels.memory_access.unified_memory import unified_memory
 from warpcourse.bench.timing import Candidate, cupy_on_gpu, fitting, l2_bytes, time_gpu, time_together
 from warplab.estimating.beside import KnownTime
@@ -235,11 +234,11 @@ def transpose_time(kernel: Any, block_rows: int, recorded: str) -> KnownTime | N
 
     def arguments() -> tuple:
         cupy = cupy_on_gpu()
-        a = cupy.random.random((SIDE, SIDE), dtype=np.float32)
-        return a, cupy.empty_like(a), np.int32(SIDE), np.int32(SIDE)
+        a = cupy.random.random((tables.SIDE, tables.SIDE), dtype=np.float32)
+        return a, cupy.empty_like(a), np.int32(tables.SIDE), np.int32(tables.SIDE)
 
     return recordings.time_of(
-        *(kernel, (SIDE // 32, SIDE // block_rows), (32, 8), arguments),
+        *(kernel, (tables.SIDE // 32, tables.SIDE // block_rows), (32, 8), arguments),
         key="transpose_table",
         find=lambda value: next(r["seconds"] for r in value["kernels"] if r["kernel"] == recorded),
         of=f"the course's {recorded}",
@@ -247,11 +246,12 @@ def transpose_time(kernel: Any, block_rows: int, recorded: str) -> KnownTime | N
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
-    "transpose_table": transpose_table,
-    "transpose_shapes": transpose_shapes,
-    "sum_table": sum_table,
-    "scan_table": scan_table,
-    "layout_table": layout_table,
+    "transpose_table": tables.transpose_table,
+    "transpose_shapes": tables.transpose_shapes,
+    "transpose_drawn": tables.transpose_drawn,
+    "sum_table": tables.sum_table,
+    "scan_table": tables.scan_table,
+    "layout_table": tables.layout_table,
     "strides": strides,
     "offsets": offsets,
     "stencils": stencils,

@@ -1,4 +1,4 @@
-"""Inclusive prefix sum of a float32 vector of any length: block by block, and with decoupled look-back."""
+"""Inclusive prefix sum of a float32 vector of any length: block by block, with decoupled look-back, and pipelined."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from kernels.memory_access.sources import BLOCK, FLOAT4_BYTES, SOURCES
 from warpcourse.bench.device_arguments import check_apart, check_array
 from warpcourse.bench.lab_kernels import Kernel, by_name, choose
 from warplab import cp
+from warplab.hardware import backend
 
 TILE = 256 * 8 * 4  # elements that a block of scan_look_back takes
+PIPELINED_BLOCK = 512
 
 
 @dataclass(frozen=True)
@@ -56,18 +58,35 @@ def _look_back(a: Any, out: Any) -> Callable[[], None]:
     return launch
 
 
+def _pipelined(a: Any, out: Any) -> Callable[[], None]:
+    # Of half as many elements where a block has too little shared memory for two tiles of the larger.
+    large = backend.name() != "gpu" or cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] > 100_000
+    vectors = 6 if large else 3
+    tile = 4 * PIPELINED_BLOCK * vectors
+    chosen = Kernel("cuda_pipelined", SOURCES, "scan.cu", f"scan_pipelined<{vectors}>")
+    sums, shared_bytes = cp.empty(math.ceil(a.size / tile), np.uint64), 2 * 4 * tile
+    grid = min(sums.size, chosen.resident_blocks(PIPELINED_BLOCK, shared_bytes))
+
+    def launch() -> None:
+        sums.fill(0)
+        chosen.launch(grid, PIPELINED_BLOCK, (a, out, np.uint64(a.size), sums), shared_bytes)
+
+    return launch
+
+
 SCANS = by_name(
     Scan("cuda_by_blocks", SOURCES, "scan.cu", "scan_blocks", plan=_by_blocks),
     Scan("cuda_look_back", SOURCES, "scan.cu", "scan_look_back", FLOAT4_BYTES, plan=_look_back),
+    Scan("cuda_pipelined", SOURCES, "scan.cu", "scan_pipelined<6>", FLOAT4_BYTES, plan=_pipelined),
 )
 
 
-def prefix_sum(a: Any, out: Any, kernel: str = "cuda_look_back") -> Any:
+def prefix_sum(a: Any, out: Any, kernel: str = "cuda_pipelined") -> Any:
     """Compute out[i] = a[0] + ... + a[i] on the GPU; return `out` at once, before the kernel has finished.
 
-    `a`, `out`: device arrays (CuPy), float32, of one shape of one dimension, C-contiguous, without overlap; for
-    cuda_look_back, whose rounding differs from run to run, their addresses are multiples of 16. `kernel`: a name in
-    SCANS. Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    `a`, `out`: device arrays (CuPy), float32, of one shape of one dimension, C-contiguous, without overlap, at
+    multiples of 16 bytes unless `kernel`, a name in SCANS, is cuda_by_blocks. The rounding of cuda_look_back differs
+    from run to run. Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     chosen = choose(SCANS, kernel)
     if len(a.shape) != 1:

@@ -15,13 +15,27 @@ from kernels.memory_access import library
 from kernels.memory_access.patterns import LAYOUTS
 from kernels.memory_access.scanning import SCANS
 from kernels.memory_access.summing import SUMS, Sum
-from kernels.memory_access.transposing import TRANSPOSES, fastest
+from kernels.memory_access.transposing import TRANSPOSES
 from warpcourse.bench.timing import Candidate, Timing, copy_on_device, cupy_on_gpu, fitting, native, time_together
 
 SIDE = 2**14  # of the matrix: 1 GiB
 AWKWARD = ((16380, 20004), (16381, 20011))  # multiples of 4 whose rows start inside a sector, and two primes
+LONG = (
+    (3, 89478485),
+    (89478485, 3),
+    (31, 8000003),
+    (8000003, 31),
+    (250, 1000003),
+    (1000003, 250),
+    (1, 2**28),
+    (2**28, 1),
+)
+SMALL = ((512, 512), (1024, 1024), (2048, 2048), (4096, 4096), (1000, 1000), (1001, 1003), (3001, 3003), (600, 30000))
+SHAPES = ((SIDE, SIDE), *AWKWARD, *LONG, *SMALL)
+SEED, DRAWN = 2911250429, 40  # of shapes that no kernel was made for
 N = 2**28
 ROUNDS, RUNS = 7, 11
+ANY_SHAPE = ("cuda_sectors", "cuda_few_rows")  # kernels, whose times stand with shapes
 
 
 def exact_vector(n: int) -> Any:
@@ -39,34 +53,53 @@ def transpose_table(side: int = SIDE) -> dict[str, Any]:
     out = cupy.empty((side, side), np.float32)
     candidates = {"copy": Candidate(copy_on_device, [(out, a)])}
     correct = {"copy": True}
-    for name, kernel in TRANSPOSES.items():
+    kernels = {name: kernel for name, kernel in TRANSPOSES.items() if name not in ANY_SHAPE}
+    for name, kernel in kernels.items():
         candidates[name] = Candidate(kernel.queue, [tuple(native(kernel.language, x) for x in (a, out))])
         out.fill(np.nan)
         kernel.queue(*candidates[name].arguments[0])
         correct[name] = bool((out == a.T).all())
     timings = time_together(candidates, rounds=ROUNDS, runs=RUNS)
-    languages = {name: kernel.language for name, kernel in TRANSPOSES.items()}
+    languages = {name: kernel.language for name, kernel in kernels.items()}
     return {"rows": side, "columns": side, **_table(timings, 2 * a.nbytes, languages, correct)}
 
 
-def transpose_shapes(shapes: tuple[tuple[int, int], ...] = ((SIDE, SIDE), *AWKWARD)) -> list[dict[str, Any]]:
-    """Return the fastest transpose by shape, beside a copy of as many bytes."""
+def drawn_shapes() -> list[tuple[int, int]]:
+    """Return shapes of 2^16 to 2^28 elements: their number, and the share of it that is rows, uniform as logarithms."""
+    random = np.random.default_rng(SEED)
+    elements = 2 ** random.uniform(16, 28, DRAWN)
+    rows = elements ** random.uniform(0, 1, DRAWN)
+    return [(round(r), round(n / round(r))) for n, r in zip(elements, rows, strict=True)]
+
+
+def transpose_drawn() -> list[dict[str, Any]]:
+    """Return `transpose_shapes` of drawn shapes."""
+    return transpose_shapes(tuple(drawn_shapes()))
+
+
+def transpose_shapes(shapes: tuple[tuple[int, int], ...] = SHAPES) -> list[dict[str, Any]]:
+    """Return by shape the transposes that take it, from cuda_large on, beside a copy of as many bytes."""
     cupy = cupy_on_gpu()
     result = []
     for rows, columns in shapes:
         a = cupy.random.random((rows, columns), dtype=np.float32)
-        out = cupy.full((columns, rows), np.nan, np.float32)
-        name = fastest(a, out)
-        TRANSPOSES[name].queue(a, out)
-        correct = bool((out == a.T).all())
-        candidates = {
-            "copy": Candidate(copy_on_device, [(out, a)]),
-            name: Candidate(TRANSPOSES[name].queue, [(a, out)]),
-        }
+        out = cupy.empty((columns, rows), np.float32)
+        candidates, correct = {"copy": Candidate(copy_on_device, [(out, a)])}, {"copy": True}
+        for name in ("cuda_large", "cuda_float4", *ANY_SHAPE):
+            kernel = TRANSPOSES[name]
+            if rows > kernel.most_rows or rows % kernel.multiple or columns % kernel.multiple:
+                continue
+            out.fill(np.nan)
+            kernel.queue(a, out)
+            correct[name] = bool((out == a.T).all())
+            candidates[name] = Candidate(kernel.queue, [(a, out)])
         timings = time_together(candidates, rounds=5, runs=RUNS)
-        languages = {name: TRANSPOSES[name].language}
-        table = _table(timings, 2 * a.nbytes, languages, {"copy": True, name: correct})
-        result.append({"rows": rows, "columns": columns, **table["kernels"][-1]})
+        table = _table(timings, 2 * a.nbytes, dict.fromkeys(TRANSPOSES, "CUDA C++"), correct)
+        for row in table["kernels"][1:]:
+            kept = {key: row[key] for key in ("kernel", "seconds", "gbps", "ratio_to_copy", "correct")}
+            result.append({"rows": rows, "columns": columns, **kept})
+        del a, out
+        cupy.get_default_memory_pool().free_all_blocks()
     return result
 
 

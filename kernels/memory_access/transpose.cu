@@ -106,8 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // 6. Step 5 with 16 bytes per access. Each thread loads 4 × 4 elements, transposes them in its registers and stores
 // four float4 into the tile, swizzled as in step 4. Rows and columns are multiples of 4, addresses multiples of 16.
 // Expected: a quarter of the requests and of the wavefronts; some bandwidth, if requests still cost any.
-// Reached: 2916 GB/s, 0.97 of the copy; 0.89 for 16380 × 20004, whose rows start inside sectors. Step 5 reaches 0.71
-// for 16381 × 20011, two primes.
+// Reached: 2916 GB/s, 0.97 of the copy; 0.90 for 16380 × 20004, whose rows start inside sectors (2026-11-25).
 // Tried and left out: tiles of 32 × 128 to 128 × 32 in step 5 (at most 0.94), tiles in groups of 4 to 16 rows (0.96),
 // loads and stores with cache hints (0.96).
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -134,6 +133,108 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const int r = y + k;  // of the tile, and of out from `column` on
         if (row + 4 * x < rows && column + r < columns) {
             *reinterpret_cast<float4 *>(out + size_t(column + r) * rows + row + 4 * x) = tile[r][x ^ (r / 4)];
+        }
+    }
+}
+
+constexpr int BATCH = 8;       // loads of a thread that are under way at a time
+constexpr unsigned SECTOR = 8;  // floats
+constexpr unsigned GROUP = 64;  // tiles, one below the other, before the next column of tiles: what both read of a row
+                                // where they meet is still in the L2 cache
+
+// The word in which element (r, c) of a tile lies: rows of an odd pitch, and a word more after every 32 rows, so that
+// threads that read every fourth row find theirs in different banks.
+__device__ unsigned word_of(unsigned r, unsigned c, unsigned pitch) {
+    return r * pitch + r / 32 + c;
+}
+
+// 7. For any shape. Where rows is no multiple of 8 floats, a line of out ends inside a sector, which two blocks of step
+// 5 store in part; the L2 cache has to put it together. Here each line of a tile begins where a sector of out does, up
+// to 7 rows of in before the tile: these are loaded twice, the second time from the L2 cache. So a thread can store a
+// float4, whatever the shape. The tile has `high` rows and `wide` columns of in, powers of two; where in has few columns,
+// all of them.
+// Expected: no sector is stored in part but for the ends of out's rows, so the copy's speed.
+// Reached (2026-11-25): 0.81 of the copy for 16381 × 20011, two primes, where step 5 reaches 0.72; 0.98 for
+// 89478485 × 3; 0.83 for 1000003 × 250. Where the L2 cache holds the matrix, step 5 is as fast or faster.
+extern "C" __global__ void __launch_bounds__(THREADS, 5)
+    transpose_sectors(const float *in, float *out, unsigned rows, unsigned columns, unsigned high, unsigned wide, unsigned pitch) {
+    extern __shared__ float words[];
+    const unsigned down = (rows + SECTOR - 2) / high + 1, across = (columns - 1) / wide + 1;
+    const unsigned group = min(GROUP, down), first = blockIdx.x / (group * across) * group;
+    const unsigned in_group = blockIdx.x % (group * across), height = min(group, down - first);
+    const unsigned row = (first + in_group % height) * high, column = in_group / height * wide;
+    const unsigned above = min(row, SECTOR - 1);  // rows of in that lie before `row` and are loaded, too
+    const unsigned lines = min(high + above, rows - (row - above)), length = min(wide, columns - column);
+
+    // A thread stays in a column. What it stores below the last line nobody reads.
+    const unsigned step = THREADS / wide, x = threadIdx.x % wide;
+    unsigned y = threadIdx.x / wide;
+    const float *from = in + size_t(row - above + y) * columns + column + x;
+    for (; x < length && y < lines; y += BATCH * step) {
+        float a[BATCH];
+#pragma unroll
+        for (int k = 0; k < BATCH; k++, from += size_t(step) * columns) a[k] = y + k * step < lines ? *from : 0.0f;
+#pragma unroll
+        for (int k = 0; k < BATCH; k++) words[word_of(y + k * step, x, pitch)] = a[k];
+    }
+    __syncthreads();
+
+    float *const target = out + size_t(column) * rows + (row - above);
+    const unsigned first_float = reinterpret_cast<size_t>(target) / sizeof(float);
+    for (unsigned c = 4 * threadIdx.x / high; c < length; c += max(4 * THREADS / high, 1)) {
+        const unsigned start = above - (first_float + above + c * rows) % SECTOR;  // at a sector of out
+        for (unsigned i = 4 * threadIdx.x % high; i < high; i += 4 * THREADS) {
+            const unsigned r = start + i;  // may be below zero, which is far beyond `lines`
+            float *const to = target + size_t(c) * rows + int(r);
+            if (r < lines && r + 3 < lines) {
+                float a[4];
+#pragma unroll
+                for (int k = 0; k < 4; k++) a[k] = words[word_of(r + k, c, pitch)];
+                *reinterpret_cast<float4 *>(to) = make_float4(a[0], a[1], a[2], a[3]);
+            } else {
+                for (int k = 0; k < 4; k++) {
+                    if (r + k < lines) to[k] = words[word_of(r + k, c, pitch)];
+                }
+            }
+        }
+    }
+}
+
+// 8. For few rows: a tile has them all, so it is one piece of out, and lies in that order in shared memory, with a word
+// more after every 32. `wide` is a multiple of 32, so each piece begins where a sector of out does.
+// Expected: as step 7, without sectors stored in part at the ends of out's short rows.
+// Reached (2026-11-25): 0.98 of the copy for 3 × 89478485, 0.91 for 250 × 1000003; 0.75 for 31 × 8000003, whose columns,
+// with the word more, lie 32 words apart, in one bank.
+extern "C" __global__ void __launch_bounds__(THREADS, 5)
+    transpose_few_rows(const float *in, float *out, unsigned rows, unsigned columns, int log_wide) {
+    extern __shared__ float words[];
+    const unsigned wide = 1 << log_wide, column = blockIdx.x * wide, length = min(wide, columns - column);
+    const float *source = in + column;
+    for (unsigned e = threadIdx.x; e < rows * wide; e += BATCH * THREADS) {
+        float a[BATCH];
+#pragma unroll
+        for (int k = 0; k < BATCH; k++) {
+            const unsigned r = (e + k * THREADS) >> log_wide, c = (e + k * THREADS) % wide;
+            a[k] = r < rows && c < length ? source[size_t(r) * columns + c] : 0.0f;
+        }
+#pragma unroll
+        for (int k = 0; k < BATCH; k++) {
+            const unsigned r = (e + k * THREADS) >> log_wide, c = (e + k * THREADS) % wide;
+            if (r < rows) words[word_of(c * rows + r, 0, 1)] = a[k];
+        }
+    }
+    __syncthreads();
+
+    float *target = out + size_t(column) * rows;
+    const unsigned size = length * rows;
+    for (unsigned e = 4 * threadIdx.x; e < size; e += 4 * THREADS) {
+        const float *from = words + word_of(e, 0, 1);  // of four words in a row, as e is a multiple of 4
+        if (e + 3 < size) {
+            *reinterpret_cast<float4 *>(target + e) = make_float4(from[0], from[1], from[2], from[3]);
+        } else {
+            target[e] = from[0];
+            if (e + 1 < size) target[e + 1] = from[1];
+            if (e + 2 < size) target[e + 2] = from[2];
         }
     }
 }

@@ -1,4 +1,4 @@
-"""Transpose of a float32 matrix of any shape: six steps in CUDA C++ and Numba, and `transpose`, which checks."""
+"""Transpose of a float32 matrix of any shape: eight steps in CUDA C++ and Numba, and `transpose`, which checks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from warpcourse.bench.device_arguments import check_apart, check_array
 from warpcourse.bench.lab_kernels import Kernel, by_name, choose
 
 MAX_GRID_Y = 65535
+SECTOR = 8  # floats
 
 
 @dataclass(frozen=True)
@@ -20,25 +21,60 @@ class Transpose(Kernel):
     """A kernel, and how to launch it.
 
     `tile`: (columns, rows) of the input that a block moves. `block`: threads. `flat`: the grid has one dimension.
-    `multiple`: what rows and columns must be multiples of.
+    `multiple`: what rows and columns must be multiples of. `most_rows`: of the input.
     """
 
     tile: tuple[int, int] = (32, 32)
     block: tuple[int, ...] = (32, 8)
     flat: bool = False
     multiple: int = 1
+    most_rows: int = 2**31 - 1
+
+    def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """Return the grid, sizes that the kernel takes beside rows and columns, and bytes of dynamic shared memory."""
+        across, down = math.ceil(columns / self.tile[0]), math.ceil(rows / self.tile[1])
+        return (across * down,) if self.flat else (across, down), (), 0
 
     def grid(self, rows: int, columns: int) -> tuple[int, ...]:
-        across, down = math.ceil(columns / self.tile[0]), math.ceil(rows / self.tile[1])
-        return (across * down,) if self.flat else (across, down)
+        return self.plan(rows, columns)[0]
 
     def arguments(self, a: Any, out: Any) -> tuple:
         """Return what the kernel takes: Numba's arrays know their shape, CUDA C++ needs rows and columns as `int`."""
-        return (a, out) if self.language == "Numba" else (a, out, *map(np.int32, a.shape))
+        sizes = self.plan(*a.shape)[1]
+        numbers = map(np.uint32 if sizes else np.int32, (*a.shape, *sizes))
+        return (a, out) if self.language == "Numba" else (a, out, *numbers)
 
     def queue(self, a: Any, out: Any) -> None:
         """Launch without any check."""
-        self.launch(self.grid(*a.shape), self.block, self.arguments(a, out))
+        grid, _, shared_bytes = self.plan(*a.shape)
+        self.launch(grid, self.block, self.arguments(a, out), shared_bytes)
+
+
+def _area(rows: int, columns: int) -> int:
+    """Return log2 of a tile's elements: 1024 of a small matrix, so that it has more tiles, 8192 of a large one."""
+    return 10 + min(3, (rows * columns >> 21).bit_length())
+
+
+class Sectors(Transpose):
+    """The kernel for any shape, with tiles of 64 columns, or of all, rounded up to a power of two."""
+
+    def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        area = _area(rows, columns)
+        log_wide = min((columns - 1).bit_length(), area // 2)
+        high, wide = 1 << area - log_wide, 1 << log_wide
+        pitch, batch = min(wide, columns) | 1, 8 * self.block[0] // wide  # batch: rows that are loaded at a time
+        lines = math.ceil((high + SECTOR - 1) / batch) * batch
+        grid = math.ceil((rows + SECTOR - 1) / high) * math.ceil(columns / wide)
+        return (grid,), (high, wide, pitch), 4 * (lines * pitch + lines // 32)
+
+
+class FewRows(Transpose):
+    """The kernel whose tiles have all rows."""
+
+    def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        log_wide = max(5, _area(rows, columns) - (rows - 1).bit_length())
+        words = rows << log_wide
+        return (math.ceil(columns / (1 << log_wide)),), (log_wide,), 4 * (words + words // 32)
 
 
 def _cuda(step: str, **how: Any) -> Transpose:
@@ -60,16 +96,21 @@ TRANSPOSES = by_name(
     _cuda("swizzled"),
     _cuda("large", **_LARGE),
     _cuda("float4", **_LARGE, multiple=4, alignment=FLOAT4_BYTES),
+    Sectors("cuda_sectors", SOURCES, "transpose.cu", "transpose_sectors", block=(256,)),
+    FewRows("cuda_few_rows", SOURCES, "transpose.cu", "transpose_few_rows", FLOAT4_BYTES, block=(256,), most_rows=256),
 )
 
 
-def fastest(a: Any, out: Any) -> str:
-    """Return the name of the fastest kernel that can take these arrays."""
-    kernel = TRANSPOSES["cuda_float4"]
-    fits = all(n % kernel.multiple == 0 for n in a.shape) and all(
-        x.__cuda_array_interface__["data"][0] % kernel.alignment == 0 for x in (a, out)
-    )
-    return kernel.name if fits else "cuda_large"
+def fastest(rows: int, columns: int, aligned: bool = True) -> str:
+    """Return the name of the fastest kernel for a shape, by what was measured. `aligned`: both addresses are multiples
+    of 16."""
+    if aligned and rows <= TRANSPOSES["cuda_few_rows"].most_rows:
+        return "cuda_few_rows"
+    if aligned and rows % 4 == columns % 4 == 0 and columns >= 64:
+        return "cuda_float4"
+    if columns >= 40 and 2**18 <= rows * columns < 2**25:  # the L2 cache holds it, and puts sectors together in time
+        return "cuda_large"
+    return "cuda_sectors"
 
 
 def transpose(a: Any, out: Any, kernel: str | None = None) -> Any:
@@ -83,11 +124,14 @@ def transpose(a: Any, out: Any, kernel: str | None = None) -> Any:
     if kernel is None:
         check_array("a", a)
         check_array("out", out, (columns, rows))
-        kernel = fastest(a, out)
+        addresses = (x.__cuda_array_interface__["data"][0] for x in (a, out))
+        kernel = fastest(rows, columns, all(address % FLOAT4_BYTES == 0 for address in addresses))
     chosen = choose(TRANSPOSES, kernel)
+    if rows > chosen.most_rows:
+        raise ValueError(f"a has {rows:,} rows; {kernel} takes {chosen.most_rows:,} at most, cuda_sectors any number")
     if rows % chosen.multiple or columns % chosen.multiple:
         raise ValueError(
-            f"a has shape {(rows, columns)}; {kernel} needs multiples of {chosen.multiple}, cuda_large takes any"
+            f"a has shape {(rows, columns)}; {kernel} needs multiples of {chosen.multiple}, cuda_sectors takes any"
         )
     check_array("a", a, alignment=chosen.alignment)
     check_array("out", out, (columns, rows), alignment=chosen.alignment)
@@ -98,7 +142,7 @@ def transpose(a: Any, out: Any, kernel: str | None = None) -> Any:
     if len(grid) > 1 and grid[1] > MAX_GRID_Y:
         raise ValueError(
             f"a has {rows:,} rows; {kernel} needs a grid of {grid[1]:,} blocks in y, and {MAX_GRID_Y:,} is the most: "
-            "take cuda_large"
+            "take cuda_sectors"
         )
     chosen.queue(a, out)
     return out

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.kernel_table import BLOCK, blocks, kernel, resident_blocks
+from kernels.warp_divergence.kernel_table import BLOCK, blocks, kernel
 from warpcourse.bench.device_arguments import check_array
 from warplab import cuda
 
@@ -55,4 +55,4 @@ def shape(name: str, n: int) -> tuple[int, int]:
     if chosen.language == "Numba":
         return min(blocks(n), 1056), BLOCK
     of_16 = blocks(n, 16) if name.endswith(("vector", "columns")) else n
-    return max(1, min(blocks(of_16, LARGE_BLOCK), resident_blocks(chosen, LARGE_BLOCK))), LARGE_BLOCK
+    return max(1, min(blocks(of_16, LARGE_BLOCK), chosen.resident_blocks(LARGE_BLOCK))), LARGE_BLOCK

@@ -12,7 +12,6 @@ import math
 import numpy as np
 
 from warpcourse.bench.lab_kernels import Kernel, Sources, by_name, choose
-from warplab.hardware import backend
 
 BLOCK = 256  # threads per block, where nothing asks for another number
 MAX_BLOCK = 1024
@@ -72,19 +71,6 @@ def kernel(name: str) -> Kernel:
 def blocks(threads: int, block: int = BLOCK) -> int:
     """Return blocks of `block` threads that hold `threads` threads."""
     return math.ceil(threads / block)
-
-
-def resident_blocks(chosen: Kernel, block: int, shared_bytes: int = 0) -> int:
-    """Return how many blocks of a kernel the GPU runs at a time. On the simulator 4, so that loops have some rounds."""
-    if backend.name() != "gpu":
-        return 4
-    import cupy
-
-    function = chosen.function()
-    if shared_bytes:
-        function.max_dynamic_shared_size_bytes = shared_bytes
-    of_one = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, block, shared_bytes)
-    return of_one * cupy.cuda.Device().attributes["MultiProcessorCount"]
 
 
 def check_block(block: int) -> None:

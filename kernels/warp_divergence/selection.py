@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.kernel_table import BLOCK, PIPELINED_ITEMS, TYPES, blocks, kernel, resident_blocks
+from kernels.warp_divergence.kernel_table import BLOCK, PIPELINED_ITEMS, TYPES, blocks, kernel
 from warpcourse.bench.device_arguments import check_array
 from warplab import cp, cuda
 from warplab.hardware import backend
@@ -96,7 +96,7 @@ def _pipelined(x: Any, threshold: Any, out: Any, count: Any, name: str) -> Calla
     tiles = blocks(x.size, PIPELINED_BLOCK * items)
     chosen = kernel(f"cuda_select_pipelined<{TYPES[x.dtype]}, {items}>")
     shared_bytes = pipelined_bytes(items)
-    grid = min(tiles, resident_blocks(chosen, PIPELINED_BLOCK, shared_bytes))
+    grid = min(tiles, chosen.resident_blocks(PIPELINED_BLOCK, shared_bytes))
     counts = cp.zeros(tiles, np.uint32)
     arguments = (x, threshold, out, count, counts, np.uint64(x.size))
 

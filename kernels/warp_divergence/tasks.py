@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.kernel_table import BLOCK, MAX_BLOCK, WARP, blocks, kernel, resident_blocks
+from kernels.warp_divergence.kernel_table import BLOCK, MAX_BLOCK, WARP, blocks, kernel
 from warpcourse.bench.device_arguments import check_array
 from warplab import cp
 from warplab.hardware import backend
@@ -127,7 +127,7 @@ def row_sums(start: Any, value: Any, out: Any, name: str = "cuda_row_sums_warp")
 
 def queue_blocks(name: str) -> int:
     """Return blocks for a kernel with a queue: QUEUE_BLOCKS on each multiprocessor, if they fit."""
-    fit = resident_blocks(kernel(name), BLOCK)
+    fit = kernel(name).resident_blocks(BLOCK)
     if backend.name() != "gpu":
         return fit
     return min(fit, QUEUE_BLOCKS * cp.cuda.Device().attributes["MultiProcessorCount"])

@@ -143,6 +143,18 @@ class Kernel:
         """Launch without any check; return before the kernel has finished. `shared_bytes`: dynamic shared memory."""
         launch(self.function(), grid, block, arguments, shared_bytes)
 
+    def resident_blocks(self, block: int, shared_bytes: int = 0) -> int:
+        """Return how many blocks the GPU runs at a time. On the simulator 4, so that loops have some rounds."""
+        if backend.name() != "gpu":
+            return 4
+        import cupy
+
+        function = self.function()
+        if shared_bytes:
+            function.max_dynamic_shared_size_bytes = shared_bytes
+        of_one = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, block, shared_bytes)
+        return of_one * cupy.cuda.Device().attributes["MultiProcessorCount"]
+
 
 def launch(function: Any, grid: Size, block: Size, arguments: tuple, shared_bytes: int = 0) -> None:
     """Queue a CuPy function or a Numba dispatcher on the current stream."""

@@ -18,7 +18,7 @@ from kernels.memory_access.patterns import HEAT_BLOCK, LAYOUTS
 from kernels.memory_access.scanning import TILE
 from kernels.memory_access.sources import BLOCK, RADII, SOURCES
 from kernels.memory_access.summing import SUMS
-from kernels.memory_access.tables import AWKWARD, SIDE, N
+from kernels.memory_access.tables import ANY_SHAPE, AWKWARD, SIDE, N
 from kernels.memory_access.transposing import TRANSPOSES
 
 SMALL = 2**20  # elements that are simulated of a long vector
@@ -139,12 +139,13 @@ TIMED = [
     *(
         _kernel(name, f"{name}: transpose", "transpose_table", functools.partial(_transpose, name))
         for name in TRANSPOSES
+        if name not in ANY_SHAPE
     ),
     *(
         TimedCall(
             f"{name}: transpose of {timed[0]} x {timed[1]}",
             "transpose_shapes",
-            row(rows=timed[0], columns=timed[1]),
+            row(rows=timed[0], columns=timed[1], kernel=name),
             functools.partial(_transpose, name, timed, simulated),
         )
         for timed, simulated, name in zip(AWKWARD, SMALL_AWKWARD, ("cuda_float4", "cuda_large"), strict=True)

@@ -22,7 +22,7 @@ def own(table):
 
 
 @pytest.mark.parametrize("name", TRANSPOSES)
-@pytest.mark.parametrize("shape", [(64, 64), (100, 156), (97, 101), (1, 1000)])
+@pytest.mark.parametrize("shape", [(64, 64), (100, 156), (97, 101), (1, 1000), (7, 999)])
 def test_transpose_is_the_simulators(name, shape):
     chosen = TRANSPOSES[name]
     if any(n % chosen.multiple for n in shape):
@@ -32,7 +32,8 @@ def test_transpose_is_the_simulators(name, shape):
     on_gpu = cp.full(shape[::-1], np.nan, np.float32)
     transpose(cp.asarray(a), on_gpu, name)
     simulated = np.full(shape[::-1], np.nan, np.float32)
-    simulate.simulate(chosen.function(), chosen.grid(*shape), chosen.block, chosen.arguments(a, simulated))
+    grid, _, shared_bytes = chosen.plan(*shape)
+    simulate.simulate(chosen.function(), grid, chosen.block, chosen.arguments(a, simulated), shared_bytes=shared_bytes)
     np.testing.assert_array_equal(cp.asnumpy(on_gpu), simulated)
     np.testing.assert_array_equal(simulated, a.T)
 
@@ -43,6 +44,16 @@ def test_transpose_of_large_matrices_of_any_shape(shape):
     out = cp.full(shape[::-1], cp.nan, cp.float32)
     transpose(a, out)
     assert bool((out == a.T).all())
+
+
+@pytest.mark.parametrize("shape", [(2**16 + 1, 2**15 + 3), (3, 2**30 + 7), (2**30 + 7, 3)])
+def test_transpose_of_more_than_2_to_the_31_elements(shape):
+    a = cp.arange(shape[0] * shape[1], dtype=cp.uint32).reshape(shape)
+    a *= np.uint32(2654435761)  # all bits, in disorder
+    out = cp.zeros(shape[::-1], cp.uint32)
+    transpose(a.view(cp.float32), out.view(cp.float32))
+    assert all(bool((out[:, r] == a[r]).all()) for r in range(min(shape[0], 50)))
+    assert all(bool((out[c] == a[:, c]).all()) for c in (*range(min(shape[1], 50)), shape[1] - 1))
 
 
 @pytest.mark.parametrize("name", SUMS)
@@ -78,4 +89,4 @@ def test_sum_reaches_cub():
 def test_prefix_sum_reaches_cub():
     rows = own(tables.scan_table())
     assert all(row["correct"] for row in rows)
-    assert max(row["ratio_to_library"] for row in rows) >= 0.95, rows
+    assert max(row["ratio_to_library"] for row in rows) >= 1.05, rows

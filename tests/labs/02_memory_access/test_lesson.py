@@ -16,6 +16,7 @@ ANSWERS = load(find("memory_access"))
 LESSON = COURSE / "notebooks" / "02_memory_access.ipynb"
 VALUES = recordings.values()
 LABEL = f"in the recording ({recordings.recorded('transpose_table').origin})"
+LATER = f"in the recording ({recordings.recorded('scan_table').origin})"
 
 
 def by(rows, **where):
@@ -51,10 +52,13 @@ def transposes():
     of_copy = {row["kernel"]: row["ratio_to_copy"] for row in VALUES["transpose_table"]["kernels"]}
     assert round(1 / of_copy["cuda_naive"]) == 7
     assert round(of_copy["cuda_tile"] / of_copy["cuda_naive"]) == 4
-    odd = {row["rows"]: row["ratio_to_copy"] for row in VALUES["transpose_shapes"]}
+    odd = {(row["rows"], row["kernel"]): row["ratio_to_copy"] for row in VALUES["transpose_shapes"]}
+    assert recordings.recorded("transpose_shapes").origin == recordings.recorded("scan_table").origin
     return (
         f"without the conflicts it is at {of_copy['cuda_padded']:.2f}",
-        f"reaches {odd[16380]:.2f} of a copy {LABEL}, and with 16381 × 20011 it reaches {odd[16381]:.2f}",
+        f"the fastest kernel reaches {odd[16380, 'cuda_float4']:.2f} of a copy {LATER}",
+        f"With 16381 × 20011 `large` reaches {odd[16381, 'cuda_large']:.2f}",
+        f"begin where sectors of `out` do, reaches {odd[16381, 'cuda_sectors']:.2f}",
     )
 
 
@@ -107,7 +111,11 @@ def managed():
 def scans():
     one = gbps("scan_table", "cuda_look_back")
     blocks, cub = (one / gbps("scan_table", name) for name in ("cuda_by_blocks", "CUB (cuda.compute)"))
-    return (f"I{LABEL[1:]} one pass is {blocks:.1f} times as fast as scanning block by block, and {cub:.2f} times",)
+    pipelined = by(VALUES["scan_table"]["kernels"], kernel="cuda_pipelined")
+    return (
+        f"I{LATER[1:]} one pass is {blocks:.1f} times as fast as scanning block by block, and {cub:.2f} times",
+        f"{pipelined['ratio_to_library']:.2f} times as fast as CUB, at {pipelined['ratio_to_copy']:.2f} of a copy",
+    )
 
 
 QUOTED = {
