@@ -241,9 +241,8 @@ def _driver_function(name: str) -> Any:
         raise RuntimeError(f"the driver has no {name} ({found.name}); it needs CUDA 12 or newer")
     pointer, word, enum = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int
     longs, words, whole = (ctypes.POINTER(kind) for kind in (ctypes.c_uint64, word, enum))
-    sizes = {"cuTensorMapEncodeTiled": (words, words), "cuTensorMapEncodeIm2col": (whole, whole, word, word, words)}[
-        name
-    ]
+    known = {"cuTensorMapEncodeTiled": (words, words), "cuTensorMapEncodeIm2col": (whole, whole, word, word, words)}
+    sizes = known[name]
     return ctypes.CFUNCTYPE(enum, pointer, enum, word, pointer, longs, longs, *sizes, *[enum] * 4)(int(address))
 
 

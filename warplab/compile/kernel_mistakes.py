@@ -85,7 +85,7 @@ def _lists(kernel: ast.FunctionDef, error: str) -> Found:
 def _new_arrays(kernel: ast.FunctionDef, error: str) -> Found:
     for node, name in _numpy_calls(kernel):
         if name in _ARRAYS:
-            array = "cuda.local.array(size, type), cuda.shared.array(size, type), or one from the host"
+            array = "cuda.local.array or cuda.shared.array, both (constant size, type), or an array from the host"
             yield node, f"A kernel makes no arrays with np.{name}: use {array}."
 
 
@@ -106,7 +106,7 @@ def _whole_arrays(kernel: ast.FunctionDef, error: str) -> Found:
             names = [side.id for side in (node.left, node.right) if isinstance(side, ast.Name)]
             if parameters.intersection(names):
                 given = ", ".join(name for name in names if name in parameters)
-                yield node, f"{_ELEMENT}, not on whole arrays ({given}): write x[i] + y[i]."
+                yield node, f"{_ELEMENT}, not on whole arrays ({given}): write x[i] + y[i] for the thread's element i."
 
 
 def _positions(kernel: ast.FunctionDef, error: str) -> Found:
@@ -169,7 +169,7 @@ def _indices(kernel: ast.FunctionDef, error: str) -> Found:
             name = node.iter.id
             yield (
                 node.iter,
-                f"Every thread does all of {name}. One takes one: i = cuda.grid(1), if i < {name}.size.",
+                f"Every thread would do this whole loop. Each takes one element: i = cuda.grid(1), if i < {name}.size.",
             )
 
 
@@ -332,9 +332,11 @@ def _statements(kernel: ast.FunctionDef, error: str) -> Found:
         elif isinstance(node, ast.Yield | ast.YieldFrom):
             yield node, "A kernel yields nothing: store each value in an array, such as out[i] = ..."
         elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
-            yield node, "In a kernel, numba.cuda.random has xoroshiro128p_uniform_float32(states, i)."
+            states = "with states = create_xoroshiro128p_states(threads, seed), made on the host"
+            yield node, f"In a kernel numba.cuda.random has xoroshiro128p_uniform_float32(states, i), {states}."
     if "insert_unresolved_ref" in error:
-        yield kernel, f"{kernel.name} calls a device function that calls itself: write a loop, or give it a signature."
+        signature = "@cuda.jit('int64(int64)', device=True)"
+        yield kernel, f"It calls a device function that calls itself: write a loop, or add a signature, {signature}."
 
 
 def _rebound(kernel: ast.FunctionDef, error: str) -> Found:
