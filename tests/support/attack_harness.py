@@ -257,7 +257,8 @@ class Target:
             folder.mkdir(parents=True)
             content = getattr(edits, edit)(notebook, folder) or notebook
         path = folder / f"{NAME}.ipynb"
-        if not (path.is_symlink() or path.is_dir()):
+        replaced = folder.is_symlink() or folder.parent.is_symlink() or not (folder.is_dir() or not folder.exists())
+        if not (replaced or path.is_symlink() or path.is_dir()):
             hand_in(self.root, student, content, NAME)
 
     def _filled(self, text: str) -> str:

@@ -91,7 +91,8 @@ def test_no_attack_gains_a_point_or_costs_another_one(tmp_path):
     until(lambda: not left_behind(), "the end of every process of an attack")
     assert_as_expected(target, ATTACKS, records)
     ran_in = {student: record["sandbox"] for student, record in records.items()}
-    assert ran_in.pop("notebook-folder-as-notebook") == ""  # refused before any judge
+    for name in ("folder-as-notebook", "folder-link", "student-link", "link-to-itself", "file-as-folder"):
+        assert ran_in.pop(f"notebook-{name}") == ""  # refused before any judge
     assert set(ran_in.values()) == {"bubblewrap"}
     for student in records:
         shown = target.shown(student)

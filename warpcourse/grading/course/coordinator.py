@@ -79,6 +79,7 @@ class Grading:
         self._held: dict[str, Submission] = {}  # submissions that have been read and not yet graded
         self.records: dict[str, dict[str, Any]] = {}  # student -> the current result
         self.waiting: list[str] = []  # students to grade
+        self.unread: set[str] = set()  # students whose submissions could not even be read
 
     def survey(self) -> None:
         """Find the submissions, take results from the ledger, and merge those that are not yet merged."""
@@ -91,6 +92,7 @@ class Grading:
             with self._apart(student):
                 if problem := problem_with_name(student):
                     self.records[student] = _failed(student, problem)
+                    self.unread.add(student)
                     continue
                 submission = self._read(student)
                 record = self.ledger.result(self._key(submission))
@@ -138,6 +140,7 @@ class Grading:
             folder = self.course.submitted(student, self.assignment.name)
             advice = f"If that happens again, the cause is in {folder}: have it handed in anew, or grade it by hand."
             self.records[student] = _failed(student, f"{reason} {advice}")
+            self.unread.add(student)
             if student in self.waiting:
                 self.on_result(self.records[student])
 

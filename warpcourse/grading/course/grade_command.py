@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,8 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
             grading = Grading(course, assignment, ledger, book, chosen)
             grading.require_sandbox = arguments.require_sandbox
             grading.survey()
-            done, waiting = len(grading.records), len(grading.waiting)
-            if not done and not waiting:
+            done, waiting = len(grading.records) - len(grading.unread), len(grading.waiting)
+            if not grading.records and not waiting:
                 folder = course.submitted("STUDENT", assignment.name)
                 raise CourseError(f"nothing has been handed in; submissions belong into {folder}")
             _say(f"{assignment.name}: {waiting} to grade" + (f", {done} already graded" if done else ""))
@@ -115,10 +116,9 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
     _say(f"{time.monotonic() - started:.0f} s; gradebook: {course.db_url}")
     bare = sorted(student for student, record in records.items() if record["sandbox"] == "limits")
     if bare:
-        _say(f"*** WARNING *** graded without a sandbox, so their code could do harm: {', '.join(bare)}")
+        _say(f"*** WARNING *** graded without a sandbox, so their code could do harm: {_named(bare)}")
     if failed:
-        whom = ", ".join(sorted(set(failed)))
-        _say(f"The grader failed on {whom}; read the reasons above, then run the same command again.")
+        _say(f"The grader failed on {_named(failed)}; read the reasons above, then run the same command again.")
     return 1 if failed else 0
 
 
@@ -149,7 +149,7 @@ def _write_feedback(course: Course, grading: Grading, standings: dict, processes
         _say(f"{len(pages) - len(problems)} feedback pages written")
     for student, problem in problems.items():
         folder = course.feedback(student, grading.assignment.name)
-        _say(f"No feedback page for {student} ({problem}); move what is in {folder} elsewhere")
+        _say(f"No feedback page for {_named([student])} ({problem}); move what is in {folder} elsewhere")
     return sorted(problems)
 
 
@@ -180,6 +180,10 @@ class ProgressLine:
     def end(self) -> None:
         if self.live:
             print(file=sys.stderr)
+
+
+def _named(students: Iterable[str]) -> str:
+    return ", ".join(on_terminal(student, lines=False) for student in sorted(set(students)))
 
 
 def _say(text: str) -> None:

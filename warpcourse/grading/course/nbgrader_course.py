@@ -81,7 +81,8 @@ class Course:
         return Path(self.directory.format_path(self.directory.feedback_directory, student, assignment))
 
     def students(self, assignment: str) -> list[str]:
-        """Return everyone who has handed in this assignment, sorted by id."""
+        """Return everyone who has handed in this assignment, sorted by id. A link or a file in the place of the folder
+        counts, too, and in that of the student's folder where it leads nowhere else: `submissions.read` says so."""
         directory = self.directory
         step = {"nbgrader_step": directory.submitted_directory, "assignment_id": assignment}
         pattern = os.path.join(
@@ -90,7 +91,9 @@ class Course:
         expression = directory.format_path(
             directory.submitted_directory, "(?P<student>[^/]+)", re.escape(assignment), escape=True
         )
-        matches = (re.fullmatch(expression, path) for path in glob.glob(pattern) if os.path.isdir(path))
+        above, name = os.path.split(pattern)
+        misplaced = [os.path.join(path, name) for path in glob.glob(above) if not os.path.isdir(path)]
+        matches = (re.fullmatch(expression, path) for path in [*glob.glob(pattern), *misplaced])
         return sorted(match["student"] for match in matches if match)
 
     def must_have(self, student: str, assignment: str) -> None:

@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ MAX_NOTEBOOK = 32 * 2**20
 MAX_PATH = 1000
 MAX_NOTES = 20
 TIMESTAMP = "timestamp.txt"  # written by nbgrader when it collects
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LEFT_OUT = {".ipynb_checkpoints", "__pycache__", "feedback"}  # as in nbgrader's CourseDirectory.ignore
 
 
@@ -50,7 +51,19 @@ class Submission:
 
 
 def read(student: str, folder: Path) -> Submission:
-    """Read the submission in `folder`. Leaves out links, never following them, and all else that is no plain file."""
+    """Read the submission in `folder`, which lies in the student's. Leaves out what is no plain file.
+
+    Follows no link: neither these two folders nor anything in them may be one.
+    """
+    for place in (folder.parent, folder):
+        mode = place.lstat().st_mode
+        if not stat.S_ISDIR(mode):
+            what = "a link, which the grader does not follow" if stat.S_ISLNK(mode) else "no folder"
+            reason = f"{place.name} is {what}: put the folder with the notebook there."
+            digest = hashlib.sha256(reason.encode(errors="replace"))
+            # A file among the students' folders may have nothing to do with any of them: no score for that.
+            status = "student_crash" if stat.S_ISLNK(mode) or place == folder else "infra_error"
+            return Submission(student, {}, None, digest.hexdigest(), (), (clean_text(reason), status))
     found = _Walk(folder)
     found.notes += found.unreadable[:MAX_NOTES]
     timestamp = _timestamp(folder, found.notes)
@@ -64,7 +77,7 @@ def read(student: str, folder: Path) -> Submission:
     digest = hashlib.sha256()
     for path in sorted(sizes):
         try:
-            content = _content(folder / path, MAX_BYTES)
+            content = _content(folder, path, MAX_BYTES)
         except OSError as error:
             found.cannot_read(path, error)
             continue
@@ -100,7 +113,7 @@ class _Walk:
         while left and not self.excess:
             inside = left.pop()
             try:
-                with os.scandir(folder / inside) as entries:
+                with _opened(folder, inside, _FOLDER) as place, os.scandir(place) as entries:
                     left += self._folders(inside, entries)
             except OSError as error:
                 self.cannot_read(inside or "The folder", error)
@@ -155,28 +168,46 @@ def _excess(sizes: Mapping[str, int]) -> str:
     return ""
 
 
-def _content(path: Path, limit: int) -> bytes | None:
+@contextlib.contextmanager
+def _opened(folder: Path, inside: str, flags: int) -> Iterator[int]:
+    """Open what lies `inside` a submission's folder. No part from the student's folder on may be a link.
+
+    Raises OSError.
+    """
+    place = os.open(folder.parent.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    parts = [folder.parent.name, folder.name, *filter(None, inside.split("/"))]
+    try:
+        for number, part in enumerate(parts, 1):
+            last = number == len(parts)
+            inner = os.open(part, os.O_RDONLY | flags if last else os.O_PATH | _FOLDER, dir_fd=place)
+            os.close(place)
+            place = inner
+        yield place
+    finally:
+        os.close(place)
+
+
+def _content(folder: Path, path: str, limit: int) -> bytes | None:
     """Read a plain file of at most `limit` bytes. Return None if it is something else by now. Raises OSError."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with (
+            _opened(folder, path, os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC) as descriptor,
+            open(descriptor, "rb", closefd=False) as file,
+        ):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            content = file.read(limit + 1)
     except PermissionError:
         raise
     except OSError:
         return None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        with open(descriptor, "rb", closefd=False) as file:
-            content = file.read(limit + 1)
-    finally:
-        os.close(descriptor)
     return content if len(content) <= limit else None
 
 
 def timestamp_text(folder: Path) -> bytes:
     """Return what nbgrader wrote into timestamp.txt, b"" if there is no such file."""
     with contextlib.suppress(OSError):
-        return _content(folder / TIMESTAMP, 1000) or b""
+        return _content(folder, TIMESTAMP, 1000) or b""
     return b""
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import math
 import textwrap
+import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -159,12 +160,22 @@ def _people(
             f"  due {due.strftime(HANDED_IN)} UTC; never late, for lack of a timestamp.txt: {whose} "
             "(docs/instructors.md tells how to add one)"
         )
+    for names in _alike(records):
+        lines.append(f"  {names}: names that differ only in their Unicode form; did one person hand in twice?")
     waiting = [student for student in records if student in standings and standings[student].needs_manual_grade]
     if waiting:
         lines.append(f"  to be graded by hand (nbgrader formgrader): {_names(waiting)}")
     if not_handed_in:
         lines.append(f"  nothing handed in: {_names(sorted(not_handed_in))}")
     return ["", *lines] if lines else []
+
+
+def _alike(students: Iterable[str]) -> list[str]:
+    """Return the groups of students whose names look the same, with what differs as escape sequences."""
+    alike: dict[str, list[str]] = {}
+    for student in students:
+        alike.setdefault(unicodedata.normalize("NFC", student), []).append(student)
+    return [" and ".join(map(ascii, group)) for group in alike.values() if len(group) > 1]
 
 
 def write_csv(

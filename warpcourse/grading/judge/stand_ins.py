@@ -8,6 +8,7 @@ the judge's simulator. A function runs in the student's process, on copies of it
 from __future__ import annotations
 
 import builtins
+import hashlib
 import importlib
 import json
 import keyword
@@ -32,6 +33,8 @@ MISSING = object()
 MAX_PTX = 4 << 20  # characters of a kernel's PTX
 MAX_SOURCES = 2 << 20  # characters of the source files that it refers to
 _MAX_NAME = 200
+# What makes a kernel another one: the rest of its description is what was compiled, or nobody's.
+_DESCRIBED = ("language", "name", "code", "file", "options", "signature", "parameters", "blank", "signatures")
 _MAX_PARTS = 64  # parameters of a kernel, signatures, classes of an exception
 # Exceptions whose constructors take more than a message.
 _UNUSUAL = (UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError, BaseExceptionGroup)
@@ -92,7 +95,7 @@ class Notebook:
             if kind == "kernel":
                 source = CudaArtefact if answer.get("language") == CudaArtefact.language else NumbaArtefact
                 return RemoteKernel(source(self, name, answer))
-        except ArtefactError as error:
+        except (ArtefactError, RecursionError) as error:
             return Opaque(name, "value that cannot be read", str(error))
         return Opaque(name, _short(answer.get("type"), "object"), _short(answer.get("why"), ""))
 
@@ -102,23 +105,22 @@ class Notebook:
         if kinds not in known:
             known.append(kinds)
 
-    def entry(self, kernel: str, compiled: Any) -> simulator.Entry:
+    def entry(self, kernel: str, compiled: dict[str, Any] | None) -> simulator.Entry:
         """Load what the agent compiled and return its entry. Raises what the compiler raised there."""
-        if not isinstance(compiled, dict):
+        if compiled is None:
             raise ArtefactError(f"the process of the notebook gave no PTX for {kernel}")
         if compiled.get("kind") == "raised":
             raise _exception(compiled)
-        ptx, entry, sources = compiled.get("ptx"), compiled.get("entry"), compiled.get("sources")
-        if type(ptx) is not str or len(ptx) > MAX_PTX:
+        ptx, entry, sources = compiled.get("ptx"), compiled.get("entry"), compiled["sources"]
+        if ptx is None or len(ptx) > MAX_PTX:
             raise ArtefactError(f"the PTX of {kernel} has more than {MAX_PTX:,} characters, or there is none")
-        given = sources.items() if type(sources) is dict else ()
-        texts = {clean_text(k): clean_text(v) for k, v in given if type(k) is str and type(v) is str}
+        texts = {clean_text(k): clean_text(v) for k, v in sources.items()}
         if sum(len(k) + len(v) for k, v in texts.items()) > MAX_SOURCES:
             texts = {}
         key = (ptx, *texts.items())
         if key not in self._programs:
             self._programs[key] = simulator.load(ptx, texts)
-        found = self._programs[key].entries.get(entry) if type(entry) is str else None
+        found = self._programs[key].entries.get(entry or "")
         if found is None:
             raise ArtefactError(f"the PTX of {kernel} has no entry for it")
         return found
@@ -136,8 +138,10 @@ class _Artefact:
         self.notebook, self._variable = notebook, name
         self.name = _short(answer.get("name"), name)
         self.blank = answer.get("blank") is True
-        self.described = {key: value for key, value in answer.items() if key != "compiled"}
-        self.programs: dict[str, Any] = {}  # what the process compiled, by types
+        # Not the description itself, of which a hostile process can make gigabytes.
+        described = json.dumps([answer.get(key) for key in _DESCRIBED], sort_keys=True)
+        self.described = hashlib.sha256(described.encode()).digest()
+        self.programs: dict[str, dict[str, Any] | None] = {}  # what the process compiled, by types
 
     def assembler(self, args: tuple) -> Assemble:
         return _no_assembler
@@ -156,7 +160,7 @@ class CudaArtefact(_Artefact):
         super().__init__(notebook, name, answer)
         self.code = answer["code"] if type(answer.get("code")) is str else ""
         self._signature = _signature(answer.get("signature"))
-        self.programs[""] = answer.get("compiled")
+        self.programs[""] = _compiled(answer.get("compiled"))
 
     def bind(self, args: tuple, arrays: Any) -> BoundKernel:
         compiled: Any = self.programs[""]
@@ -182,7 +186,7 @@ class NumbaArtefact(_Artefact):
             ]
         for pair in _list(answer.get("compiled", [])):
             if type(pair) is list and len(pair) == 2:
-                self.programs[json.dumps(pair[0])] = pair[1]
+                self.programs[json.dumps(pair[0])] = _compiled(pair[1])
 
     def bind(self, args: tuple, arrays: Any) -> BoundKernel:
         signature = numba_arguments.signature_of(self.name, self.parameters, self.signatures, args)
@@ -197,10 +201,11 @@ class NumbaArtefact(_Artefact):
                 )
             self.notebook.wanted(self._variable, kinds)
             (answer,) = self.notebook.ask([{"op": "compile", "name": self._variable, "types": kinds}])
-            self.programs[key] = answer
-        entry = self.notebook.entry(self.name, self.programs[key])
+            self.programs[key] = _compiled(answer)
+        compiled: Any = self.programs[key]
+        entry = self.notebook.entry(self.name, compiled)
         types = ", ".join(map(numba_arguments.short_type, signature))
-        self.notebook.kernels[f"{self._variable}({types})"] = self.programs[key]["ptx"]
+        self.notebook.kernels[f"{self._variable}({types})"] = compiled["ptx"]
         params = numba_arguments.pack_arguments(self.parameters, signature, args, arrays.address)
         return BoundKernel(entry, params, _no_assembler)
 
@@ -380,6 +385,17 @@ def _signature(data: Any) -> cuda_signature.Signature | None:
             cuda_signature.Parameter(_short(declaration, ""), _short(name, ""), pointer is True, known, count)
         )
     return cuda_signature.Signature(_short(data["name"], ""), tuple(parameters), True, False)
+
+
+def _compiled(data: Any) -> dict[str, Any] | None:
+    """Return what `Notebook.entry` reads of a compiled kernel, None for anything else."""
+    if type(data) is not dict:
+        return None
+    kept = {key: data[key] for key in ("kind", "ptx", "entry", "message") if type(data.get(key)) is str}
+    sources, classes = data.get("sources"), data.get("classes")
+    kept["sources"] = {k: v for k, v in sources.items() if type(v) is str} if type(sources) is dict else {}
+    kept["classes"] = [c for c in classes[:_MAX_PARTS] if type(c) is str] if type(classes) is list else []
+    return kept
 
 
 def _exception(answer: dict[str, Any]) -> Exception:

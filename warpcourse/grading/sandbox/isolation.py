@@ -30,6 +30,8 @@ SHOWN = ("warplab", "warpcourse", "kernels")
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime")
+# A relative path of the interpreter leaves ".." in it, which the sandbox, where that path is another, would resolve.
+_PYTHON = os.path.abspath(sys.executable)
 _PREFIX_PARTS = ("bin", "lib", "lib32", "lib64", "share", "etc", "nvvm", "targets", "pyvenv.cfg")
 
 
@@ -58,7 +60,7 @@ class Sandbox:
 def _environment(course: Path, home: str, temporary: str) -> dict[str, str]:
     packages = [entry for entry in sys.path if _holds_packages(entry)]  # the user's own folder too
     return {
-        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "PATH": f"{Path(_PYTHON).parent}:/usr/bin:/bin",
         "HOME": home,
         "TMPDIR": temporary,
         "USER": "student",
@@ -80,7 +82,7 @@ def _environment(course: Path, home: str, temporary: str) -> dict[str, str]:
 
 def _zygote(descriptor: int, isolation: str, root: str) -> list[str]:
     module = ["-P", "-m", "warpcourse.grading.sandbox.zygote"]
-    return [sys.executable, *module, isolation, "--socket", str(descriptor), "--root", root]
+    return [_PYTHON, *module, isolation, "--socket", str(descriptor), "--root", root]
 
 
 class Bubblewrap(Sandbox):
@@ -209,7 +211,7 @@ def interpreter_paths() -> list[str]:
     for prefix in (sys.base_prefix, os.path.realpath(sys.base_prefix), sys.prefix, os.path.realpath(sys.prefix)):
         for part in _PREFIX_PARTS:
             add(os.path.join(prefix, part))
-    step = sys.executable
+    step = _PYTHON
     while os.path.islink(step):
         step = os.path.normpath(os.path.join(os.path.dirname(step), os.readlink(step)))
         add(step)
@@ -257,7 +259,7 @@ def try_out(sandbox: Bubblewrap) -> str:
         command = [
             *wrapped,
             "--",
-            _inside(sys.executable),
+            _inside(_PYTHON),
             "-P",
             "-m",
             "warpcourse.grading.sandbox.zygote",

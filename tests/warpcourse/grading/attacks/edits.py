@@ -85,6 +85,28 @@ def hand_in_links(notebook: NotebookNode, folder: Path) -> None:
     (folder / "all").symlink_to(course)
 
 
+def link_the_folder(notebook: NotebookNode, folder: Path) -> None:
+    folder.rmdir()
+    folder.symlink_to(f"../../../solutions/{folder.name}")
+
+
+def link_the_students_folder(notebook: NotebookNode, folder: Path) -> None:
+    folder.rmdir()
+    folder.parent.rmdir()
+    folder.parent.symlink_to("honest-right")
+
+
+def link_to_itself(notebook: NotebookNode, folder: Path) -> None:
+    folder.rmdir()
+    folder.parent.rmdir()
+    folder.parent.symlink_to(folder.parent.name)
+
+
+def hand_in_a_file_as_folder(notebook: NotebookNode, folder: Path) -> None:
+    folder.rmdir()
+    folder.write_bytes(nbformat.writes(notebook).encode())
+
+
 def hand_in_brackets(notebook: NotebookNode, folder: Path) -> bytes:
     return b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": ' + b"[" * 500_000
 

@@ -17,10 +17,17 @@ from hypothesis import strategies as st
 
 from tests.support.class_harness import RIGHT, TINY, answered, hand_in, scores, tiny_course
 from tests.support.grading_harness import HereWorkers
-from warpcourse.grading.course import coordinator, feedback, grade_command
+from warpcourse.grading.course import coordinator, feedback, grade_command, submissions, summary
 from warpcourse.grading.course.gradebook import Standing, write_autograded
 from warpcourse.grading.course.nbgrader_course import Course
-from warpcourse.grading.course.submissions import MAX_ENTRIES, MAX_NOTES, beside, problem_with_name, read
+from warpcourse.grading.course.submissions import (
+    MAX_ENTRIES,
+    MAX_NOTES,
+    beside,
+    problem_with_name,
+    read,
+    timestamp_text,
+)
 
 NOTEBOOK = f"{TINY}.ipynb"
 # Names that the grader itself gives to files and folders, and names that are hard for somebody.
@@ -197,6 +204,60 @@ def test_a_notebook_that_the_grader_may_not_read_is_for_the_instructor_to_open(f
     assert "Permission denied" in reason
 
 
+@pytest.mark.parametrize("which", ["folder", "student"])
+@pytest.mark.parametrize("target", ["elsewhere", "itself", "nowhere"])
+def test_no_link_is_followed_in_place_of_a_folder(tmp_path, which, target):
+    course = Course(tiny_course(tmp_path))
+    elsewhere = course.grading / "elsewhere" / TINY
+    elsewhere.mkdir(parents=True)
+    (elsewhere / NOTEBOOK).write_bytes(b"{}")
+    folder = course.submitted("eve", TINY)
+    place = folder if which == "folder" else folder.parent
+    place.parent.mkdir(parents=True, exist_ok=True)
+    leads_to = elsewhere if which == "folder" else elsewhere.parent
+    place.symlink_to({"elsewhere": leads_to, "itself": place, "nowhere": place.with_name("none")}[target])
+    assert course.students(TINY) == ["eve"]
+    submission = read("eve", folder)
+    assert (submission.files, timestamp_text(folder)) == ({}, b"")
+    reason, status = submission.unusable
+    assert (status, "is a link, which the grader does not follow" in reason) == ("student_crash", True)
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_read_is_not_followed(tmp_path, monkeypatch):
+    """Between the look at a folder and its reading, it is replaced."""
+    course = Course(tiny_course(tmp_path))
+    folder = course.submitted("eve", TINY)
+    (folder / "data").mkdir(parents=True)
+    (folder / NOTEBOOK).write_bytes(b"{}")
+    opened = submissions._opened
+
+    def replacing(top, inside, flags):
+        if inside == "data":
+            (folder / "data").rmdir()
+            (folder / "data").symlink_to("/etc")
+        return opened(top, inside, flags)
+
+    monkeypatch.setattr(submissions, "_opened", replacing)
+    submission = read("eve", folder)
+    assert submission.files == {NOTEBOOK: b"{}"}
+    assert submission.notes == ("data cannot be read (Not a directory).",)
+
+
+def test_a_file_in_place_of_a_folder_is_seen(tmp_path):
+    course = Course(tiny_course(tmp_path))
+    folder = course.submitted("eve", TINY)
+    folder.parent.mkdir(parents=True)
+    folder.write_bytes(b"{}")
+    stray = folder.parent.with_name("notes.txt")
+    stray.write_bytes(b"bring chalk")
+    assert course.students(TINY) == ["eve", "notes.txt"]
+    assert read("eve", folder).unusable == (
+        f"{TINY} is no folder: put the folder with the notebook there.",
+        "student_crash",
+    )
+    assert read("notes.txt", stray / TINY).unusable[1] == "infra_error"  # perhaps nobody's: no score
+
+
 @pytest.mark.parametrize("name", ["ada", "Müller, Anna (12)", "o'brien", "a;=1+1", "日本"])
 def test_names_of_students(name):
     assert problem_with_name(name) == ""
@@ -212,7 +273,7 @@ def test_a_class_is_graded_whatever_one_submission_does(tmp_path, monkeypatch, c
     monkeypatch.setattr(grade_command, "LocalWorkers", lambda count: HereWorkers(zygotes))
     root = tiny_course(tmp_path)
     right = answered(root, RIGHT)
-    for student in ("ada", "breaks-copy", "breaks-page", "breaks-reading", "zoe", "<img src=x>"):
+    for student in ("ada", "breaks-copy", "breaks-page", "breaks-reading", "zoe", "<img src=x>", "1\n=1+1"):
         hand_in(root, student, right)
 
     def breaking(function, student):
@@ -236,11 +297,14 @@ def test_a_class_is_graded_whatever_one_submission_does(tmp_path, monkeypatch, c
     assert "<img src=x>: infra_error. The name of the student's folder holds '<', '>'" in told.out
     assert "No feedback page for breaks-page" in told.err
     assert "\x1b" not in told.out + told.err
+    assert "already graded" not in told.err
+    assert told.err.splitlines()[-1].startswith("The grader failed on 1\\n=1+1, <img")
     # The remedies work.
     monkeypatch.undo()
     monkeypatch.setattr(grade_command, "LocalWorkers", lambda count: HereWorkers(zygotes))
     submitted = root / "grading" / "submitted"
     (submitted / "<img src=x>").rename(submitted / "img")
+    shutil.rmtree(submitted / "1\n=1+1")
     shutil.rmtree(root / "grading" / "feedback" / "breaks-page")
     assert grade_command.main([TINY, "--course", str(root), "--workers", "1"]) == 0
     assert set(map(tuple, scores(root).values())) == {(1.0, 2.0)}
@@ -279,3 +343,12 @@ def test_a_submission_is_read_once_unless_the_class_is_too_large_to_hold(tmp_pat
     assert seen.keys() == {"ada", "zoe"}
     assert min(seen.values()) >= reads
     assert held == 0 or max(seen.values()) == 1
+
+
+def test_names_that_look_the_same_are_told():
+    record = {"status": "graded", "reason": "", "notes": [], "failures": {}}
+    told = summary.text(
+        "x", nbformat.v4.new_notebook(), dict.fromkeys(["Zo\u00eb", "Zoe\u0308", "Zoe"], record), {}, []
+    )
+    assert "'Zo\\xeb' and 'Zoe\\u0308': names that differ only in their Unicode form" in told
+    assert told.count("differ") == 1

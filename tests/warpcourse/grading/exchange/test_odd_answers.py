@@ -135,3 +135,28 @@ def test_whatever_a_process_says_costs_its_own_test_only(answer):
         json.dumps([verdict.message, verdict.detail, *verdict.traceback]).encode()
         assert verdict.kind == "" or verdict.kind in verdicts.SENTENCES
     runner.close()
+
+
+def test_of_a_description_nothing_stays_but_what_is_read():
+    """Five descriptions of 46 MB each made gigabytes in the judge."""
+    hoard = [[]] * 10_000
+    program = {
+        "kind": "ptx",
+        "ptx": "x",
+        "entry": "e",
+        "sources": {"a": "b", "c": hoard},
+        "classes": hoard,
+        "more": hoard,
+    }
+    kernel = kernel_of("float32") | {"more": hoard, "code": "1", "compiled": [[["float32"], program]]}
+    for language in ("Numba", "CUDA C++"):
+        answers = [
+            kernel | {"language": language, "compiled": program if language != "Numba" else kernel["compiled"]}
+        ] * 2
+        notebook = stand_ins.Notebook(lambda wishes, answers=answers: [answers.pop() | {"more": len(answers)}])
+        taken = notebook.fetch(["x"])["x"]
+        (kept,) = taken._warplab_source.programs.values()
+        assert kept == {"kind": "ptx", "ptx": "x", "entry": "e", "sources": {"a": "b"}, "classes": []}
+        assert len(taken._warplab_source.described) == 32
+        assert notebook.fetch(["x"])["x"] is taken
+        assert notebook.redefined == set()  # what nobody reads does not make it another kernel

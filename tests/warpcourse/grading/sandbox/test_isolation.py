@@ -698,7 +698,8 @@ import ctypes
 libc = ctypes.CDLL(None)
 for name, number, *arguments in (('keyctl', 250, 0, -3, 1), ('ptrace', 101, 16, 1), ('unshare', 272, 0x10000000),
         ('mount', 165, b'none', b'/tmp', b'tmpfs'), ('setns', 308, 0), ('memfd', 319, b'x', 0), ('bpf', 321, 0),
-        ('shmget', 29, 0, 4096, 0o1600), ('io_uring', 425, 1, 0)):
+        ('shmget', 29, 0, 4096, 0o1600), ('io_uring', 425, 1, 0), ('inotify', 294, 0),
+        ('io_setup', 206, 1, ctypes.byref(ctypes.c_ulong()))):
     attempt(name, lambda: libc.syscall(number, *arguments) >= 0)
 import numpy, warplab
 for package in (numpy.__file__, warplab.__file__, os.__file__):
@@ -850,3 +851,13 @@ def test_limits_must_be_positive():
         SubmissionLimits(memory_bytes=0)
     with pytest.raises(ValueError, match="wall_seconds"):
         SubmissionLimits(wall_seconds=float("nan"))
+
+
+@pytest.mark.sandbox
+def test_a_relative_path_of_the_interpreter_changes_nothing():
+    """Of the folder that it leads through, the sandbox has none."""
+    here = COURSE / "tests"
+    python = os.path.join(here, os.path.relpath(sys.executable, here))
+    found = f"from {sandboxes.__name__} import find; print(find().describe())"
+    ran = subprocess.run([python, "-c", found], cwd=COURSE, capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{sandboxes.find().describe()}\n"
