@@ -12,6 +12,9 @@ from distributed import LocalCluster
 
 from tests.support.attack_harness import (
     NAME,
+    POINTS,
+    RIGHT,
+    TESTS,
     Attack,
     Listener,
     Target,
@@ -25,9 +28,10 @@ from tests.support.attack_harness import (
 )
 from tests.support.grading_harness import HereWorkers
 from tests.support.waiting import until
-from warpcourse.grading.course import workers
+from warpcourse.grading.course import summary, workers
 from warpcourse.grading.course.workers import DaskWorkers, LocalWorkers
 from warpcourse.grading.sandbox import relay, zygote_client
+from warplab import simulator
 
 ATTACKS = attacks()
 
@@ -181,3 +185,36 @@ def test_tampering_succeeds_against_stock_nbgrader(tmp_path):
     assert scores["honest-right"] == target.honest()["honest-right"]
     assert scores["honest-wrong"] == target.honest()["honest-wrong"]
     assert scores["honest-friend"] == target.honest()["honest-right"]  # who has friends
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_where_the_simulator_fails_it_is_the_graders_fault_only_if_it_fails_on_the_solution(
+    tmp_path, monkeypatch, zygotes, everywhere
+):
+    target = Target(tmp_path)
+    target.hand_in("odd", RIGHT | {"scale": RIGHT["scale"].replace("scale", "odd") + "\nscale = odd"})
+    target.hand_in("right", RIGHT)
+    launch = simulator.Device.launch
+
+    def failing(device, entry, *arguments, **options):
+        if everywhere or "odd" in entry.name:
+            raise KeyError("warp 7")
+        return launch(device, entry, *arguments, **options)
+
+    monkeypatch.setattr(simulator.Device, "launch", failing)
+    records = grade(target, [], HereWorkers(zygotes))
+    assert records["odd"]["traces"].keys() == set(TESTS[3:])
+    told = summary.text(NAME, target.release, records, {}, [])
+    assert "odd: the simulator failed in test-4-kernel: KeyError: 'warp 7' (the trace is in grading/ledger" in told
+    if everywhere:
+        assert {record["status"] for record in records.values()} == {"infra_error"}
+        reason = (
+            "The simulator fails in test-4-kernel, test-5-kernel, on the instructor's solution, too: KeyError: 'warp 7'"
+        )
+        assert {record["reason"] for record in records.values()} == {reason}
+        assert target.scores() == {}
+    else:
+        assert {record["status"] for record in records.values()} == {"graded"}
+        assert target.scores() == {"odd": (1.0, 2.0, 1.0, 0.0, 0.0), "right": POINTS}
+        assert b"refuses" in target.shown("odd")
+        assert b"warp 7" not in target.shown("odd")

@@ -20,6 +20,7 @@ from typing import Any
 import nbformat
 from nbformat.notebooknode import NotebookNode
 
+from warpcourse.exercises.score import cell_id
 from warpcourse.grading.course import machine
 from warpcourse.grading.course.gradebook import Book, write_autograded
 from warpcourse.grading.course.ledger import Ledger, write_synced
@@ -52,6 +53,15 @@ def _failed(student: str, reason: str) -> dict[str, Any]:
     """Return a record, which is in no ledger, of a submission that could not even be read or entered."""
     unknown: dict[str, Any] = {"scores": {}, "failures": {}, "kinds": {}, "notes": [], "seconds": 0.0, "sandbox": ""}
     return {"kind": "result", "student": student, "status": "infra_error", "reason": reason, "notebook": None} | unknown
+
+
+def _not_graded(result: Result, cells: list[str]) -> Result:
+    """Return what becomes of a submission if the simulator fails in `cells` whoever answers."""
+    last = result.traces[cells[0]].strip().splitlines()[-1]
+    reason = f"The simulator fails in {', '.join(cells)}, on the instructor's solution, too: {last}"[:MAX_TEXT]
+    return Result(
+        result.key, "infra_error", reason, traces=result.traces, seconds=result.seconds, sandbox=result.sandbox
+    )
 
 
 def tests_hash(assignment: Assignment, secret: str) -> str:
@@ -115,12 +125,28 @@ class Grading:
 
     def grade(self, executor: Executor) -> None:
         """Grade the waiting students. Each result is in ledger and gradebook before the next one is taken."""
-        jobs = self._jobs()
+        doubtful = []
         for result in self._refused():
             self._keep(result)
         if self.waiting:
-            for result in executor.run(jobs):
-                self._keep(result)
+            for result in executor.run(self._jobs()):
+                if result.traces:
+                    doubtful.append(result)
+                else:
+                    self._keep(result)
+        if doubtful:
+            traces = self._traces_of_solution(executor)
+            for result in doubtful:
+                common = sorted(result.traces.keys() & traces)
+                self._keep(_not_graded(result, common) if common else result)
+
+    def _traces_of_solution(self, executor: Executor) -> set[str]:
+        """Return the test cells in which the simulator fails on the instructor's own kernels, too."""
+        name = f"{self.assignment.name}.ipynb"
+        files = {name: (self.course.source(self.assignment.name) / name).read_bytes()}
+        key = Key(self.assignment.name, "the instructor's solution", "", self._tests)
+        (result,) = executor.run([self._job(key, files)])
+        return set(result.traces) if result.notebook else {str(cell_id(cell)) for cell in self.assignment.master.cells}
 
     @contextlib.contextmanager
     def _apart(self, student: str) -> Iterator[None]:
@@ -165,16 +191,19 @@ class Grading:
         for student in self.waiting:
             with self._apart(student):
                 submission = self._read(student)
-                yield Job(
-                    self._key(submission),
-                    self._master,
-                    beside(submission.files, ours),
-                    self.assignment.files,
-                    self._secret,
-                    self.limits,
-                    int(self.course.config.Execute.get("timeout") or Job.cell_seconds),
-                    self.require_sandbox,
-                )
+                yield self._job(self._key(submission), beside(submission.files, ours))
+
+    def _job(self, key: Key, files: dict[str, bytes]) -> Job:
+        return Job(
+            key,
+            self._master,
+            files,
+            self.assignment.files,
+            self._secret,
+            self.limits,
+            int(self.course.config.Execute.get("timeout") or Job.cell_seconds),
+            self.require_sandbox,
+        )
 
     def _read(self, student: str) -> Submission:
         """Return what a student handed in. It is read from disk once, unless a class hands in more than HELD_BYTES."""
@@ -194,7 +223,7 @@ class Grading:
         with self._apart(result.key.student):
             submission = self._read(result.key.student)
             record = {"kind": "result", **result.key._asdict()}
-            for name in ("status", "reason", "scores", "failures", "kinds", "seconds", "sandbox"):
+            for name in ("status", "reason", "scores", "failures", "kinds", "traces", "seconds", "sandbox"):
                 record[name] = getattr(result, name)
             record["notes"] = [*submission.notes, *(note for note in result.notes if note not in submission.notes)]
             record["notebook"] = record["kernels"] = None

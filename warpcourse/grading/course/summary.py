@@ -149,6 +149,11 @@ def _people(
         if record["status"] != "graded" or record["notes"]:
             what = " ".join(filter(None, [record["reason"], *record["notes"]]))
             lines.append(f"  {student}: {record['status']}. {textwrap.shorten(what, 300)}")
+        for cell, trace in record.get("traces", {}).items():
+            where = f"the simulator failed in {cell}: {trace.strip().splitlines()[-1]}"
+            lines.append(
+                f"  {student}: {textwrap.shorten(where, 300)} (the trace is in grading/ledger; please report it)"
+            )
     late = [standings[student] for student in records if student in standings and standings[student].seconds_late > 0]
     for standing in late:
         penalty = f", penalty {standing.late_penalty:g}" if standing.late_penalty else ""

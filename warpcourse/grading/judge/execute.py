@@ -211,15 +211,16 @@ class TrustedExecute(StudentProcess):
                     outcome = self._runner.run(trusted, names, seconds + GIVE_UP_SECONDS)
         except CheckFailed as error:  # the process ended when asked for the names
             return verdicts.gone(str(error))
-        if isinstance(outcome.error, simulator.SimulatorFailure):
-            raise outcome.error
         text = artefacts.clean_text(outcome.printed)
         text += f"[{outputs.UNHEARD}]\n" * self.unheard + f"[{outputs.WITHHELD}]\n" * outcome.muted
         if text:
             cell.outputs.append(new_output("stream", name="stdout", text=text))
         if outcome.error is None and outcome.result is not None:
             cell.outputs += _result(outcome.result, cell)
-        return verdicts.verdict(outcome, visible, self.knows, self.broken)
+        verdict = verdicts.verdict(outcome, visible, self.knows, self.broken)
+        if verdict.trace:
+            self.log.warning("the simulator failed in the test cell %r:\n%s", trusted.name, verdict.trace)
+        return verdict
 
     def _set_up(self, trusted: TrustedCell) -> None:
         """Run a cell that both sides need. As it is the instructor's, an error is the grader's own."""

@@ -82,8 +82,9 @@ class Result:
     `status`: one of `STATUSES`. `reason`: for the student, "" if the notebook ran to its end. `scores`: test cell ->
     (points, possible). `failures`: test cell -> first line of what went wrong. `kinds`: test cell -> kind of failure, a
     key of `verdicts.SENTENCES` or "process", if known. `notes`: see `assembly.Assembled`. `notebook`: as executed, in
-    JSON; None for an infra_error. `kernels`: name -> PTX, for the report on similarity. `seconds`: duration. `sandbox`:
-    kind of sandbox that the student's code ran in. `memory`: the judge's peak so far, bytes.
+    JSON; None for an infra_error. `kernels`: name -> PTX, for the report on similarity. `traces`: test cell -> where
+    the simulator failed on a kernel. `seconds`: duration. `sandbox`: kind of sandbox that the student's code ran in.
+    `memory`: the judge's peak so far, bytes.
     """
 
     key: Key
@@ -95,6 +96,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
     notebook: str | None = None
     kernels: dict[str, str] = field(default_factory=dict)
+    traces: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     sandbox: str = ""
     memory: int = 0

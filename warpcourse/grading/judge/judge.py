@@ -122,7 +122,9 @@ class Judge:
         details = {name: verdict.detail for name, verdict in failed.items()}
         kinds = {name: verdict.kind for name, verdict in failed.items()}
         fields = outcome(status, reason, notebook, details, kinds)
-        return {**fields, "notes": [*assembled.notes, *execute.notes], "kernels": execute.kernels}
+        traces = {name: verdict.trace for name, verdict in failed.items() if verdict.trace}
+        notes = [*assembled.notes, *execute.notes]
+        return {**fields, "notes": notes, "kernels": execute.kernels, "traces": traces}
 
 
 def trusted_cells(master: NotebookNode) -> tuple[dict[str, str], dict[str, str]]:

@@ -7,14 +7,15 @@ student's own kernel or the counter that is over its limit: no input, size, expe
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpcourse.grading.exchange.artefacts import clean_text
 from warpcourse.grading.judge.cells import Outcome, OutOfTime
 from warpcourse.grading.judge.outputs import WITHHELD
 from warplab.checks.errors import CheckFailed, kind_of, line_of
-from warplab.simulator import InstructionLimit, SimulatorError
+from warplab.simulator import InstructionLimit, SimulatorError, SimulatorFailure
 
 MAX_MESSAGE = 4000  # characters
 _MAX_FIRST_LINE = 300
@@ -37,7 +38,7 @@ SENTENCES = {
     "barrier": "threads wait at a barrier that others never reach",
     "assertion": "an assertion does not hold",
     "endless": "it does not end",
-    "unknown instruction": "an instruction that the simulator does not know",
+    "unknown instruction": "an instruction that the simulator does not know or refuses",
     "stopped": "the kernel is stopped by the simulator",
     "limit": "a counter is over its limit",
     "memory": "it needs too much memory",
@@ -45,12 +46,19 @@ SENTENCES = {
 }
 
 
+_REFUSED = (
+    "Your kernel holds an instruction that the simulator refuses. If you wrote no PTX yourself, in an asm statement, "
+    "tell your instructor, who knows where the simulator failed."
+)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The verdict on one test cell.
 
     `kind`: a key of SENTENCES or "process"; "" for a test that passed. `message`: for the student. `detail`: the whole
-    message, for instructors only. `hidden`: it failed in hidden tests.
+    message, for instructors only. `hidden`: it failed in hidden tests. `trace`: where the
+    simulator itself failed.
     """
 
     kind: str = ""
@@ -59,6 +67,7 @@ class Verdict:
     hidden: bool = False
     ename: str = ""
     traceback: tuple[str, ...] = ()
+    trace: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ class BrokenCell:
 
 
 def verdict(outcome: Outcome, visible: str, knows: bool = False, broken: Sequence[BrokenCell] = ()) -> Verdict:
-    """Return the verdict on a test cell that ran.
+    """Return the verdict on a test cell that ran: a simulator that fails on a student's kernel refuses it.
 
     `visible`: the text of the cell without its hidden tests. `knows`: the student's process knows inputs of hidden
     tests, so nothing that it may have chosen is shown. `broken`: cells that failed before.
@@ -102,6 +111,10 @@ def verdict(outcome: Outcome, visible: str, knows: bool = False, broken: Sequenc
     error = outcome.error
     if error is None:
         return Verdict()
+    if isinstance(error, SimulatorFailure):
+        trace = "".join(traceback.format_exception(error.__cause__ or error))[-MAX_MESSAGE:]
+        refused = verdict(replace(outcome, error=CheckFailed(_REFUSED, kind="unknown instruction")), visible, knows)
+        return replace(refused, detail=_short(_text(error)), trace=clean_text(trace))
     kind, line, missed = _facts(error)
     ename = "CheckFailed" if isinstance(error, CheckFailed) else type(error).__name__
     text = _text(error)

@@ -441,16 +441,33 @@ def test_no_output_is_lost_to_questions_between_the_cells(zygotes):
     assert found == [f"cell {number}\n{{'text/plain': '{number}'}}" for number in range(8)]
 
 
-def test_a_failure_of_the_simulator_is_the_graders_own(zygotes, monkeypatch):
-    cells = Cells().student("@cuda.jit\ndef f(x):\n    x[0] = 1")
-    cells.test("launch", "f[1, 1](cuda.to_device(np.zeros(1)))")
+def test_a_failure_of_the_simulator_loses_its_own_test(zygotes, monkeypatch):
+    """The student is told that an instruction is refused; the trace is the instructor's."""
+    cells = Cells().student("@cuda.jit\ndef f(x):\n    x[0] = 1\ndef g(x):\n    return 1")
+    launch = "f[1, 1](cuda.to_device(np.zeros(1)))"
+    check = "checks.kernel(f, checks.elementwise(lambda x: 3 * x, ('x',), 'y'), sizes=(1,))"
+    cells.test("launch", launch).hidden("hidden", "pass", launch).test("check", check.replace("f,", "f2,"))
+    cells.test("others", "assert g(2) == 1").hidden("knows", "pass", "assert g(3) == 1").test("later", launch)
+    cells.notebook.cells[1].source += "\n@cuda.jit\ndef f2(x, y):\n    y[0] = x[0]"
 
     def fail(*arguments, **options):
-        raise KeyError("warp 7")
+        raise KeyError("warp 7\x1b[2J")
 
     monkeypatch.setattr(simulator.Device, "launch", fail)
-    with pytest.raises(simulator.SimulatorFailure, match=r"simulator failed on f: KeyError: 'warp 7'"):
-        cells.run(zygotes)
+    graded = cells.run(zygotes)
+    assert graded.ended is None
+    assert graded.points == {"launch": 0, "hidden": 0, "check": 0, "others": 2, "knows": 2, "later": 0}
+    assert graded.failed["launch"].startswith("Your kernel holds an instruction that the simulator refuses.")
+    assert graded.failed["check"] == graded.failed["launch"]
+    refused = "an instruction that the simulator does not know or refuses."
+    assert graded.failed["hidden"] == f"A hidden test fails: {refused}"
+    assert graded.failed["later"].startswith(f"A test fails: {refused}")
+    assert "KeyError" not in graded.everything()
+    for name in graded.failed:
+        verdict = graded.verdicts[name]
+        assert verdict.detail.startswith("the course's simulator failed on f")
+        assert "in fail\n" in verdict.trace
+        assert "KeyError: 'warp 7" in verdict.trace
 
 
 # -- seeds -----------------------------------------------------------------------------------------------------------
