@@ -133,15 +133,20 @@ class CellRunner:
         later = [name for other in self._cells.values() for name in other.names_later]
         return [name for name in dict.fromkeys([*cell.names, *later]) if name not in self.namespace]
 
-    def run(self, cell: TrustedCell, names: dict[str, Any], seconds: float) -> Outcome:
-        """Run a cell with `names` added for its duration. Names that a trusted cell has bound keep their values."""
+    def run(
+        self, cell: TrustedCell, names: dict[str, Any], seconds: float, processor_seconds: float | None = None
+    ) -> Outcome:
+        """Run a cell with `names` added for its duration. Names that a trusted cell has bound keep their values.
+
+        `seconds`: of wall clock. `processor_seconds`: of this process's processor time, the same by default.
+        """
         self._cells[cell.file] = cell
         added = {name: value for name, value in names.items() if name not in self.namespace}
         self.namespace.update(added)
         outcome = Outcome()
         shown, muted, dropped = _Sink(self._output_bytes), _Sink(0), _Sink(0)
         try:
-            with time_limit(seconds), memory_limit(self._memory_bytes):
+            with time_limit(seconds, processor_seconds or seconds), memory_limit(self._memory_bytes):
                 flags = 0
                 for statement in cell.tree.body:
                     self.in_hidden_tests = cell.hides(statement)
@@ -188,23 +193,29 @@ def _frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 @contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime when the time is up. Has an effect on the main thread only."""
+def time_limit(seconds: float, processor_seconds: float) -> Iterator[None]:
+    """Raise OutOfTime when the wall clock or the processor time is up. Has an effect on the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(number: int, frame: types.FrameType | None) -> None:
-        raise OutOfTime(f"more than {seconds:g} s")
+        wall = number == signal.SIGALRM
+        raise OutOfTime(
+            f"more than {seconds:.3g} s" if wall else f"more than {processor_seconds:.3g} s of processor time"
+        )
 
-    before = signal.signal(signal.SIGALRM, stop)
-    # Repeated every second, because an exception raised in a finalizer is lost.
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001), 1.0)
+    timers = ((signal.ITIMER_REAL, signal.SIGALRM, seconds), (signal.ITIMER_PROF, signal.SIGPROF, processor_seconds))
+    before = {number: signal.signal(number, stop) for _, number, _ in timers}
+    for timer, _, limit in timers:
+        # Repeated every second, because an exception raised in a finalizer is lost.
+        signal.setitimer(timer, max(limit, 0.001), 1.0)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for timer, number, _ in timers:
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import json
 import os
 import random
 import secrets
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,13 +30,16 @@ from warpcourse.grading.judge import framework_cells, inert, outputs, verdicts
 from warpcourse.grading.judge.agent_client import GIVE_UP_SECONDS
 from warpcourse.grading.judge.cells import CellRunner, TrustedCell
 from warpcourse.grading.judge.hidden_tests import without_hidden_tests
-from warpcourse.grading.judge.jobs import SEED_VARIABLE
+from warpcourse.grading.judge.jobs import SEED_VARIABLE, WIDE
 from warpcourse.grading.judge.stand_ins import Notebook
 from warpcourse.grading.judge.student_process import StudentProcess
 from warpcourse.grading.judge.verdicts import Verdict
 from warplab import simulator
 from warplab.checks import session
 from warplab.checks.errors import CheckFailed
+
+_EARLY = 0.1  # seconds by which Linux' timers may end a test before its processor time is up
+_SLOW = 5.0  # seconds; a kernel that took longer to be refused is not read a second time
 
 
 class TrustedExecute(StudentProcess):
@@ -74,6 +78,7 @@ class TrustedExecute(StudentProcess):
         self._runner = CellRunner(self.limits.output_bytes_cell, self.limits.memory_bytes)
         self._notebook = Notebook(self.ask)
         self._redefined: set[str] = set()
+        self._judged = 0.0  # seconds of this process for tests
         # Two devices: a kernel under test must not reach the arrays of a test cell.
         checked, launched = simulator.Device(), simulator.Device()
         checked.echo = launched.echo = False
@@ -96,6 +101,14 @@ class TrustedExecute(StudentProcess):
     @property
     def kernels(self) -> dict[str, str]:
         return self._notebook.kernels
+
+    @property
+    def exhausted(self) -> str:
+        """Return what is told of tests that were not run, "" if there is time for more."""
+        if self._judged < self.limits.judge_seconds - _EARLY:
+            return ""
+        most = self.limits.judge_seconds
+        return f"The tests of this notebook took {most:g} s of processor time in all; no more of them were run."
 
     @property
     def notes(self) -> list[str]:
@@ -198,7 +211,10 @@ class TrustedExecute(StudentProcess):
             cell.outputs.append(new_output("error", ename=verdict.ename, evalue=evalue, traceback=lines))
 
     def _run_test(self, cell: NotebookNode, trusted: TrustedCell, visible: str) -> Verdict:
+        if self.exhausted:
+            return verdicts.gone(self.exhausted)
         seconds = float(super()._get_timeout(cell) or self.limits.wall_seconds)
+        began = time.process_time()
         self._begin(trusted)
         self.unheard = False
         try:
@@ -208,9 +224,13 @@ class TrustedExecute(StudentProcess):
                     self._redefined |= self._notebook.redefined
                 with self._in_folder():
                     # Later than the client, which gives up waiting for an answer first.
-                    outcome = self._runner.run(trusted, names, seconds + GIVE_UP_SECONDS)
+                    left = self.limits.judge_seconds - self._judged
+                    outcome = self._runner.run(trusted, names, WIDE * seconds + GIVE_UP_SECONDS, min(seconds, left))
         except CheckFailed as error:  # the process ended when asked for the names
             return verdicts.gone(str(error))
+        finally:
+            took = time.process_time() - began
+            self._judged += took
         text = artefacts.clean_text(outcome.printed)
         text += f"[{outputs.UNHEARD}]\n" * self.unheard + f"[{outputs.WITHHELD}]\n" * outcome.muted
         if text:
@@ -218,6 +238,8 @@ class TrustedExecute(StudentProcess):
         if outcome.error is None and outcome.result is not None:
             cell.outputs += _result(outcome.result, cell)
         verdict = verdicts.verdict(outcome, visible, self.knows, self.broken)
+        if took > _SLOW and verdict.kind in ("endless", "unknown instruction"):
+            self._notebook.give_up()
         if verdict.trace:
             self.log.warning("the simulator failed in the test cell %r:\n%s", trusted.name, verdict.trace)
         return verdict

@@ -147,6 +147,8 @@ def _ending(execute: TrustedExecute, job: Job) -> tuple[str, str]:
     """Return status and reason of a notebook that was executed."""
     if execute.ended is not None:
         return execute.ended.status, execute.ended.reason
+    if execute.exhausted:
+        return "timeout", execute.exhausted
     if execute.cell_timed_out:
         return "timeout", f"A cell did not end within {job.cell_seconds} s: an endless loop?"
     return "graded", ""

@@ -57,10 +57,13 @@ class Notebook:
         self._taken: dict[str, RemoteKernel] = {}
         self.kernels: dict[str, str] = {}
         self._programs: dict[tuple, simulator.Program] = {}
+        self._begun: set[tuple] = set()  # keys of programs that the latest test took
+        self._given_up: set[tuple] = set()
         self._types: dict[str, list] = {}  # argument types of Numba kernels that tests have asked for so far
 
     def fetch(self, names: Sequence[str]) -> dict[str, Any]:
         """Return stand-ins for these names as they are now, without names that the notebook does not have."""
+        self._begun.clear()
         wishes = [{"op": "describe", "name": name, "types": self._types.get(name, [])} for name in names]
         found = {}
         for name, answer in zip(names, self.ask(wishes) if wishes else [], strict=True):
@@ -74,6 +77,13 @@ class Notebook:
             if value is not MISSING:
                 found[name] = value
         return found
+
+    def give_up(self) -> None:
+        """Refuse from now on what the latest test did not get to run: reading it took too long."""
+        for key in self._begun:
+            entries = self._programs[key].entries.values() if key in self._programs else ()
+            if all(entry.translated is None for entry in entries):
+                self._given_up.add(key)
 
     def release(self, answer: str) -> None:
         """Let the names in an answer cell's given text stand for what they are now: that cell has just run."""
@@ -118,6 +128,11 @@ class Notebook:
         if sum(len(k) + len(v) for k, v in texts.items()) > MAX_SOURCES:
             texts = {}
         key = (ptx, *texts.items())
+        if key in self._given_up:
+            raise simulator.UnsupportedInstruction(
+                f"too much PTX in {kernel}, or too entangled: an earlier test took too long to read it"
+            )
+        self._begun.add(key)
         if key not in self._programs:
             self._programs[key] = simulator.load(ptx, texts)
         found = self._programs[key].entries.get(entry or "")

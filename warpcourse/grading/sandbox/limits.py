@@ -23,6 +23,7 @@ class SubmissionLimits:
     """
 
     wall_seconds: float = 300.0
+    judge_seconds: float = 180.0  # of the judge's processor time, for all tests
     cpu_seconds: float = 240.0
     memory_bytes: int = 4096 * _MEBIBYTE
     processes: int = 64  # threads count

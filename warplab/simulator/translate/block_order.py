@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import heapq
 
+from warplab.simulator.errors import UnsupportedInstruction
 from warplab.simulator.ptx import graphs
+
+MOST_WORK = 2**20  # blocks times the loops around them; some seconds
 
 
 def convergent_order(successors: list[tuple[int, ...]]) -> list[int]:
     """Return numbers of the blocks in their new order, which is the old one if lanes reconverge in it. Block 0 is
-    first."""
+    first. Raises UnsupportedInstruction for jumps into loops out of other loops, deeper than any compiler writes."""
     if all(other > number for number, following in enumerate(successors) for other in following):
         return list(range(len(successors)))
     predecessors: list[list[int]] = [[] for _ in successors]
@@ -28,8 +31,12 @@ def convergent_order(successors: list[tuple[int, ...]]) -> list[int]:
     order: list[int] = []
     # Blocks and loops still to order, the next one last.
     work = _components_in_order(list(range(len(successors))), successors)[::-1]
+    done = 0
     while work:
         blocks = work.pop()
+        done += len(blocks)
+        if done > MOST_WORK:
+            raise UnsupportedInstruction(f"jumps that cross: {len(successors):,} basic blocks in loops inside loops")
         inside = set(blocks)
         entered = [b for b in blocks if b == 0 or any(p not in inside for p in predecessors[b])]
         head = min(entered or blocks)

@@ -96,10 +96,11 @@ def test_a_judge_that_hangs_is_killed_with_all_that_it_started(acting, tmp_path,
     )
     monkeypatch.setattr(workers, "SPARE_SECONDS", 0.3)
     late = job(wall_seconds=0.2)
-    assert late.longest_seconds == pytest.approx(2.2)  # and one second for each of the two tests
+    # Three of wall clock for each of processor time: of that, a second for each of the two tests.
+    assert late.longest_seconds == pytest.approx(6.2)
     result = results(late)["ada"]
     assert result.status == "infra_error"
-    assert "gave no answer within 2 s" in result.reason
+    assert "gave no answer within 6 s" in result.reason
     pids = marks.read_text().split()
     assert len(pids) == 4
     until(lambda: not any(is_running(int(pid)) for pid in pids))  # Linux ends a killed process in its own time

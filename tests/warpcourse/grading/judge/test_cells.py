@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import signal
 import textwrap
 
 import pytest
@@ -86,6 +87,18 @@ def test_time_limit_of_a_cell():
     outcome = CellRunner(10, 1 << 30).run(TrustedCell("a", endless), {}, 0.3)
     assert isinstance(outcome.error, OutOfTime)
     assert CellRunner(10, 1 << 30).run(TrustedCell("b", "import time\ntime.sleep(0.4)"), {}, HANG).error is None
+
+
+def test_a_cell_has_its_limit_in_processor_time_and_a_wider_one_of_wall_clock():
+    busy = "import time\nend = time.process_time() + 60\nwhile time.process_time() < end: pass"
+    outcome = CellRunner(10, 1 << 30).run(TrustedCell("a", busy), {}, HANG, 0.2)
+    assert str(outcome.error) == "more than 0.2 s of processor time"
+    waits = "import time\ntime.sleep(60)"  # as where others have the processors
+    assert str(CellRunner(10, 1 << 30).run(TrustedCell("a", waits), {}, 0.2, HANG).error) == "more than 0.2 s"
+    before = signal.getsignal(signal.SIGPROF)
+    assert CellRunner(10, 1 << 30).run(TrustedCell("b", "1"), {}, HANG, 0.2).result == 1
+    assert signal.getsignal(signal.SIGPROF) is before
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
 
 
 def test_grading_leaves_the_default_device_alone(zygotes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import textwrap
 
@@ -11,7 +12,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import determine_grade
 
 from tests.support.exercise_answers import answers_and_tests, cells_by_id
-from tests.support.grading_harness import CANARY, Cells
+from tests.support.grading_harness import CANARY, WIDE, Cells
 from tests.support.sample import sample_release, sample_source, sample_wrong
 from tests.support.waiting import HANG
 from warpcourse.grading.judge import verdicts
@@ -468,6 +469,42 @@ def test_a_failure_of_the_simulator_loses_its_own_test(zygotes, monkeypatch):
         assert verdict.detail.startswith("the course's simulator failed on f")
         assert "in fail\n" in verdict.trace
         assert "KeyError: 'warp 7" in verdict.trace
+
+
+BUSY = "import time\nend = time.process_time() + 60\nwhile time.process_time() < end: pass"
+
+
+def test_all_tests_together_have_a_budget_of_the_judges_time(zygotes):
+    """The student's own time does not count."""
+    cells = Cells().student("import time\ndef f(x):\n    time.sleep(1)\n    return x\ndef g(x):\n    return x")
+    cells.test("waits", "assert f(1) == 1").test("works", BUSY).test("later", "assert g(1) == 1").student("print('on')")
+    graded = cells.run(zygotes, dataclasses.replace(WIDE, judge_seconds=5.0))
+    assert graded.failed == {
+        "works": graded.failed["works"],
+        "later": "The tests of this notebook took 5 s of processor time in all; no more of them were run.",
+    }
+    assert "s of processor time" in graded.failed["works"]
+    assert graded.text(5) == "on\n"
+
+
+def test_what_took_too_long_to_read_is_not_read_again(zygotes, monkeypatch):
+    calls = []
+
+    def endless(entry):
+        calls.append(entry)
+        while True:
+            pass
+
+    launch = "f[1, 1](cuda.to_device(np.zeros(1)))  # endless"
+    cells = Cells().student("@cuda.jit\ndef f(x):\n    x[0] = 1\n@cuda.jit\ndef g(x):\n    x[0] = 2")
+    cells.test("first", launch).test("second", launch).test("another", launch.replace("f[", "g["))
+    monkeypatch.setattr("warplab.simulator.run.device.translate", endless)
+    monkeypatch.setattr("warpcourse.grading.judge.execute._SLOW", 0.0)
+    graded = cells.run(zygotes, seconds=1)
+    assert len(calls) == 2
+    assert "too much PTX in f, or too entangled: an earlier test took too long to read it" in graded.failed["second"]
+    assert "s of processor time" in graded.failed["first"]
+    assert "s of processor time" in graded.failed["another"]
 
 
 # -- seeds -----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from warplab import simulator
 from warplab.simulator.translate.block_order import convergent_order
 
@@ -32,6 +34,15 @@ RARE:
     bra JOIN;
 }
 """
+
+
+def test_jumps_that_cross_are_refused_before_they_take_minutes():
+    """8,000 of them took more than a minute; loops as compilers write them are far from the limit."""
+    crossing = [(number * 7919 % 4000, number + 1) for number in range(4000)]
+    with pytest.raises(simulator.UnsupportedInstruction, match="jumps that cross: 4,001 basic blocks"):
+        convergent_order([*crossing, ()])
+    nested = [(number + 1, *([4000 - number] if number >= 3990 else [])) for number in range(4000)]
+    assert len(convergent_order([*nested, ()])) == 4001
 
 
 def test_a_join_in_front_of_one_of_its_ways_is_where_lanes_meet():
