@@ -10,6 +10,7 @@ from typing import Any
 
 from warplab.checks.kernel_run import KernelRun
 from warplab.checks.thread_work import KINDS, TOTALS, ThreadWork
+from warplab.checks.uncounted import REASONS, Uncounted
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import COUNTERS, Counts, LaunchProfile
 
@@ -72,8 +73,18 @@ class Limits:
         most = _of(run, self.per_thread.get("instructions", 0))
         return min(math.ceil(run.threads * most), _LONGEST_PATH)
 
-    def check(self, run: KernelRun, profile: LaunchProfile, work: ThreadWork | None = None) -> None:
-        """Raise `CheckFailed` at the first limit that the launch misses. `work`: needed for limits per thread."""
+    def check(
+        self,
+        run: KernelRun,
+        profile: LaunchProfile,
+        work: ThreadWork | None = None,
+        uncounted: Uncounted | None = None,
+    ) -> None:
+        """Raise `CheckFailed` at the first limit that the launch misses. `work`: needed for limits per thread.
+
+        `uncounted`: what the most that a counter may be bounds as well.
+        """
+        every = profile if uncounted is None else uncounted.added_to(profile)
         if work is not None:
             most = {kind: _of(run, limit) for kind, limit in self.per_thread.items()}
             work.check(run, most, _busiest_line(profile))
@@ -82,11 +93,11 @@ class Limits:
         if self.products is not None:
             _check_products(run, profile, {name: _of(run, limit) for name, limit in self.products.items()})
         for counter, limit in _counters(self.most):
-            _check_most(run, profile, counter, _of(run, limit))
+            _check_most(run, every, counter, _of(run, limit), getattr(profile.counts, counter))
         if any(re.match("(global|shared)_(load|store)_|sectors_per_", counter) for counter in self.most):
             for counter in _PAST_THE_COUNTERS:
                 if counter not in self.most and counter not in self.least:
-                    _check_none(run, profile, counter)
+                    _check_none(run, every, counter)
         for counter, limit in _counters(self.least):
             _check_least(run, profile, counter, _of(run, limit))
 
@@ -145,7 +156,8 @@ def _check_products(run: KernelRun, profile: LaunchProfile, wanted: dict[str, fl
     )
 
 
-def _check_most(run: KernelRun, profile: LaunchProfile, counter: str, most: float) -> None:
+def _check_most(run: KernelRun, profile: LaunchProfile, counter: str, most: float, counted: float | None) -> None:
+    """Demand that a counter is at most `most`. `counted`: without what does the same by other instructions."""
     got = getattr(profile.counts, counter)
     if _known(got) and got <= most:
         return
@@ -154,7 +166,11 @@ def _check_most(run: KernelRun, profile: LaunchProfile, counter: str, most: floa
         f"{run.name}: {problem}.",
         expected=f"at most {_number(most)}",
         got=_number(got) if _known(got) else "none counted",
-        look_at=_over_limit(profile, counter, got, most) if _known(got) else "",
+        look_at="\n".join(
+            [_over_limit(profile, counter, got, most), REASONS[counter]]
+            if counter in REASONS and got != counted
+            else [_over_limit(profile, counter, got, most) if _known(got) else ""]
+        ),
         kind="limit",
         missed=problem,
     )

@@ -132,6 +132,8 @@ def _answer(
         ) from error
     if _is_exception(expected):
         raise CheckFailed(f"{name} does not raise.", expected=f"raise {expected.__name__}", got=repr(got), where=where)
+    if isinstance(got, np.ndarray) and got.ndim == 0:
+        got = got[()]  # np.where(a > b, a, b) of numbers
     wanted = bool if isinstance(expected, (bool, np.bool_)) else float
     kind = "True or False" if wanted is bool else "a finite number"
     if got is None:

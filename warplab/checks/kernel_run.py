@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -15,8 +15,19 @@ from warplab.checks.cases import Case, Dimensions, Size
 from warplab.checks.errors import CheckFailed, Kind
 from warplab.checks.session import device
 from warplab.simulator.count.counters import LaunchProfile
+from warplab.simulator.observer import Observer
 
 _MOST_LINES = 8  # that a launch prints
+
+
+class ActiveLanes(Observer):
+    """Sees whether a kernel asks which lanes are active."""
+
+    asked = False
+
+    def watch(self, chunk) -> Observer:
+        self.asked |= any(i.opcode == "activemask" for i in chunk.translation.entry.instructions)
+        return self
 
 
 @dataclass(frozen=True)
@@ -24,6 +35,7 @@ class KernelRun:
     """A kernel, its name, and one launch of it.
 
     `size`: what `case` was made for, such as the number of elements. `seed`: of the check, not of this case alone.
+    `lanes_apart`: see `simulator.Options`.
     """
 
     kernel: Any
@@ -35,6 +47,8 @@ class KernelRun:
     seed: int
     rtol: float
     atol: float
+    lanes_apart: bool = True
+    active_lanes: ActiveLanes = field(default_factory=ActiveLanes)
 
     @property
     def blocks(self) -> int:
@@ -63,8 +77,9 @@ class KernelRun:
             "trace_warps": 0,
             "max_seconds": 0,  # what is too long must not depend on the machine
             "volatile_orders": False,
-            "lanes_apart": True,
+            "lanes_apart": self.lanes_apart,
         } | options
+        options["observers"] = (*options.get("observers", ()), self.active_lanes)
         printed = io.StringIO()
         try:
             with warnings.catch_warnings(), contextlib.redirect_stdout(printed):

@@ -6,6 +6,7 @@ Every launch runs in the simulator, also where there is a GPU, so that a grade d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import FunctionType
 from typing import Any, Literal
 
@@ -152,7 +153,7 @@ def _launch_unless_endless(smallest: KernelRun, limits: list[Limits]) -> Launche
     try:
         return _launch(smallest, limits)
     except CheckFailed as error:
-        if error.kind == "endless":
+        if error.kind == "endless" and not smallest.active_lanes.asked:
             raise
         return error
 
@@ -171,15 +172,35 @@ def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFaile
 
     Returns whether it was seen to compute in float64 without need.
     """
+    try:
+        return _check_once(run, limits, launched)
+    except CheckFailed as error:
+        if not run.active_lanes.asked:
+            raise
+        try:
+            _check_once(replace(run, lanes_apart=False), limits, None)
+        except CheckFailed:
+            raise error from None
+        raise error.but(
+            problem=f"{run.name} is right only where `__activemask()` happens to name several lanes, as CUDA does not "
+            "promise.",
+            look_at="`__activemask()` and `coalesced_threads()`, which asks it: it may name this lane alone. Use "
+            "`__ballot_sync`, `__match_any_sync` or a full mask.",
+            missed="`__activemask()` may name this lane alone",
+        ) from None
+
+
+def _check_once(run: KernelRun, limits: list[Limits], launched: Launched | CheckFailed | None) -> bool:
+    """Check one launch as the lanes of a warp run it: apart, or together."""
     if isinstance(launched, CheckFailed):
         raise launched
-    profile, buffers, work = launched or _launch(run, limits)
+    profile, buffers, work, uncounted = launched or _launch(run, limits)
     if not any(limits):
         try:
             outputs.check(run, buffers)
             return False
         except CheckFailed:  # the counters help to tell why
-            profile, buffers, work = launch(run, counters=True)
+            profile, buffers, work, uncounted = launch(run, counters=True)
     counts = profile.counts
     if not (counts.global_store_bytes or counts.atomics or counts.bulk_copies):
         raise run.failed(
@@ -191,6 +212,6 @@ def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFaile
         )
     outputs.check(run, buffers, profile.counts)
     for some in limits:
-        some.check(run, profile, work)
+        some.check(run, profile, work, uncounted)
     given = [*run.case.arguments.values(), *run.case.expected.values()]
     return counts.flops_f64 > 0 and all(getattr(value, "dtype", None) != np.float64 for value in given)

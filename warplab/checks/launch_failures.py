@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from warplab.checks import illegal_access, outputs
 from warplab.checks.errors import CheckFailed, kind_of, line_of
 from warplab.checks.kernel_run import KernelRun
 from warplab.checks.thread_work import ThreadWork
+from warplab.checks.uncounted import Uncounted
 from warplab.compile.short_traceback import first_line
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError, SimulatorFailure
@@ -24,21 +24,22 @@ _C_TYPES = {
     "int64": "long long",
 }
 
-# The arguments after the launch, by name; and what each thread did.
-Launched = tuple[LaunchProfile, dict[str, np.ndarray | np.generic], ThreadWork | None]
+# The arguments after the launch, by name; what each thread did; what the counters leave out.
+Launched = tuple[LaunchProfile, dict[str, np.ndarray | np.generic], ThreadWork | None, Uncounted]
 
 
 def launch(run: KernelRun, *, counters: bool, by_thread: bool = False, path_limit: int = 0) -> Launched:
-    """Launch the kernel; return its profile, its arguments afterwards, and with `by_thread` the work of each thread.
+    """Launch the kernel; return its profile, its arguments afterwards, with `by_thread` the work of each thread,
+    and with `counters` what they leave out.
 
     The arrays have no room to spare: everything beyond them is illegal. `path_limit`: instructions of one path that
     are no reason to call the kernel endless. Raises `CheckFailed`.
     """
-    buffers, work = run.case.buffers(), ThreadWork() if by_thread else None
-    options: dict[str, Any] = {} if work is None else {"observers": (work,)}
+    buffers, work, uncounted = run.case.buffers(), ThreadWork() if by_thread else None, Uncounted()
+    observers = (*[work] * by_thread, *[uncounted] * counters)
     try:
-        profile = run.simulate(tuple(buffers.values()), path_limit=path_limit, counters=counters, **options)
-        return profile, buffers, work
+        profile = run.simulate(tuple(buffers.values()), path_limit=path_limit, counters=counters, observers=observers)
+        return profile, buffers, work, uncounted
     except IllegalAddress as error:
         raise illegal_access.failure(run, error) from None
     except DataRace as error:

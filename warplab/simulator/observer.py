@@ -141,6 +141,9 @@ class Observer:
     def mbarrier(self, site: Site, addresses: Addresses, lanes: Lanes, initialises: bool) -> None:
         """Note that the lanes are about to use mbarriers in shared memory."""
 
+    def async_store(self, site: Site, addresses: Addresses, lanes: Lanes) -> None:
+        """Note that st.async or red.async sends what the lanes hold to shared memory; it arrives later."""
+
     def arrive(self, places: np.ndarray, lanes: np.ndarray, relaxed: bool = False) -> None:
         """Note that the lanes arrive at places where others wait until all have come (`phase_over`). `relaxed`: only
         what they have fenced comes before what the others do then."""

@@ -201,3 +201,58 @@ def test_a_check_that_sees_float64_says_so_after_its_verdict(capsys):
 
     checks.kernel(halved, in_double, **seen)
     assert "float64" not in capsys.readouterr().out
+
+
+MEETING = """__shared__ unsigned long long here[2];
+    unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(here));
+    if (threadIdx.x < 2)
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at + 8 * threadIdx.x), "r"(COUNT) : "memory");
+    __syncthreads();
+    unsigned long long state;
+    unsigned over = 0, left = 0;
+    if (ARRIVES)
+        asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(state) : "r"(at) : "memory");
+    TAIL
+    c[threadIdx.x] = a[threadIdx.x] * b[threadIdx.x];"""
+WAIT = """while (!over)
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(over) : "r"(at) : "memory");"""
+PENDING = 'asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(left) : "l"(state));'
+
+
+def meeting(count: int, arrives: str = "true", tail: str = WAIT) -> CudaSource:
+    return cuda_kernel(MEETING.replace("COUNT", str(count)).replace("ARRIVES", arrives).replace("TAIL", tail))
+
+
+TWO_WARPS = {"sizes": [64], "launches": [(1, 64)]}
+
+
+def test_warps_that_wait_for_one_another_at_an_mbarrier_pass_a_barrier():
+    error = failure(meeting(64), PRODUCT, limits={"barriers": 2}, **TWO_WARPS)
+    assert error.got == "4"  # the barrier and the mbarrier, once for each of two warps
+    assert error.look_at.endswith("Waits of several warps for one another at an mbarrier count as barriers here.")
+    checks.kernel(meeting(64), PRODUCT, limits={"barriers": 4}, **TWO_WARPS)
+    # Whatever one thread announces, such as a bulk copy, is not a meeting of the block.
+    checks.kernel(meeting(1, "threadIdx.x == 0"), PRODUCT, limits={"barriers": 2}, **TWO_WARPS)
+
+
+def test_mbarriers_lie_in_shared_memory_and_count_where_they_are_asked():
+    error = failure(meeting(64), PRODUCT, limits={"shared_load_requests": 0}, **TWO_WARPS)
+    assert "Operations on mbarriers count as loads of shared memory here." in error.look_at
+    checks.kernel(meeting(64), PRODUCT, limits={"atomics": 0}, **TWO_WARPS)
+    error = failure(meeting(128, tail=PENDING), PRODUCT, limits={"atomics": 1}, **TWO_WARPS)
+    assert (error.got, error.look_at.splitlines()[-1][:28]) == ("2", "Arrivals at an mbarrier coun")
+    with pytest.raises(checks.CheckFailed, match="too few shared load requests"):
+        checks.kernel(meeting(64), PRODUCT, least={"shared_load_requests": 1}, **TWO_WARPS)
+
+
+def test_a_state_tells_nothing_but_its_phase_unless_it_is_asked():
+    """Otherwise arrivals could be counted from its bits, which CUDA does not define."""
+    ranks = elementwise(lambda a, b: np.zeros_like(a), ("a", "b"), "c", length="n")
+    body = MEETING.replace("a[threadIdx.x] * b[threadIdx.x]", "state != __shfl_sync(0xffffffff, state, 0)")
+    for tail, right in (("", True), (PENDING, False)):
+        kernel = cuda_kernel(body.replace("COUNT", "128").replace("ARRIVES", "true").replace("TAIL", tail))
+        if right:
+            checks.kernel(kernel, ranks, **TWO_WARPS)
+        else:
+            failure(kernel, ranks, **TWO_WARPS)

@@ -91,3 +91,18 @@ def test_of_what_a_launch_prints_the_first_lines_are_shown(capsys):
     checks.kernel(talks, PRODUCT, sizes=(100,), launches=[(1, 128)])
     said = capsys.readouterr().out.splitlines()
     assert said == [*map(str, range(8)), "… 92 more lines", "f: right for 1 size and 1 launch shape."]
+
+
+ACTIVE = """int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = a[i] * b[i] * (__activemask() == 0xffffffffu);"""
+
+
+def test_a_kernel_that_trusts_the_active_mask_hears_what_cuda_promises():
+    """It is right where the lanes of a warp run together, so what its results look like would not help."""
+    error = failure(cuda_kernel(ACTIVE), PRODUCT, sizes=[64], launches=[(2, 32)])
+    assert error.problem.startswith("f is right only where `__activemask()` happens to name several lanes")
+    assert error.look_at.endswith("Use `__ballot_sync`, `__match_any_sync` or a full mask.")
+    assert error.missed == "`__activemask()` may name this lane alone"
+    for wrong in (ACTIVE.replace("a[i]", "2 * a[i]"), ACTIVE.replace("__activemask()", "1u")):
+        error = failure(cuda_kernel(wrong), PRODUCT, sizes=[64], launches=[(2, 32)])
+        assert "active" not in str(error)

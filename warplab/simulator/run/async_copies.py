@@ -270,6 +270,8 @@ class AsynchronousCopies:
 
     def store(self, site, target: Addresses, values, mbarrier, operation: tuple[str, str] | None, lanes) -> None:
         """Execute st.async and, with an operation, red.async: registers to shared memory of the cluster."""
+        for notify in self.chunk.observers.async_store:
+            notify(site, target, lanes)
         every = self.chunk.all_lanes if lanes is None else lanes
         values = [np.broadcast_to(value, every.shape) for value in values]
         size = np.full(every.shape, site.width)

@@ -271,6 +271,8 @@ class MBarriers:
         seen = np.where(phases == 0, pending - before, size - (before - pending) % size)
         if (count[order] > seen).any():  # arrivals of one thread all count for one phase
             self._too_many(site, int(every[order[np.argmax(count[order] > seen)]]))
+        if not self.chunk.translation.counts_arrivals:
+            seen = expected[inverse]  # a state is opaque: only `pending_count` makes a number of it
         states = np.empty(index.shape, np.uint64)
         states[order] = _pack(
             _Words(words.expected[inverse], seen, words.bytes[inverse], (words.phase[inverse] + phases) & 1)

@@ -68,6 +68,11 @@ class Translation:
         return any(i.opcode == "wgmma" or (i.opcode == "cp" and "bulk" in i.modifiers) for i in self.entry.instructions)
 
     @functools.cached_property
+    def counts_arrivals(self) -> bool:
+        """Return whether the kernel asks the states of mbarriers how many threads have arrived."""
+        return any(i.opcode == "mbarrier" and "pending_count" in i.modifiers for i in self.entry.instructions)
+
+    @functools.cached_property
     def dynamic_alignment(self) -> int:
         """Return so many bytes that dynamic shared memory begins at a multiple of."""
         return max((16, *(variable.align for variable in self.entry.shared_variables(dynamic=True))))

@@ -1,0 +1,117 @@
+"""What does the work of a limited counter by other instructions: the counters of a launch leave it out, as ncu does."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.count.counters import Counts, LaunchProfile, Place
+from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.observer import Lanes, Observer
+from warplab.simulator.translate.block_writer import Site
+
+_MBARRIER = "Waits of several warps for one another at an mbarrier count as barriers here."
+_COUNTED = "Arrivals at an mbarrier count as atomics in a kernel that asks how many have arrived (pending_count)."
+_STORES = "Copies to shared memory (cp.async) and st.async count as stores here"
+REASONS = {
+    "barriers": _MBARRIER,
+    "atomics": _COUNTED,
+    "shared_atomic_requests": _COUNTED,
+    "shared_load_requests": "Operations on mbarriers count as loads of shared memory here.",
+    "shared_store_requests": f"{_STORES}, and so do operations on mbarriers.",
+    "shared_store_wavefronts": f"{_STORES}.",
+    "shared_store_conflicts": f"{_STORES}.",
+}
+
+
+class Uncounted(Observer):
+    """Counts, for the limits of a check, what one launch does past the counters that limit it.
+
+    A wait of a warp at an mbarrier at which several warps have arrived is a barrier. Operations on mbarriers load and
+    store shared memory; they are atomics where a kernel asks how many threads have arrived, since it can count so.
+    What cp.async and st.async bring is stored.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[Place, Counts] = {}
+
+    def watch(self, chunk) -> Observer:
+        self._arrived: dict[int, set[int]] = {}  # warps that have arrived in the present phase, by mbarrier
+        self._together: set[int] = set()  # mbarriers at which several warps arrived in the phase before
+        self._waits: Site | None = None
+        return super().watch(chunk)
+
+    def end_launch(self, profile, finished: bool) -> None:
+        self.chunk = None  # and with it the launch's memory
+
+    def mbarrier(self, site: Site, addresses: Addresses, lanes: Lanes, initialises: bool) -> None:
+        operation = site.text.split()[0].removeprefix("cp.async.")
+        if not operation.startswith("mbarrier."):
+            return  # a copy that will report its bytes there
+        waits, arrives = "_wait" in operation, operation.startswith("mbarrier.arrive")
+        warps = self.chunk.group.warps
+        if not initialises:
+            self._add(site, "shared_load_requests", warps)
+        if not waits:
+            self._add(site, "shared_store_requests", warps)
+        if waits:
+            self._waits = site
+        if arrives:
+            if self.chunk.translation.counts_arrivals:
+                self._add(site, "atomics", warps)
+                self._add(site, "shared_atomic_requests", warps)
+            every = self._every(lanes)
+            places = np.broadcast_to(addresses.at(site.offset).view(np.int64), every.shape)
+            pairs = np.unique(np.stack((places, self._warp(every))), axis=1)
+            for place, warp in pairs.T.tolist():
+                self._arrived.setdefault(place, set()).add(warp)
+
+    def phase_over(self, places: np.ndarray) -> None:
+        for place in np.atleast_1d(places).tolist():
+            if place in self._arrived:
+                several = len(self._arrived.pop(place)) > 1
+                (self._together.add if several else self._together.discard)(place)
+
+    def wait_over(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        if self._together and self._waits is not None:
+            among = np.isin(places, list(self._together))
+            self._add(self._waits, "barriers", np.unique(self._warp(lanes[among])).size)
+
+    def async_store(self, site: Site, addresses: Addresses, lanes: Lanes) -> None:
+        group = self.chunk.group
+        wavefronts, needed = addresses.wavefronts(site.offset, site.width, group, site.bank_op)
+        self._add(site, f"shared_{site.op}_requests", group.warps)
+        self._add(site, f"shared_{site.op}_wavefronts", wavefronts)
+        self._add(site, f"shared_{site.op}_conflicts", wavefronts - needed)
+        if site.op == "atomic":
+            self._add(site, "atomics", group.warps)
+
+    def _every(self, lanes: Lanes) -> np.ndarray:
+        return self.chunk.all_lanes if lanes is None else lanes
+
+    def _warp(self, lanes: np.ndarray) -> np.ndarray:
+        block, thread = np.divmod(lanes, self.chunk.threads)
+        return block * self.chunk.threads + thread // WARP_SIZE
+
+    def _add(self, site: Site, counter: str, amount: int) -> None:
+        counts = self._lines.setdefault((site.where.file, site.where.line), Counts())
+        setattr(counts, counter, getattr(counts, counter) + amount)
+
+    def added_to(self, profile: LaunchProfile) -> LaunchProfile:
+        """Return the profile of the launch with what its counters leave out."""
+        lines = {
+            place: _with_copies(profile.lines.get(place, Counts()) + self._lines.get(place, Counts()))
+            for place in sorted(profile.lines.keys() | self._lines.keys())
+        }
+        return replace(profile, lines=lines, counts=sum(lines.values(), Counts()))
+
+
+def _with_copies(counts: Counts) -> Counts:
+    stored = {
+        f.name: getattr(counts, f.name) + getattr(counts, f.name.replace("store", "copy"))
+        for f in fields(Counts)
+        if f.name.startswith("shared_store_")
+    }
+    return replace(counts, **stored)
