@@ -14,12 +14,12 @@ from pathlib import Path
 
 from nbgrader.utils import parse_utc
 
+from warpcourse.grading.course.outputs_left_out import MAX_NOTEBOOK, MAX_WITH_OUTPUTS, without_outputs
 from warpcourse.grading.exchange.artefacts import clean_text
 
 MAX_FILES = 500
 MAX_ENTRIES = 20_000  # files, folders and all else
 MAX_BYTES = 64 * 2**20  # all files together
-MAX_NOTEBOOK = 32 * 2**20
 # Of a path inside the folder, in bytes: it must fit wherever the grader copies the file.
 MAX_PATH = 1000
 MAX_NOTES = 20
@@ -69,6 +69,7 @@ def read(student: str, folder: Path) -> Submission:
     timestamp = _timestamp(folder, found.notes)
     sizes = found.sizes
     sizes.pop(TIMESTAMP, None)
+    shorter = {} if found.excess else _without_outputs(folder, sizes, found.notes)
     excess = found.excess or _excess(sizes)
     if excess:
         digest = hashlib.sha256(repr(sorted(sizes.items())).encode())
@@ -77,7 +78,7 @@ def read(student: str, folder: Path) -> Submission:
     digest = hashlib.sha256()
     for path in sorted(sizes):
         try:
-            content = _content(folder, path, MAX_BYTES)
+            content = shorter.get(path) or _content(folder, path, MAX_BYTES)
         except OSError as error:
             found.cannot_read(path, error)
             continue
@@ -154,6 +155,23 @@ class _Walk:
 def _shortened(notes: list[str]) -> tuple[str, ...]:
     more = len(notes) - MAX_NOTES
     return tuple(notes) if more <= 0 else (*sorted(notes)[:MAX_NOTES], f"{more} more were left out.")
+
+
+def _without_outputs(folder: Path, sizes: dict[str, int], notes: list[str]) -> dict[str, bytes]:
+    """Return the largest notebook without its outputs, by its path, if it is too large only with them.
+
+    Puts its new size into `sizes`.
+    """
+    path = max((path for path in sizes if path.endswith(".ipynb")), key=sizes.__getitem__, default="")
+    if not path or not MAX_NOTEBOOK < sizes[path] <= MAX_WITH_OUTPUTS:
+        return {}
+    with contextlib.suppress(OSError):
+        content = without_outputs(_content(folder, path, MAX_WITH_OUTPUTS) or b"")
+        if 0 < len(content) <= MAX_NOTEBOOK:
+            notes.append(f"{path} has {sizes[path] / 2**20:.0f} MiB: it was graded without its outputs.")
+            sizes[path] = len(content)
+            return {path: content}
+    return {}
 
 
 def _excess(sizes: Mapping[str, int]) -> str:

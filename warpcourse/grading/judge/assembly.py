@@ -88,11 +88,12 @@ def _of_this_assignment(
 ) -> tuple[NotebookNode, list[str]] | None:
     """Return a notebook and notes on cells that lost their names, which it has again; None if it is of another one."""
     submitted = parse(content, reading)
+    guessed = ["The notebook is not UTF-8 and was read as Latin-1: check its accents."] * reading.not_utf8
     found = reading.names(submitted, master)
     if found.nameless and not found.places:
         return None
     restore(submitted, master, found)
-    return submitted, found.notes()
+    return submitted, guessed + found.notes()
 
 
 def parse(content: bytes, reading: Reading) -> NotebookNode:

@@ -58,19 +58,21 @@ class Reading:
 
     def __init__(self) -> None:
         self._left = SECONDS
+        self.not_utf8 = False
 
     def notebook(self, content: bytes) -> list[dict[str, Any]]:
         """Return the cells of a notebook: cell_type, source, and if there are any id, grade_id, solution, attachments.
 
-        Outputs, kernel and all other metadata are dropped. Raises `Unusable`.
+        `not_utf8` then says whether its text had to be guessed. Outputs, kernel and all other metadata are dropped. Raises `Unusable`.
         """
         try:
             found = self._call("cells_of", base64.b64encode(content).decode())
         except TooCostly as error:
             reason = f"This notebook cannot be read ({error}); clear its outputs and save it again."
             raise Unusable(reason, "limit") from error
-        if isinstance(found, list):
-            return found
+        if "cells" in found:
+            self.not_utf8 = found["not_utf8"]
+            return found["cells"]
         raise Unusable(found["reason"], found["status"])
 
     def names(self, submitted: NotebookNode, master: NotebookNode) -> Recognised:
@@ -112,10 +114,11 @@ class Reading:
 # -- in the process ----------------------------------------------------------------------------------------------
 
 
-def cells_of(content: str) -> list[dict[str, Any]] | dict[str, str]:
+def cells_of(content: str) -> dict[str, Any]:
     """Return what `Reading.notebook` does, for a notebook in base64, or the reason and the status of `Unusable`."""
     try:
-        raw = json.loads(base64.b64decode(content).decode("utf-8-sig"))
+        text, not_utf8 = _text(base64.b64decode(content))
+        raw = json.loads(text)
         if raw["nbformat"] != 4:
             raw = nbformat.converter.convert(nbformat.reader.reads(json.dumps(raw)), 4)
         given = list(raw["cells"])
@@ -130,7 +133,15 @@ def cells_of(content: str) -> list[dict[str, Any]] | dict[str, str]:
         return {"reason": f"The notebook has {len(given)} cells, and {MAX_CELLS} are allowed.", "status": "limit"}
     if sum(len(cell["source"]) for cell in cells) > MAX_TEXT:
         return {"reason": f"The cells of the notebook hold more than {MAX_TEXT:,} characters.", "status": "limit"}
-    return cells
+    return {"cells": cells, "not_utf8": not_utf8}
+
+
+def _text(content: bytes) -> tuple[str, bool]:
+    """Decode a notebook. Return also whether it is not UTF-8, as a program on Windows may have saved it."""
+    try:
+        return content.decode("utf-8-sig"), False
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace"), True  # Latin-1, and the quotation marks that it lacks
 
 
 def recognised(submitted: list[dict[str, Any]], release: list[dict[str, Any]]) -> dict[str, Any]:

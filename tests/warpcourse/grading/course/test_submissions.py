@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ from tests.support.grading_harness import HereWorkers
 from warpcourse.grading.course import coordinator, feedback, grade_command, submissions, summary
 from warpcourse.grading.course.gradebook import Standing, write_autograded
 from warpcourse.grading.course.nbgrader_course import Course
+from warpcourse.grading.course.outputs_left_out import without_outputs
 from warpcourse.grading.course.submissions import (
     MAX_ENTRIES,
     MAX_NOTES,
@@ -352,3 +354,40 @@ def test_names_that_look_the_same_are_told():
     )
     assert "'Zo\\xeb' and 'Zoe\\u0308': names that differ only in their Unicode form" in told
     assert told.count("differ") == 1
+
+
+def large(outputs: str, more: str = "") -> bytes:
+    cell = f'{{"cell_type": "code", "source": "x = \\"outputs\\": [", {more}"metadata": {{"outputs": [1]}}, "outputs": '
+    return f'{{"cells": [{cell}[{outputs}]}}], "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}'.encode()
+
+
+PRINTED = '{"output_type": "stream", "text": [%s"]"]}' % ('"a \\" ] } line", ' * 10)
+
+
+@pytest.mark.parametrize("outputs", ["", PRINTED, f"{PRINTED}, {PRINTED}, {{}}", '{"data": {"outputs": [[], [{}]]}}'])
+def test_outputs_alone_are_left_out(outputs):
+    shorter = json.loads(without_outputs(large(outputs)))
+    assert shorter == json.loads(large(outputs)) | {"cells": [json.loads(large(""))["cells"][0]]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[" * 10**6, b'"' * 10**6, b'"\\"' * 10**6, b'"' + b'\\"' * 10**6, b'"' + b"\\" * (10**6 + 1)]
+    + [large("")[:90] + part for part in (b"[" * 10**6, b"[]" * 10**6, b'"' + b'\\"' * 10**6, b'["\\')],
+)
+def test_what_is_no_notebook_stays_as_it_is(text):
+    assert without_outputs(text) == text
+
+
+def test_answers_are_read_out_of_a_notebook_with_vast_outputs(tmp_path, monkeypatch):
+    monkeypatch.setattr(submissions, "MAX_NOTEBOOK", 300)
+    folder = tmp_path / "student" / TINY
+    folder.mkdir(parents=True)
+    (folder / NOTEBOOK).write_bytes(large(f"{PRINTED}, {PRINTED}"))
+    found = read("student", folder)
+    assert (found.unusable, found.files[NOTEBOOK]) == (None, large(""))
+    assert found.notes == (f"{NOTEBOOK} has 0 MiB: it was graded without its outputs.",)
+    (folder / NOTEBOOK).write_bytes(large(PRINTED, '"id": "' + "a" * 300 + '", '))
+    found = read("student", folder)
+    assert found.unusable is not None
+    assert found.unusable[1] == "limit"

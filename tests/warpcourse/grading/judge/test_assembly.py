@@ -71,3 +71,13 @@ def test_many_notebooks_share_one_allowance(monkeypatch):
         assemble(TINY, MASTER, {f"{number}.ipynb": text for number in range(300)}, Reading())
     assert "recognised" in calls
     assert len(calls) < 300
+
+
+def test_a_notebook_in_latin_1_is_read_with_a_note(tmp_path):
+    notebook = answered(tiny_course(tmp_path), f"{RIGHT}  # für später")
+    text = json.dumps(notebook, ensure_ascii=False).encode("latin-1")
+    assembled = assemble(TINY, MASTER, {f"{TINY}.ipynb": text}, Reading())
+    assert "The notebook is not UTF-8 and was read as Latin-1: check its accents." in assembled.notes
+    assert [c.source for c in assembled.notebook.cells if cell_id(c) == "double"] == [f"{RIGHT}  # für später"]
+    with pytest.raises(Unusable, match="not a Jupyter notebook"):
+        assemble(TINY, MASTER, {f"{TINY}.ipynb": b"\xff\xfe\x80"}, Reading())
