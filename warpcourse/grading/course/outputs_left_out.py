@@ -17,7 +17,8 @@ _IN_CELL = 3  # brackets around the keys of a cell: the notebook's, those of `ce
 
 def without_outputs(content: bytes) -> bytes:
     """Return a notebook in JSON with each cell's `outputs` empty; `content` as it is where that is not its form."""
-    kept, place, key = [], 0, b""
+    kept: list[bytes] = []
+    place, key = 0, b""
     depth = start = 0
     for _ in range(_MOST_TOKENS):
         found = _TOKEN.search(content, place)

@@ -79,6 +79,7 @@ class TrustedExecute(StudentProcess):
         self._notebook = Notebook(self.ask)
         self._redefined: set[str] = set()
         self._judged = 0.0  # seconds of this process for tests
+        self._odd: set[str] = set()
         # Two devices: a kernel under test must not reach the arrays of a test cell.
         checked, launched = simulator.Device(), simulator.Device()
         checked.echo = launched.echo = False
@@ -115,6 +116,10 @@ class TrustedExecute(StudentProcess):
         return [
             f"{name} was defined again after a test had taken it; all tests of one answer judge the same kernel."
             for name in sorted(self._redefined)
+        ] + [
+            f"What the notebook's process said of {name} changed, or could not be read, after a test had taken it, as no "
+            "cell does by defining it again; all tests of one answer judge the same kernel."
+            for name in sorted(self._odd)
         ]
 
     def _trusted(self, resources: Any) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
@@ -145,7 +150,8 @@ class TrustedExecute(StudentProcess):
         What those statements define is then the student's, as an answer is: a test that uses it asks the student's
         process, and must not compare with what that says.
         """
-        modules, _ = framework_cells.left_to_student(cell.tree for cell in self._setup.values())
+        modules, others = framework_cells.left_to_student(cell.tree for cell in self._setup.values())
+        self._restores, self._definitions = bool(modules or others), ""
         for cell in self._setup.values():
             cell.find_names()
         for cell in self._tests.values():
@@ -174,6 +180,8 @@ class TrustedExecute(StudentProcess):
             cell.source = self._setup[name].source
             self._set_up(self._setup[name])
             self.run_there(cell, index)
+            if self._restores:
+                self._definitions += framework_cells.definitions(cell.source) + "\n"
         elif cell.cell_type == "code" and cell.source.strip():
             self.run_there(cell, index)
             if name in self._given:
@@ -219,9 +227,12 @@ class TrustedExecute(StudentProcess):
         self.unheard = False
         try:
             with self.clock.until(seconds):
+                if self._definitions:  # a test asks for what these do, and the notebook may have replaced them
+                    self.ask([{"op": "define", "source": self._definitions}])
                 names = self._notebook.fetch(self._runner.missing(trusted))
                 if not self.knows:
                     self._redefined |= self._notebook.redefined
+                    self._odd |= self._notebook.odd
                 with self._in_folder():
                     # Later than the client, which gives up waiting for an answer first.
                     left = self.limits.judge_seconds - self._judged

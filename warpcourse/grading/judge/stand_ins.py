@@ -39,6 +39,8 @@ _MAX_PARTS = 64  # parameters of a kernel, signatures, classes of an exception
 # Exceptions whose constructors take more than a message.
 _UNUSUAL = (UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError, BaseExceptionGroup)
 
+_UNREADABLE = "value that cannot be read"
+
 Ask = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 
 
@@ -48,12 +50,13 @@ class Notebook:
     The first test that takes a kernel decides which one the name stands for, until the next answer cell: otherwise a
     cell between two tests could give each test a kernel that meets that test alone.
     `kernels`: the PTX of each kernel that a test ran, by name and argument types. `redefined`: names of kernels that
-    the process defined again between two tests.
+    the process defined again between two tests. `odd`: of those of which it then said what no definition can mean.
     """
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
         self.redefined: set[str] = set()
+        self.odd: set[str] = set()
         self._taken: dict[str, RemoteKernel] = {}
         self.kernels: dict[str, str] = {}
         self._programs: dict[tuple, simulator.Program] = {}
@@ -69,7 +72,9 @@ class Notebook:
         for name, answer in zip(names, self.ask(wishes) if wishes else [], strict=True):
             value = self._stand_in(name, answer)
             if name in self._taken:
-                if not self._taken[name].is_still(value):
+                if self._taken[name].is_told_of_oddly(value):
+                    self.odd.add(name)
+                elif not self._taken[name].is_still(value):
                     self.redefined.add(name)
                 value = self._taken[name]
             elif isinstance(value, RemoteKernel):
@@ -90,6 +95,7 @@ class Notebook:
         words = set(re.findall(r"\w+", answer))
         self._taken = {name: kernel for name, kernel in self._taken.items() if name not in words}
         self.redefined -= words
+        self.odd -= words
 
     def _stand_in(self, name: str, answer: dict[str, Any]) -> Any:
         kind = answer["kind"]
@@ -106,7 +112,9 @@ class Notebook:
                 source = CudaArtefact if answer.get("language") == CudaArtefact.language else NumbaArtefact
                 return RemoteKernel(source(self, name, answer))
         except (ArtefactError, RecursionError) as error:
-            return Opaque(name, "value that cannot be read", str(error))
+            return Opaque(name, _UNREADABLE, str(error))
+        if kind != "opaque":  # the agent says nothing else
+            return Opaque(name, _UNREADABLE, _short(answer.get("why"), ""))
         return Opaque(name, _short(answer.get("type"), "object"), _short(answer.get("why"), ""))
 
     def wanted(self, name: str, kinds: list) -> None:
@@ -240,6 +248,13 @@ class RemoteKernel:
         both = mine.programs.keys() & theirs.programs.keys()
         return mine.described == theirs.described and all(mine.programs[key] == theirs.programs[key] for key in both)
 
+    def is_told_of_oddly(self, other: Any) -> bool:
+        """Return whether what the process now says cannot be read, or is other code of the same source."""
+        if isinstance(other, RemoteKernel):
+            same = self._warplab_source.described == other._warplab_source.described
+            return same and self._warplab_source.language == CudaArtefact.language and not self.is_still(other)
+        return isinstance(other, Opaque) and other.is_unreadable()
+
     def __getitem__(self, configuration: Any) -> Callable[..., None]:
         if self._warplab_source.language != "Numba":
             raise TypeError(f"{self.__name__} is launched as {self.__name__}(grid, block, args)")
@@ -303,7 +318,7 @@ class RemoteFunction:
                 try:
                     return artefacts.decode(result.get("value"))
                 except ArtefactError as error:
-                    return Opaque(f"{self._name}(...)", "value that cannot be read", str(error))
+                    return Opaque(f"{self._name}(...)", _UNREADABLE, str(error))
             if kind == "raised":
                 raise _exception(result)
             if kind == "opaque":
@@ -333,6 +348,9 @@ class Opaque:
         if attribute.startswith(("__", "_warplab_")):
             raise AttributeError(attribute)
         raise self._failed(_NoAttribute)
+
+    def is_unreadable(self) -> bool:
+        return self._text[1] == _UNREADABLE
 
     def _failed(self, error: type[CheckFailed] = CheckFailed) -> CheckFailed:
         name, kind, why = self._text

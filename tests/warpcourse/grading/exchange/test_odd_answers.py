@@ -160,3 +160,23 @@ def test_of_a_description_nothing_stays_but_what_is_read():
         assert len(taken._warplab_source.described) == 32
         assert notebook.fetch(["x"])["x"] is taken
         assert notebook.redefined == set()  # what nobody reads does not make it another kernel
+
+
+def test_what_no_definition_can_mean_is_not_called_another_definition():
+    """Of an agent that altered each answer, the note said that the student had defined the kernel again."""
+    kernel = kernel_of("float32") | {"language": "CUDA C++", "code": "1", "signatures": None}
+    first = kernel | {"compiled": {"kind": "ptx", "ptx": "x", "entry": "e", "sources": {}}}
+    for later, odd in (
+        ({"kind": "broken", "why": "no answer"}, True),
+        ({"kind": "value", "value": ["?"]}, True),
+        (first | {"compiled": first["compiled"] | {"ptx": "y"}}, True),
+        (first | {"code": "2"}, False),
+        ({"kind": "opaque", "type": "object"}, False),
+        ({"kind": "missing"}, False),
+        (first, None),
+    ):
+        answers = [later, first]
+        notebook = stand_ins.Notebook(lambda wishes, answers=answers: [answers.pop()])
+        notebook.fetch(["x"])
+        notebook.fetch(["x"])
+        assert (notebook.odd, notebook.redefined) == ({"x"} if odd else set(), {"x"} if odd is False else set()), later
