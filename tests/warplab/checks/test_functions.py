@@ -30,7 +30,9 @@ def test_a_right_function_passes(capfd):
 
 
 def test_an_array_without_dimensions_is_a_number(capsys):
-    checks.function(lambda x: np.where(x > 1.5, 3 * x, 3 * x), lambda x: 3.0 * x, lambda rng: {"x": float(rng.random())})
+    checks.function(
+        lambda x: np.where(x > 1.5, 3 * x, 3 * x), lambda x: 3.0 * x, lambda rng: {"x": float(rng.random())}
+    )
     checks.examples(lambda x: np.asarray(x > 1), [({"x": 1}, False), ({"x": 2}, True)])
     assert "array(7.0" not in str(function_failure(lambda x: np.asarray(7.0)))
 

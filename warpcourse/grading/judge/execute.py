@@ -117,8 +117,8 @@ class TrustedExecute(StudentProcess):
             f"{name} was defined again after a test had taken it; all tests of one answer judge the same kernel."
             for name in sorted(self._redefined)
         ] + [
-            f"What the notebook's process said of {name} changed, or could not be read, after a test had taken it, as no "
-            "cell does by defining it again; all tests of one answer judge the same kernel."
+            f"What the notebook's process said of {name} changed, or could not be read, after a test had taken it, as "
+            "no cell does by defining it again; all tests of one answer judge the same kernel."
             for name in sorted(self._odd)
         ]
 

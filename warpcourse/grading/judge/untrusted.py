@@ -63,7 +63,8 @@ class Reading:
     def notebook(self, content: bytes) -> list[dict[str, Any]]:
         """Return the cells of a notebook: cell_type, source, and if there are any id, grade_id, solution, attachments.
 
-        `not_utf8` then says whether its text had to be guessed. Outputs, kernel and all other metadata are dropped. Raises `Unusable`.
+        `not_utf8` then says whether its text had to be guessed. Outputs, kernel and all other metadata are dropped.
+        Raises `Unusable`.
         """
         try:
             found = self._call("cells_of", base64.b64encode(content).decode())

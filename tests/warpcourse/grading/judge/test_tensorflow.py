@@ -222,13 +222,22 @@ def test_limits():
     assert (wider.wall_seconds, wider.cpu_seconds) == (limits.wall_seconds, limits.cpu_seconds)
 
 
-GIVEN = "import tensorflow as tf\n\n\ndef doubled(x):\n    return (2 * inner(tf.constant(x))).numpy()\n\n\ndef launch(x):\n    return x"
+GIVEN = """import tensorflow as tf
+
+
+def doubled(x):
+    return (2 * inner(tf.constant(x))).numpy()
+
+
+def launch(x):
+    return x"""
 DOUBLED = "assert doubled(3.0) == 8.0 and launch(1) == 1"
 
 
 def test_locked_functions_in_the_students_process_are_those_of_the_instructor(tensorflow_zygotes):
     """An answer could replace them by ones that give what the tests compare with."""
-    forged = "def doubled(x):\n    return 8.0\n\n\nlaunch = tf = None\ndel __builtins__.sum\n\n\ndef inner(x):\n    return x{}"
+    forged = "def doubled(x):\n    return 8.0\n\n\nlaunch = tf = None\ndel __builtins__.sum\n\n\n"
+    forged += "def inner(x):\n    return x{}"
     for inner, fails in ((" + 1", set()), ("", {"one"})):
         cells = notebook().locked("given", GIVEN).answer("inner", forged.format(inner), "def inner(x):\n    pass")
         assert cells.test("one", DOUBLED).run(tensorflow_zygotes).failed.keys() == fails
