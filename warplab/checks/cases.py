@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from warplab.launch.guard_bands import POISON_BYTE
+
 DEFAULT_SIZES = (1, 2, 3, 31, 32, 33, 127, 128, 129, 1000)
-POISON_BYTE = 0xA5
 
 
 @dataclass(frozen=True)

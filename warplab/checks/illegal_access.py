@@ -14,8 +14,9 @@ from warplab.checks.cases import Dimensions
 from warplab.checks.errors import CheckFailed, kind_of, line_of
 from warplab.checks.explain_fragments import LOAD_OR_STORE, PAST_THE_END
 from warplab.checks.explain_outputs import TAIL
-from warplab.checks.guard_bands import BAND_ELEMENTS, GuardedArray
 from warplab.checks.kernel_run import KernelRun
+from warplab.checks.session import device
+from warplab.launch.guard_bands import BAND_ELEMENTS, GuardedArray
 from warplab.simulator.count.counters import Access, LaunchProfile
 from warplab.simulator.errors import IllegalAddress, Index3, SimulatorError
 
@@ -91,7 +92,9 @@ def _with_room(
 ) -> tuple[str, str] | None:
     """Return what happened, and where to look, from a launch with room around the arrays; None if it tells nothing
     more."""
-    guarded = {name: GuardedArray(value, run.threads, number) for number, (name, value) in enumerate(arrays.items())}
+    guarded = {
+        name: GuardedArray(value, run.threads, number, device()) for number, (name, value) in enumerate(arrays.items())
+    }
     arguments = tuple(guarded[name].array if name in guarded else value for name, value in run.case.buffers().items())
     trace = {"trace_warps": -(-run.threads // 32), "trace_events": min(4096, 2**22 // run.threads)}
     try:

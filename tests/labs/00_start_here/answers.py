@@ -1,93 +1,159 @@
 """Right and wrong answers to the tasks of lesson 00 ("Your turn"), by the id of the answer cell."""
 
-from tests.support.lesson_answers import Answers, one_line
+from tests.support.lesson_answers import Answers
 
-PYTHON_GRID = "cuda.grid(1)"
+THREAD = "i = cuda.threadIdx.x"
+GRID = "i = cuda.grid(1)"
 GUARD = "if i < out.size:"
-INSIDE = "if i < x.size:"
-EVERYBODY = "Does every thread do all the work?"
 SERIAL = "one thread does too much of the work"
+COLUMN, ROW = "column = cuda.threadIdx.x", "row = cuda.threadIdx.y"
+BOTH = "if row < out.shape[0] and column < out.shape[1]:"
+TILE = "tile = cuda.shared.array(64, np.float32)", "t = cuda.threadIdx.x"
+BARRIER = "cuda.syncthreads()"
 
 
-def numba_kernel(head: str, first: str, *body: str) -> str:
-    return "\n".join([f"@cuda.jit\ndef {head}:\n    i = {first}", *(f"    {line}" for line in body)])
+def kernel(head: str, *body: str) -> str:
+    return "\n".join(["@cuda.jit", f"def {head}:", *(f"    {line}" for line in body)])
 
 
-def serial(head: str, assignment: str) -> str:
-    """All elements by the first thread."""
-    loop = "for i in range(out.size):", f"    {assignment}"
-    return "\n".join([f"@cuda.jit\ndef {head}:\n    if cuda.grid(1) == 0:", *(f"        {line}" for line in loop)])
+def add(*body: str) -> str:
+    return kernel("add(x, y, out)", *body)
 
 
-TRIPLE = "triple(x)"
-BLOCKS = "blocks_for(n, block)"
-REPEAT = "repeat(x, out)"
-DIFFERENCE = "difference(x, out)"
-RELU = "relu(x, out)"
-ADD = "add(x, y, out)"
+def triple(*body: str) -> str:
+    return kernel("triple(x)", *body)
+
+
+def double_all(*body: str) -> str:
+    return kernel("double_all(x, out)", *body)
+
+
+def table(*body: str) -> str:
+    return kernel("table(x, y, out)", *body)
+
+
+def backwards(*body: str) -> str:
+    return kernel("backwards(x, out)", *body)
+
+
+def relu(*body: str) -> str:
+    return kernel("relu(x, out)", *body)
+
+
+def add_mirrored(*body: str) -> str:
+    return kernel("add_mirrored(x, out)", *TILE, *body)
+
+
+def block_sums(*body: str, start: str = "tile[t] = x[cuda.grid(1)]") -> str:
+    return kernel("block_sums(x, out)", *TILE, start, *body)
+
+
 SUM = "out[i] = x[i] + y[i]"
-NO_NEIGHBOUR = "elif i == out.size - 1:", "    out[i] = 0"
+TWICE = "out[row, column] = 2 * x[row, column]"
+PRODUCT = "out[row, column] = x[row] * y[column]"
+TURNED = "out[i] = x[x.size - 1 - i]"
+STRIDE = "for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):"
+POSITIVE = "    out[i] = max(x[i], 0)"
+PUT, MIRRORED = "tile[t] = x[cuda.grid(1)]", "out[cuda.grid(1)] = tile[t] + tile[63 - t]"
+HALVES = "half = 32", "while half > 0:"
+ADDED = "    if t < half: tile[t] += tile[t + half]"
+NEXT = "    half //= 2"
+FIRST = "if t == 0: out[cuda.blockIdx.x] = tile[0]"
 
 ANSWERS = {
-    "your-turn-add": Answers(
-        numba_kernel(ADD, PYTHON_GRID, f"{GUARD} {SUM}"),
+    "your-turn-map": Answers(
+        add(THREAD, SUM),
         {
-            numba_kernel(ADD, PYTHON_GRID, SUM): "the guard",
-            numba_kernel(ADD, "cuda.threadIdx.x", f"{GUARD} {SUM}"): "as many as one block has threads",
-            numba_kernel(ADD, PYTHON_GRID, f"if i < out.size - 1: {SUM}"): "the last of 1000 elements",
-            numba_kernel(ADD, PYTHON_GRID, f"{GUARD} out[i] = x[i] * y[i]"): "the expression that computes",
+            add(THREAD, "if i < out.size - 1:", f"    {SUM}"): "the last of 1000 elements",
+            add(THREAD, "out[i] = x[i] * y[i]"): "the expression that computes",
             "def add(x, y, out):\n    out[:] = x + y": "runs on the host",
-            numba_kernel(ADD, PYTHON_GRID, f"{GUARD} out = x[i] + y[i]"): "name the element: out[i] = x[i] + y[i]",
-            numba_kernel(ADD, "cuda.grid()", f"{GUARD} {SUM}"): "asks for the number of dimensions",
-            serial(ADD, SUM): SERIAL,
-            "@cuda.jit\ndef add(x, y, out):\n    for i in range(out.size):\n        out[i] = x[i] + y[i]": EVERYBODY,
+            add(THREAD, "out = x[i] + y[i]"): "name the element: out[i] = x[i] + y[i]",
+            add("i = cuda.grid()", SUM): "asks for the number of dimensions",
+            add("if cuda.threadIdx.x == 0:", "    for i in range(out.size):", f"        {SUM}"): SERIAL,
+            add("for i in range(out.size):", f"    {SUM}"): "Does every thread do all the work?",
         },
     ),
-    "your-turn-triple": Answers(
-        numba_kernel(TRIPLE, PYTHON_GRID, f"{INSIDE} x[i] = 3 * x[i]"),
+    "your-turn-guard": Answers(
+        triple(THREAD, "if i < x.size:", "    x[i] = 3 * x[i]"),
         {
-            numba_kernel(TRIPLE, PYTHON_GRID, "x[i] = 3 * x[i]"): "the guard",
-            numba_kernel(TRIPLE, PYTHON_GRID, f"{INSIDE} x[i] = 2 * x[i]"): "the expression that computes",
-            numba_kernel(TRIPLE, PYTHON_GRID, f"{INSIDE} x = 3 * x[i]"): "name the element: x[i] = 3 * x[i]",
-            "@cuda.jit\ndef triple(x):\n    x[:] = 3 * x": "A kernel is what one thread does",
-            "@cuda.jit\ndef triple(x):\n    if cuda.grid(1) == 0:\n"
-            "        for i in range(x.size):\n            x[i] = 3 * x[i]": "all of it, although the launch has",
+            triple(THREAD, "x[i] = 3 * x[i]"): "the guard",
+            triple(THREAD, "if i <= x.size:", "    x[i] = 3 * x[i]"): "is n itself a valid index?",
+            triple(THREAD, "if i < x.size:", "    x[i] = 2 * x[i]"): "the expression that computes",
+            triple(THREAD, "if i < x.size:", "    x = 3 * x[i]"): "name the element: x[i] = 3 * x[i]",
+            triple("x[:] = 3 * x"): "A kernel is what one thread does",
         },
     ),
-    "your-turn-blocks": Answers(
-        one_line(BLOCKS, "-(-n // block)"),
+    "your-turn-plane": Answers(
+        double_all(COLUMN, ROW, BOTH, f"    {TWICE}"),
         {
-            one_line(BLOCKS, "n // block"): "blocks_for(n=100, block=32)",
-            one_line(BLOCKS, "n // block + 1"): "blocks_for(n=128, block=32)",
-            one_line(BLOCKS, "4"): "the same value for all",
+            double_all(COLUMN, ROW, TWICE): "past the end of x",
+            double_all(COLUMN, ROW, "if row < out.shape[0]:", f"    {TWICE}"): "compared with the size",
+            double_all(COLUMN, ROW, BOTH, "    out[row, column] = x[row, column]"): "out is wrong",
         },
     ),
-    "your-turn-repeat": Answers(
-        numba_kernel(REPEAT, PYTHON_GRID, f"{GUARD} out[i] = x[i // 4]"),
+    "your-turn-table": Answers(
+        table(COLUMN, ROW, BOTH, f"    {PRODUCT}"),
         {
-            numba_kernel(REPEAT, PYTHON_GRID, f"{GUARD} out[i] = x[i / 4]"): "write i // 4",
-            numba_kernel(REPEAT, PYTHON_GRID, "if i < x.size: out[i] = x[i // 4]"): "only the first 1000 of 4000",
-            numba_kernel(REPEAT, PYTHON_GRID, f"{GUARD} out[i] = x[i % x.size]"): "out is wrong",
-            serial(REPEAT, "out[i] = x[i // 4]"): SERIAL,
+            table(COLUMN, ROW, PRODUCT): "past the end of",
+            table(
+                COLUMN, ROW, BOTH, "    out[row, column] = x[column] * y[row]"
+            ): "holds the right value of element [1, 0]",
+            table(COLUMN, ROW, BOTH, "    out[row, column] = x[row] * y[row]"): "out is wrong",
         },
     ),
-    "your-turn-difference": Answers(
-        numba_kernel(DIFFERENCE, PYTHON_GRID, "if i < out.size - 1:", "    out[i] = x[i + 1] - x[i]", *NO_NEIGHBOUR),
+    "your-turn-reverse": Answers(
+        backwards(GRID, GUARD, f"    {TURNED}"),
         {
-            numba_kernel(DIFFERENCE, PYTHON_GRID, f"{GUARD} out[i] = x[i + 1] - x[i]"): "past the end of x",
-            numba_kernel(DIFFERENCE, PYTHON_GRID, "if i < out.size - 1: out[i] = x[i + 1] - x[i]"): "the last",
-            serial(DIFFERENCE, "out[i] = x[i + 1] - x[i] if i + 1 < x.size else 0"): SERIAL,
+            backwards(GRID, TURNED): "the guard",
+            backwards(GRID, GUARD, "    out[i] = x[x.size - i]"): "the thread reads x[1000]",
+            backwards(THREAD, GUARD, f"    {TURNED}"): "as many as one block has threads",
+            backwards(GRID, GUARD, "    out[i] = x[i]"): "out is wrong",
+            backwards("if cuda.grid(1) == 0:", "    for i in range(out.size):", f"        {TURNED}"): SERIAL,
         },
     ),
-    "your-turn-relu": Answers(
-        numba_kernel(RELU, PYTHON_GRID, f"{GUARD} out[i] = max(x[i], 0)"),
+    "your-turn-stride": Answers(
+        relu(STRIDE, POSITIVE),
         {
-            numba_kernel(RELU, PYTHON_GRID, f"{GUARD} out[i] = abs(x[i])"): "out is wrong",
-            numba_kernel(RELU, PYTHON_GRID, f"{GUARD} out[i] = max(x, 0)"): "x is a whole array",
-            numba_kernel(
-                RELU, PYTHON_GRID, "if i < out.size and x[i] > 0: out[i] = x[i]"
-            ): "Every element needs a store",
-            serial(RELU, "out[i] = max(x[i], 0)"): SERIAL,
+            relu(GRID, GUARD, POSITIVE): "as many as the launch has threads",
+            relu("for i in range(cuda.threadIdx.x, out.size, cuda.blockDim.x):", POSITIVE): SERIAL,
+            relu("if cuda.grid(1) == 0:", "    for i in range(out.size):", f"    {POSITIVE}"): SERIAL,
+            relu(STRIDE, "    out[i] = abs(x[i])"): "out is wrong",
+            relu(STRIDE, "    out[i] = max(x, 0)"): "x is a whole array",
+            relu(STRIDE, "    if x[i] > 0: out[i] = x[i]"): "Every element needs a store",
+        },
+    ),
+    "your-turn-mirror": Answers(
+        add_mirrored(PUT, BARRIER, MIRRORED),
+        {
+            add_mirrored(PUT, MIRRORED): "data race",
+            add_mirrored(GRID, "out[i] = x[i] + x[i - t + 63 - t]"): "bytes loaded from global memory",
+            add_mirrored(PUT, BARRIER, MIRRORED.replace("63", "64")): "reaches outside its arrays",
+            add_mirrored(PUT, BARRIER, MIRRORED.replace("63 - t", "t")): "out is wrong",
+        },
+    ),
+    "your-turn-sum": Answers(
+        block_sums(BARRIER, *HALVES, ADDED, f"    {BARRIER}", NEXT, FIRST),
+        {
+            block_sums(*HALVES, ADDED, NEXT, FIRST): "data race",
+            block_sums(
+                BARRIER,
+                *HALVES,
+                "    if t < half:",
+                "        tile[t] += tile[t + half]",
+                f"        {BARRIER}",
+                NEXT,
+                FIRST,
+            ): "was stopped by the simulator",
+            block_sums(BARRIER, *HALVES, ADDED.replace("if t < half: ", ""), NEXT, FIRST): "reaches outside its arrays",
+            block_sums(BARRIER, "half = 16", *HALVES[1:], ADDED, f"    {BARRIER}", NEXT, FIRST): "out is wrong",
+            block_sums(
+                BARRIER,
+                "if t == 0:",
+                "    s = np.float32(0)",
+                "    for k in range(64):",
+                "        s += tile[k]",
+                "    out[cuda.blockIdx.x] = s",
+            ): "the warp efficiency is too low",
         },
     ),
 }

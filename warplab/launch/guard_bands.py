@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from warplab.checks.cases import POISON_BYTE
-from warplab.checks.session import device
 from warplab.launch.device_arrays import Buffer, DeviceArray
+from warplab.simulator import Device
 
 BAND_ELEMENTS = 8192  # at least, on each side of an array
+POISON_BYTE = 0xA5
 _ALIGNMENT = 512  # bytes, as of every allocation
 
 
@@ -19,17 +19,21 @@ class GuardedArray:
     array has another pattern: with equal ones the band of c would be that of a * b + c as well.
     """
 
-    def __init__(self, values: np.ndarray, threads: int, number: int) -> None:
+    def __init__(self, values: np.ndarray, threads: int, number: int, device: Device) -> None:
         self.size, self.itemsize = values.size, values.itemsize
         elements = max(2 * threads, 2 * values.size, BAND_ELEMENTS)
         self._band = -(-elements * self.itemsize // _ALIGNMENT) * _ALIGNMENT
-        self._buffer = Buffer(values.nbytes + 2 * self._band, device())
+        self._buffer = Buffer(values.nbytes + 2 * self._band, device)
         self._pattern = (POISON_BYTE + number) % 256
         self._buffer.bytes[:] = self._pattern
         view = np.ndarray(values.shape, values.dtype, self._buffer.bytes, self._band)
         view[...] = values
-        device().memory.mark_initialized(self._buffer.address, self._buffer.nbytes)
-        self.array = DeviceArray(self._buffer, view)
+        device.memory.mark_initialized(self._buffer.address, self._buffer.nbytes)
+        self.array, self._view = DeviceArray(self._buffer, view), view
+
+    def values(self) -> np.ndarray:
+        """Return a copy of what the array holds."""
+        return self._view.copy()
 
     def holds(self, address: int) -> bool:
         """Return whether an address is in the array or in its bands."""
