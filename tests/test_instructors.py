@@ -38,7 +38,8 @@ def test_statuses_and_limits_of_the_instructors_page_are_those_of_the_grader():
     text = " ".join(INSTRUCTORS.split())
     assert (
         f"{limits.wall_seconds / 60:.0f} minutes in all and {limits.cpu_seconds / 60:.0f} of processor time "
-        f"for its own cells and functions, {limits.judge_seconds / 60:.0f} minutes of a judge's processor time for all tests together, "
+        f"for its own cells and functions, "
+        f"{limits.judge_seconds / 60:.0f} minutes of a judge's processor time for all tests together, "
         f"{limits.memory_bytes >> 30} GiB of memory, {limits.processes} processes and threads, "
         f"{limits.disk_bytes >> 20} MiB of disk in files of at most {limits.file_bytes >> 20} MiB, "
         f"{limits.output_bytes_cell >> 20} MiB of output per cell "
