@@ -7,7 +7,7 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -16,7 +16,7 @@ from warplab.compile import cuda_signature, numba_compiler, nvrtc, ptx_assembler
 from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.compile.headers import COURSE_HEADERS
 from warplab.compile.ptx_assembler import Assembled
-from warplab.compile.source_files import label_files, shared_array_names
+from warplab.compile.source_files import label_files, path_of, shared_array_names
 from warplab.launch import cuda_arguments, numba_arguments
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.errors import NoKernel
@@ -304,6 +304,14 @@ def source_of(kernel) -> KernelSource:
         f"{kernel!r} is not a kernel: give a function decorated with @cuda.jit, a CuPy RawKernel with its source, "
         "a kernel of a %%cuda cell or a CudaSource (without [grid, block])"
     )
+
+
+def is_source(source: KernelSource, texts: Mapping[str, str]) -> bool:
+    """Return whether `source` may be what a kernel was made from whose files have these texts, by label."""
+    code, function = getattr(source, "code", None), getattr(source, "function", None)
+    if code is not None:
+        return code in texts.values()
+    return function is None or inspect.getfile(function) in {path_of(*file) for file in texts.items()}
 
 
 def _load_ptx(ptx: str) -> simulator.Program:

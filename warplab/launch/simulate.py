@@ -133,7 +133,9 @@ def _prepared(source: KernelSource, args: tuple, device: simulator.Device | None
             bound = source.bind(args, arrays)
         except ArgumentError as error:
             if isinstance(source, CudaSource):  # CuPy passes on what it is given
-                profiling.failed(simulator.WrongArgument(str(error), kernel=source.name))
+                wrong = simulator.WrongArgument(str(error), kernel=source.name)
+                wrong.sources = {source.file: source.code}
+                profiling.failed(wrong)
             raise
         for address, name in arrays.names.items():
             allocation = device.memory.find(address) or device.memory.find_freed(address)

@@ -7,11 +7,11 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-from warplab.launch.kernel_source import source_of
+from warplab.launch.kernel_source import is_source, source_of
 from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.profile_queries import launches
 from warplab.running import session
-from warplab.running.collected import RATIOS
+from warplab.running.collected import RATIOS, kernel_file
 from warplab.simulator.count.counters import COUNTERS, Counts
 
 _COMPARE = {
@@ -32,8 +32,9 @@ def assert_counters(kernel: Any = None, **limits: float) -> None:
     `kernel`: a kernel, its name, a launch or a profile; None for the latest launch of all. `limits`: NAME__OP=number,
     where NAME is a counter as reports show it (`global_load_requests`, `sectors_per_request`, `bank_conflicts`) and OP
     one of le, lt, ge, gt, eq, ne; without it eq. Efficiencies are fractions, 0.95 where a report shows 95 %. Raises
-    ValueError for a per cent in place of a fraction and for an unknown name, naming the nearest, and
-    LookupError where no launch was recorded: outside of `pytest --warplab` and `warplab run`, give a profile's launch.
+    ValueError for a per cent in place of a fraction and for an unknown name, naming the nearest, and LookupError for a
+    name that kernels of several files have, and where no launch was recorded: outside of `pytest --warplab` and
+    `warplab run`, give a profile's launch.
     """
     __tracebackhide__ = True  # of pytest
     if not limits:
@@ -86,12 +87,18 @@ def _launch(kernel: Any) -> LaunchRecord:
         return launches(kernel)[-1]
     running = session.current()
     collected = running.collected if running is not None else None
-    name = kernel if kernel is None or isinstance(kernel, str) else source_of(kernel).name
-    found = collected.latest(name) if collected is not None else None
-    if found is None:
+    source = None if kernel is None or isinstance(kernel, str) else source_of(kernel)
+    name = kernel if source is None else source.name
+    found = [] if collected is None else collected.latest(name)
+    if source is not None:
+        found = [launch for launch in found if is_source(source, launch.sources)]
+    files = {kernel_file(launch.sources): None for launch in found}
+    if isinstance(kernel, str) and len(files) > 1:
+        raise LookupError(f"kernels of {', '.join(files)} are called {name}: give the kernel itself")
+    if not found:
         what = "no kernel" if name is None else f"no kernel {name}"
         raise LookupError(
             f"{what} was launched that is recorded. Launches are under pytest --warplab and warplab run; elsewhere "
             "write `with warplab.profile() as p:` around them and give p"
         )
-    return found
+    return found[-1]

@@ -4,9 +4,11 @@ The report is a dict that JSON can hold; text, JUnit and SARIF are written from 
 those of several processes are merged.
 
     {"kernels": [{kernel, file, launches, threads, grid, block, counters, ratios, lines, estimates, notes}],
-     "defects": [{error, what, message, reason, kernel, file, path, line, source, block, thread, array, index,
-                  launched_at, times, suppressed, refused}]}
+     "defects": [{error, what, message, reason, kernel, kernel_file, file, path, line, source, block, thread, array,
+                  index, launched_at, times, suppressed, refused}]}
 
+A kernel is known by its name and its file: `kernel` and `file` in its own entry, `kernel` and `kernel_file` in that of
+a defect, whose `path` may be another file's.
 `refused`: nothing is wrong that the simulator could tell; it knows no such instruction, or the launch took too long.
 """
 
@@ -18,7 +20,7 @@ import os
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -34,6 +36,7 @@ from warplab.simulator.errors import InstructionLimit, SimulatorError, Unsupport
 
 LINES = 3  # the costliest of a kernel
 Report = dict[str, Any]
+_Compiled = tuple[str, tuple[tuple[str, str], ...]]  # a kernel's name, and its files' labels and texts
 _ENGINE = str(Path(__file__).parents[1]) + os.sep
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _MOST_FILES = 2000  # that are looked through for a kernel's text
@@ -59,13 +62,18 @@ class _Kernel:
     counts: Counts = field(default_factory=Counts)
     costliest: LaunchRecord | None = None
 
-    def add(self, launch: LaunchRecord) -> None:
-        self.launches += 1
-        self.threads += math.prod(launch.grid) * math.prod(launch.block)
-        self.counts = self.counts + launch.counts
+    @classmethod
+    def of(cls, launch: LaunchRecord) -> _Kernel:
+        return cls(1, math.prod(launch.grid) * math.prod(launch.block), launch.counts, launch)
+
+    def add(self, more: _Kernel) -> None:
+        self.launches += more.launches
+        self.threads += more.threads
+        self.counts = self.counts + more.counts
         most = self.costliest
-        if most is None or launch.counts.warp_instructions >= most.counts.warp_instructions:
-            self.costliest = launch
+        assert more.costliest is not None
+        if most is None or more.costliest.counts.warp_instructions >= most.counts.warp_instructions:
+            self.costliest = more.costliest
 
 
 class Collected(RecordedLaunches):
@@ -78,9 +86,9 @@ class Collected(RecordedLaunches):
 
     def forget(self) -> None:
         """Begin anew."""
-        self.kernels_by_name: dict[tuple[str, tuple[str, ...]], _Kernel] = {}
+        self.by_source: dict[_Compiled, _Kernel] = {}
         self.defects: list[Report] = []
-        self._latest: dict[str | None, LaunchRecord] = {}  # by name; None: of all
+        self._latest: dict[_Compiled, LaunchRecord] = {}  # the latest of all comes last
         self._queued: list[LaunchRecord] = []  # counted later: those of virtual devices
         self._lock = threading.RLock()
 
@@ -93,8 +101,10 @@ class Collected(RecordedLaunches):
         self.changed()
 
     def _add(self, launch: LaunchRecord) -> None:
-        self.kernels_by_name.setdefault((launch.kernel, tuple(launch.sources)), _Kernel()).add(launch)
-        self._latest[launch.kernel] = self._latest[None] = launch
+        compiled = launch.kernel, tuple(launch.sources.items())
+        self.by_source.setdefault(compiled, _Kernel()).add(_Kernel.of(launch))
+        self._latest.pop(compiled, None)
+        self._latest[compiled] = launch
 
     def failed(self, error: SimulatorError) -> None:
         found = _defect(error)
@@ -107,9 +117,9 @@ class Collected(RecordedLaunches):
                 same["times"] += 1
         self.changed()
 
-    def latest(self, kernel: str | None = None) -> LaunchRecord | None:
-        """Return the last launch, of the kernel of this name if one is given; None without one."""
-        return self._latest.get(kernel)
+    def latest(self, kernel: str | None = None) -> list[LaunchRecord]:
+        """List the last launch of each kernel, of those of this name if one is given, in the order of the launches."""
+        return [launch for launch in self._latest.values() if kernel in (None, launch.kernel)]
 
     def report(self, *, estimates: bool = True) -> Report:
         """Return what has been collected so far. `estimates`: with times on the cards, which take a while."""
@@ -117,10 +127,13 @@ class Collected(RecordedLaunches):
             for launch in self._queued:
                 self._add(launch)
             self._queued.clear()
-            kernels = [(name, kernel) for (name, _), kernel in self.kernels_by_name.items()]
+            compiled = list(self.by_source.items())
             defects = [dict(defect) for defect in self.defects]
+        kernels: dict[tuple[str, str], _Kernel] = {}
+        for (name, sources), kernel in compiled:
+            kernels.setdefault((name, kernel_file(dict(sources))), _Kernel()).add(kernel)
         cards = self.cards if estimates else ()
-        return {"kernels": [_kernel_report(name, kernel, cards) for name, kernel in kernels], "defects": defects}
+        return {"kernels": [_kernel_report(*key, kernel, cards) for key, kernel in kernels.items()], "defects": defects}
 
 
 def merged(reports: Sequence[Report]) -> Report:
@@ -150,7 +163,7 @@ def _sum(a: Report, b: Report) -> Report:
 
 def _identity(defect: Report) -> tuple:
     launched_at = tuple(defect["launched_at"] or ())
-    return (*(defect[name] for name in ("error", "kernel", "path", "line", "suppressed")), launched_at)
+    return (*(defect[name] for name in ("error", "kernel", "kernel_file", "path", "line", "suppressed")), launched_at)
 
 
 def _ratios(counts: Counts) -> dict[str, float]:
@@ -158,7 +171,7 @@ def _ratios(counts: Counts) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _kernel_report(name: str, kernel: _Kernel, cards: Sequence[str]) -> Report:
+def _kernel_report(name: str, file: str, kernel: _Kernel, cards: Sequence[str]) -> Report:
     launch = kernel.costliest
     assert launch is not None
     estimates: list[Report] = []
@@ -172,10 +185,9 @@ def _kernel_report(name: str, kernel: _Kernel, cards: Sequence[str]) -> Report:
         estimates.append({"card": card, "seconds": found.seconds, "limit": found.limit, "worth": found.label})
         if not lines:
             lines = [_line(launch, one.file, one.line, one.code, one.share, found.limit) for one in found.lines[:LINES]]
-    main = _main_file(launch)
     return {
         "kernel": name,
-        "file": located(main, launch.sources.get(main, ""))[0],
+        "file": file,
         "launches": kernel.launches,
         "threads": kernel.threads,
         "grid": list(launch.grid),
@@ -214,8 +226,9 @@ def _line(launch: LaunchRecord, file: str, line: int, code: str, share: float, o
     return {"file": file, "path": path, "line": line + before, "code": code, "share": share, "of": of}
 
 
-def _main_file(launch: LaunchRecord) -> str:
-    return max(launch.lines, key=lambda p: launch.lines[p].warp_instructions, default=("", 0))[0]
+def kernel_file(sources: Mapping[str, str]) -> str:
+    """Return the path of a kernel's own file, which compilers name first, as `located` does; "" if none is named."""
+    return located(*next(iter(sources.items()), ("", "")))[0]
 
 
 def _defect(error: SimulatorError) -> Report:
@@ -227,6 +240,7 @@ def _defect(error: SimulatorError) -> Report:
         "message": str(error),
         "reason": error.reason,
         "kernel": error.kernel or "",
+        "kernel_file": kernel_file(error.sources),
         "file": file,
         "path": path,
         "line": line + before if line else 0,

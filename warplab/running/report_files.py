@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,14 @@ def as_junit(report: Report, what: str, exit_code: int) -> str:
     suite = ElementTree.Element("testsuite", name=f"warplab run {what}")
     defects = [defect for defect in report["defects"] if not defect["suppressed"]]
     names = dict.fromkeys((kernel["kernel"], kernel["file"]) for kernel in report["kernels"])
-    launched = {name for name, _ in names}
-    names.update(dict.fromkeys((d["kernel"], d["path"]) for d in defects if d["kernel"] not in launched))
+    names.update(dict.fromkeys((d["kernel"], d["kernel_file"]) for d in defects))
+    alike = Counter(name for name, _ in names)
     failures = 0
     for name, file in names:
-        case = ElementTree.SubElement(suite, "testcase", name=name or "launch", classname=what, file=_relative(file))
-        own = [defect for defect in defects if defect["kernel"] == name]
+        path = _relative(file)
+        title = f"{name} ({path})" if alike[name] > 1 else name or "launch"
+        case = ElementTree.SubElement(suite, "testcase", name=title, classname=what, file=path)
+        own = [defect for defect in defects if (defect["kernel"], defect["kernel_file"]) == (name, file)]
         failures += bool(own)
         for defect in own[:1]:
             case.set("line", str(defect["line"]))

@@ -26,7 +26,8 @@ def text(report: Report, what: str) -> str:
     """Return the whole report; `what` ran, such as "script.py"."""
     kernels, defects = report["kernels"], report["defects"]
     stopped = [d for d in defects if (d["kernel"] and not d["suppressed"]) or d["error"] == "InvalidLaunch"]
-    names = {d["kernel"] for d in stopped if d["kernel"]} - {kernel["kernel"] for kernel in kernels}
+    names = {(d["kernel"], d["kernel_file"]) for d in stopped if d["kernel"]}
+    names -= {(kernel["kernel"], kernel["file"]) for kernel in kernels}
     launches = sum(kernel["launches"] for kernel in kernels) + sum(defect["times"] for defect in stopped)
     counted = [defect for defect in defects if not defect["suppressed"]]
     found = [defect for defect in counted if not defect["refused"]]
@@ -51,7 +52,7 @@ def text(report: Report, what: str) -> str:
 def _kernel(kernel: Report, defects: list[Report]) -> str:
     name = kernel["kernel"]
     size = f"{shape(kernel['grid'])} {TIMES} {shape(kernel['block'])}"
-    own = [d for d in defects if d["kernel"] == name and not d["suppressed"]]
+    own = [d for d in defects if (d["kernel"], d["kernel_file"]) == (name, kernel["file"]) and not d["suppressed"]]
     lines = [f"{name} ({shown_path(kernel['file'])}), {_number(kernel['launches'], 'launch')}, the costliest {size}"]
     rows = [("checks", "passed" if not own else "; ".join(f"{d['error']} at line {d['line']}" for d in own))]
     rows.append(("counters", ", ".join(_counters(kernel))))

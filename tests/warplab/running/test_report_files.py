@@ -39,6 +39,7 @@ def defect(**more) -> Report:
         "message": "race: a & b\n  \x1b at <x>",
         "reason": "why",
         "kernel": "f",
+        "kernel_file": "/work/kernels.py",
         "file": "kernels.py",
         "path": "/work/kernels.py",
         "line": 7,
@@ -105,6 +106,20 @@ def test_junit_has_a_case_for_each_kernel_and_text_that_xml_can_hold() -> None:
     assert {name: case is not None for name, case in cases.items()} == {"f": True, "g": True, "h": True}
 
 
+def test_kernels_of_one_name_are_told_apart_by_their_files() -> None:
+    kernels = [kernel("f"), kernel("f", file="/work/more.py"), kernel("g")]
+    wrong = defect(kernel_file="/work/more.py", path="/work/device.py")  # in a device function of a third file
+    report = merged([{"kernels": kernels, "defects": [wrong]}, {"kernels": [kernel("f")], "defects": []}])
+    suite = ElementTree.fromstring(report_files.as_junit(report, "main.py", 1).partition("\n")[2])
+    cases = {case.get("name"): case.find("failure") is not None for case in suite.iter("testcase")}
+    assert cases == {"f (/work/kernels.py)": False, "f (/work/more.py)": True, "g": False}
+    head, first, second, *_ = report_text.text(report, "main.py").split("\n\n")
+    assert "3 kernels, 5 launches, 1 defect." in head
+    assert first.startswith("f (/work/kernels.py), 2 launches")
+    assert "checks    passed" in first
+    assert "checks    DataRace at line 7" in second
+
+
 def test_names_that_xml_cannot_hold_are_shortened() -> None:
     text = report_files.as_junit(REPORT, "ma\x01in\udce9.py", 1).partition("\n")[2]
     case = ElementTree.fromstring(text.encode("utf-8")).find("testsuite/testcase")
@@ -118,7 +133,8 @@ def test_paths_are_those_of_the_repository(tmp_path, monkeypatch, git: bool, uri
     if git:
         (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path / "code")
-    report = {"kernels": [], "defects": [defect(path=str(tmp_path / "code" / "kernels.py"))]}
+    path = str(tmp_path / "code" / "kernels.py")
+    report = {"kernels": [], "defects": [defect(path=path, kernel_file=path)]}
     (result,) = json.loads(report_files.as_sarif(report, "main.py", 1))["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": uri, "uriBaseId": "%SRCROOT%"}
     case = ElementTree.fromstring(report_files.as_junit(report, "main.py", 1).partition("\n")[2]).find(".//testcase")

@@ -51,6 +51,49 @@ def test_a_defect_ends_with_the_message_of_lessons_and_exit_code_1(tmp_path) -> 
     assert (case.get("name"), case.get("file"), case.get("line")) == ("add", "script.py", str(line))
 
 
+SCALE = """
+from numba import cuda
+
+@cuda.jit
+def scale(x):
+    x[cuda.grid(1) * STRIDE] = 2
+"""
+ALIKE = """
+import cupy as cp, numpy as np, one, two
+from warplab import assert_counters
+
+x = np.zeros(256, np.float32)
+one.scale[1, 64](x)
+two.scale[1, 64](x)
+assert_counters(one.scale, sectors_per_store_request=4)
+assert_counters(two.scale, sectors_per_store_request=16)
+try:
+    assert_counters("scale", sectors_per_store_request=16)
+except LookupError as error:
+    print(error)
+fill = 'extern "C" __global__ void scale(float* x) { x[threadIdx.x * %d] = 2; }'
+kernels = [cp.RawKernel(fill % stride, "scale") for stride in (8, 2)]
+for kernel in kernels:
+    kernel((1,), (32,), (cp.zeros(256, np.float32),))
+assert_counters(kernels[0], sectors_per_store_request=32)
+two.scale[1, 65](x)
+"""
+
+
+def test_kernels_of_one_name_in_several_files_are_counted_apart(tmp_path) -> None:
+    for name, stride in (("one", "1"), ("two", "4")):
+        (tmp_path / f"{name}.py").write_text(SCALE.replace("STRIDE", stride))
+    ran = run(tmp_path, ALIKE, "--json=report.json")
+    assert ran.returncode == 1, ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert f"kernels of {tmp_path / 'one.py'}, {tmp_path / 'two.py'} are called scale: give the" in ran.stdout
+    report = json.loads((tmp_path / "report.json").read_text())
+    files = [str(tmp_path / "one.py"), str(tmp_path / "two.py"), "kernel.cu"]
+    assert [(row["file"], row["launches"]) for row in report["kernels"]] == list(zip(files, (1, 1, 2), strict=True))
+    (defect,) = report["defects"]
+    assert (defect["error"], defect["kernel_file"]) == ("IllegalAddress", files[1])
+
+
 def test_a_defect_that_the_program_catches_counts(tmp_path) -> None:
     text = KERNELS + (
         "try:\n    add((1,), (128,), (cp.asarray(x), cp.empty(128, np.float32), np.int32(100)))\n"
