@@ -190,6 +190,12 @@ def _sizes(kernel: ast.FunctionDef, error: str) -> Found:
             yield node, f"{node.func.attr} is no function: write {ast.unparse(node.func)}, without ()."
 
 
+def _read_only(kernel: ast.FunctionDef, error: str) -> Found:
+    if ">>> setitem(readonly array" in error:
+        text = "The kernel stores into an array that is read-only on the host, as np.broadcast_to and JAX make them"
+        yield kernel, f"{text}: launch it with a copy, x.copy()."
+
+
 def _whole_right_sides(kernel: ast.FunctionDef, error: str) -> Found:
     """Find `out[i] = x[i] + y` and `out += x`: a whole array for one element."""
     arrays = _parameters(kernel)
@@ -403,6 +409,7 @@ _FINDERS: tuple[Finder, ...] = (
     _functions_of_arrays,
     _whole_arrays,
     _atomics,
+    _read_only,
     _whole_right_sides,
     _matrix_products,
     _numpy_habits,

@@ -1,4 +1,4 @@
-"""How an error looks in a notebook: the learner's own lines and the message, without the course's internals."""
+"""How an error looks in a notebook and under `run`: the program's own lines and the message, without internals."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def _one_line(error: KeyboardInterrupt, doing: str) -> list[str]:
 def short_traceback(error: BaseException) -> list[str]:
     """Return the lines of `error` for IPython, which asks an exception's `_render_traceback_` for them.
 
-    Its notes, which say what was meant, take the place of its message but for the first line: of some compilers it is
-    long. After `%xmode Verbose` the lines are the whole traceback, as always.
+    In IPython its notes, which say what was meant, take the place of its message but for the first line: of some
+    compilers it is long. After `%xmode Verbose` the lines are the whole traceback, as always.
     """
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is not None and shell.InteractiveTB.mode == "Verbose":
@@ -48,7 +48,7 @@ def short_traceback(error: BaseException) -> list[str]:
             continue
         lines += [f"{display_name(frame.filename)}, line {number}:", f"    {code}"]
     said, notes = f"{type(error).__name__}: {error}", getattr(error, "__notes__", ())
-    if notes and "\n" in said.strip():
+    if shell is not None and notes and "\n" in said.strip():
         said = f"{first_line(error)} (%xmode Verbose shows the whole message)"
     return [*lines, *notes, said]
 

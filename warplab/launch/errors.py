@@ -6,8 +6,9 @@ from warplab.compile.short_traceback import short_traceback
 
 
 class ArgumentError(TypeError):
-    """Arguments of a launch that do not fit the kernel's parameters."""
+    """Arguments of a launch that do not fit the kernel's parameters. `in_report`: as of a SimulatorError."""
 
+    in_report = False
     _render_traceback_ = short_traceback
 
 

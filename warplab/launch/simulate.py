@@ -136,6 +136,7 @@ def _prepared(source: KernelSource, args: tuple, device: simulator.Device | None
                 wrong = simulator.WrongArgument(str(error), kernel=source.name)
                 wrong.sources = {source.file: source.code}
                 profiling.failed(wrong)
+                error.in_report = wrong.in_report
             raise
         for address, name in arrays.names.items():
             allocation = device.memory.find(address) or device.memory.find_freed(address)

@@ -171,7 +171,7 @@ class _Program:
 
     def run(self, made: session.Session) -> int:
         """Run it as Python would; return its exit code. What it raises is printed as Python does, but for an error of
-        a kernel, which is in the report."""
+        a kernel, which is in the report, and of a launch, which is told by the program's own lines and a sentence."""
         from warplab.simulator.errors import SimulatorError
 
         try:
@@ -191,9 +191,10 @@ class _Program:
         except BaseException as error:
             if _is_of_a_compiler(error):
                 self.refused = _of_a_kernel(error)
-                self._print_short(error)
+                _print_short(error)
                 return 2
-            _print_as_python(error)
+            if not getattr(error, "in_report", False):
+                (_print_short if hasattr(error, "_render_traceback_") else _print_as_python)(error)
             return 1
         return 0
 
@@ -209,11 +210,6 @@ class _Program:
         sys.modules["__main__"] = main
         code = compile(Path(self.path).read_bytes(), main.__file__, "exec", dont_inherit=True)
         exec(code, main.__dict__)
-
-    def _print_short(self, error: BaseException) -> None:
-        from warplab.compile.short_traceback import short_traceback
-
-        print("\n".join(short_traceback(error)), file=sys.stderr)
 
 
 class _CudaProgram(_Program):
@@ -272,6 +268,12 @@ def _of_a_kernel(error: BaseException) -> str:
     from warplab.compile.short_traceback import first_line
 
     return f"a kernel could not be compiled or run: {first_line(error)}"
+
+
+def _print_short(error: BaseException) -> None:
+    from warplab.compile.short_traceback import short_traceback
+
+    print("\n".join(short_traceback(error)), file=sys.stderr)
 
 
 def _print_as_python(error: BaseException) -> None:

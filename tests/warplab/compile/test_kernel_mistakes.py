@@ -457,14 +457,41 @@ def test_a_result_that_is_stored_nowhere():
 
 
 def test_a_notebook_says_it_in_place_of_numba_s_own_message():
-    InteractiveShell.instance()
     x, y, out = np.ones((3, 32), np.float32)
     with pytest.raises(Exception, match="return_value") as caught:
         returns[1, 32](x, y, out)
-    lines = short_traceback(caught.value)
+    InteractiveShell.instance()
+    try:
+        lines = short_traceback(caught.value)
+    finally:
+        InteractiveShell.clear_instance()
     said = next(number for number, line in enumerate(lines) if "A kernel returns nothing" in line)
     assert "%xmode Verbose" in lines[said + 1]
     assert len(lines) == said + 2
+
+
+def test_outside_of_a_notebook_numba_s_message_is_whole():
+    x, y, out = np.ones((3, 32), np.float32)
+    with pytest.raises(Exception, match="return_value") as caught:
+        returns[1, 32](x, y, out)
+    *_, note, said = short_traceback(caught.value)
+    assert "A kernel returns nothing" in note
+    assert said == f"{type(caught.value).__name__}: {caught.value}"
+
+
+@cuda.jit
+def stores_where_it_may_not(x, n):
+    i = cuda.grid(1)
+    if i < n:
+        x[i] = 1
+
+
+def test_an_array_that_is_read_only_is_named_so():
+    with pytest.raises(TypingError) as caught:
+        stores_where_it_may_not[1, 8](np.broadcast_to(np.float32(1), 8), 8)
+    (note,) = caught.value.__notes__
+    assert "read-only on the host" in note
+    assert "launch it with a copy, x.copy()" in note
 
 
 def test_other_errors_are_left_alone():

@@ -109,6 +109,8 @@ def test_an_argument_that_a_gpu_would_take_for_something_else_is_a_defect(tmp_pa
         "try:\n    add((1,), (100,), (cp.asarray(x), cp.zeros(100), np.int32(100)))\nexcept TypeError as error:\n"
         "    print(error)\n"
     )
+    ran = run(tmp_path, text.partition("except")[0] + "finally:\n    pass\n")
+    assert "Traceback" not in ran.stderr
     ran = run(tmp_path, text, "--json=report.json")
     assert ran.returncode == 1, ran.stderr
     assert "`float* c`, points to float32, but the array holds float64" in ran.stdout
@@ -117,6 +119,23 @@ def test_an_argument_that_a_gpu_would_take_for_something_else_is_a_defect(tmp_pa
     assert (defect["error"], defect["kernel"]) == ("WrongArgument", "add")
     assert defect["launched_at"] == [str(tmp_path / "script.py"), line]
     assert "1 kernel, 1 launch, 1 defect." in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("scale[1, 128](x, out)", "ArgumentError: kernel scale(x, out, factor) takes 3 arguments, 2 were given"),
+        ("scale[1.5, 128](x, out, 2)", "ArgumentError: griddim must be a sequence of integers, got [1.5]"),
+        ("add[1, 128](x)", "CallError: add is a kernel in CUDA C++, called with a grid, a block and a tuple"),
+        ("add(1, (128,), (x,))", "ArgumentError: Argument 'grid' has incorrect type (expected tuple, got int)"),
+    ],
+)
+def test_a_wrong_call_is_told_by_its_line_and_a_sentence(tmp_path, call: str, said: str) -> None:
+    ran = run(tmp_path, f"{KERNELS}{call}\n")
+    assert ran.returncode == 1
+    line = len(KERNELS.splitlines()) + 1
+    assert ran.stderr.startswith(f"script.py, line {line}:\n    {call}\n{said}"), ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 CHILDREN = """
