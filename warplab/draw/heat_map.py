@@ -84,7 +84,10 @@ def heat_map(profile: object, metric: str | Sequence[str] = "warp_instructions")
         for r, (number, code, _) in enumerate(rows):
             for x, text, style in ((3.5, number, {"ha": "right", "color": GREY}), (5, shorten(code, characters), {})):
                 ax.text(x, r + 0.53, text, style, family="monospace", va="center", fontsize=8.5, parse_math=False)
-    return closed(figure)
+    most = max(launch.lines, key=lambda place: launch.lines[place].warp_instructions)
+    executed = launch.lines[most].warp_instructions
+    share = f"{count(executed)} of {count(launch.counts.warp_instructions)} warp instructions"
+    return closed(figure, f"most in line {most[1]}: {share}")
 
 
 def _draw_column(ax: Axes, x: float, column: Metric, rows: list[Counts | None], every: list[Counts]) -> None:

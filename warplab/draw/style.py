@@ -5,6 +5,8 @@ The colours can be told apart with any kind of colour vision (Okabe and Ito 2008
 
 from __future__ import annotations
 
+import re
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
@@ -17,6 +19,8 @@ from warplab.text.tables import count, duration, quantity
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
+
+_DIGIT = re.compile(r"\d")
 
 # Charts of the labs.
 FONT: dict[RcKeyType, Any] = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
@@ -39,9 +43,43 @@ def finish(figure: Figure, ax: Axes, title: str, *, pad: float = 6) -> None:
     figure.tight_layout()
 
 
-def closed(figure: Figure) -> Figure:
-    """Return the figure, closed for pyplot, so that a notebook shows it once, as the value of the cell."""
+class Picture(Figure):
+    """A figure that a notebook shows with what it says in words, since JupyterLab gives images no text alternative."""
+
+    more = ""  # that no title says
+
+    @property
+    def says(self) -> str:
+        """Return the titles, the bold texts, the notes and the numbers of the legends as one sentence."""
+        legends = [*self.legends, *(legend for ax in self.axes if (legend := ax.get_legend()))]
+        found = [self.get_suptitle()]
+        for ax in self.axes:
+            found += [ax.get_title(place).replace("\n", ", ") for place in ("left", "center", "right")]
+            found += [t.get_text() for t in ax.texts if t.get_fontweight() == "bold" and t.get_text().count(" ") > 1]
+        found += [text.get_text() for text in self.texts]
+        found += [label for legend in legends for text in legend.get_texts() if _DIGIT.search(label := text.get_text())]
+        kept = dict.fromkeys(" ".join(text.split()).rstrip(".") for text in [*found, self.more])
+        return "; ".join(text for text in kept if text) + "."
+
+    def _ipython_display_(self) -> None:
+        from IPython.core.pylabtools import print_figure
+        from IPython.display import display
+
+        shown = {"image/png": print_figure(self, base64=True), "text/plain": repr(self)}
+        display(shown, raw=True, metadata={"image/png": {"needs_background": "light"}})
+        words = f"<details><summary>In words</summary>{escape(self.says)}</details>"
+        display({"text/html": words, "text/plain": self.says}, raw=True)
+
+
+def closed(figure: Figure, more: str = "") -> Picture:
+    """Return the figure, closed for pyplot, so that a notebook shows it once, as the value of the cell.
+
+    `more`: what its words say beside its titles.
+    """
     plt.close(figure)
+    figure.__class__ = Picture  # pyplot makes figures in many ways, each with its own arguments
+    assert isinstance(figure, Picture)
+    figure.more = more
     return figure
 
 

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import base64
+import re
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
+
+from tests.support.synthetic_profiles import vector_multiply
+from warplab import (
+    draw_accesses,
+    draw_cluster,
+    draw_grid,
+    draw_look_back,
+    draw_machine,
+    draw_mask,
+    draw_roofline,
+    draw_rounds,
+    draw_stages,
+    draw_swizzle,
+    draw_zoom,
+    heat_map,
+)
 
 
 def test_a_notebook_shows_each_picture_once(monkeypatch):
@@ -19,3 +37,39 @@ def test_a_notebook_shows_each_picture_once(monkeypatch):
     assert len(images) == 1
     assert base64.b64decode(images[0]).startswith(b"\x89PNG")
     assert silent.outputs == []
+
+
+def test_a_notebook_shows_what_a_picture_says_in_words(monkeypatch):
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    cell = nbformat.v4.new_code_cell("from warplab import draw_grid\ndisplay(draw_grid(2, 4, 7))")
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    words = draw_grid(2, 4, 7).says
+    assert "grid 2 × block 4 = 8 threads, n = 7" in words
+    assert [o.data["text/plain"] for o in cell.outputs if "text/html" in o.data] == [words]
+
+
+PROFILE = vector_multiply()
+DRAWN = {
+    "accesses": lambda: draw_accesses(PROFILE),
+    "cluster": draw_cluster,
+    "grid": lambda: draw_grid(2, 4, 7),
+    "heat_map": lambda: heat_map(PROFILE),
+    "look_back": draw_look_back,
+    "machine": lambda: draw_machine("SM"),
+    "mask": lambda: draw_mask(lambda lane: lane < 3),
+    "roofline": lambda: draw_roofline(PROFILE),
+    "rounds": lambda: draw_rounds(200, 132, 2),
+    "stages": draw_stages,
+    "swizzle": draw_swizzle,
+    "zoom": lambda: draw_zoom({"block": (128, 128), "warp": (64, 32)}),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
+def test_a_picture_says_its_numbers_in_words(draw):
+    says = draw().says
+    assert re.search(r"\d", says)
+    assert len(says.split()) > 4
+    assert says.endswith(".")
+    assert "\n" not in says
