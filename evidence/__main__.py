@@ -45,6 +45,7 @@ PARTS = {
         "other compilers' kernels in the simulator", "-m evidence.front_ends.run", f"{CLONES}; packages"
     ),
     "cuda-programs": Part("whole CUDA C++ programs of others", "-m evidence.cuda_programs.run", CLONES),
+    "kernelbench": Part("the judge on right and wrong answers to KernelBench's tasks", "-m evidence.kernelbench.run"),
     "wheel": Part("the engine's wheel: sizes with each extra, times of imports", "-m evidence.wheel", INDEX),
     "attacks": Part("what hostile submissions get", "-m evidence.attacks_page --try", "bubblewrap and a browser"),
     "mutations": Part("which random faults of the course's code its tests find", "-m evidence.mutations", TIMES),

@@ -196,6 +196,22 @@ def foreign_scripts() -> Cells:
     )
 
 
+def judged_kernels() -> Cells:
+    kept = record(EVIDENCE / "kernelbench" / "results.json")["problems"]
+    answers = [(name, one) for problem in kept.values() for name, one in problem["answers"].items()]
+    right = [one["right"] for name, one in answers if name == "right"]
+    others = [one["right"] for name, one in answers if name != "right"]
+    cheating = sum(name.startswith("cheat: ") for name, _ in answers)
+    (torch,) = {problem["reference"]["torch"] for problem in kept.values() if not problem["reference"]["apart"]}
+    return (
+        f"our own answers to {len(kept)} tasks of KernelBench's level 1, small, whose references agree with its models "
+        f"in torch {torch.partition('+')[0]}",
+        f"{sum(right)} of {len(right)} right answers are found right, {sum(others)} of {len(others)} others, of which "
+        f"{cheating} try to cheat",
+        f"{days(problem['date'] for problem in kept.values())}, no GPU",
+    )
+
+
 def numba_tests() -> Cells:
     kept = record(EVIDENCE / "numba_tests" / "results.json")
     text = (EVIDENCE / "numba_tests" / "README.md").read_text(encoding="utf-8")
@@ -284,6 +300,7 @@ SAID: dict[str, Callable[[], Cells]] = {
     "results of whole kernels": random_kernels,
     "**Published programs**": published_programs,
     "others' unmodified scripts": foreign_scripts,
+    "verdicts of `warplab judge`": judged_kernels,
     "**The stand-in for `numba.cuda`**": numba_tests,
     "the stand-in for `cupy`": cupy_names,
     "**Grading**": attacks,

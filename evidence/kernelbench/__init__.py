@@ -1,0 +1,1 @@
+"""Fifteen tasks of KernelBench, level 1, for `python -m warplab judge`."""
