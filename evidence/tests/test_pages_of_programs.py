@@ -1,0 +1,32 @@
+"""Pages of programs that others wrote say what was recorded; nothing here needs the programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evidence.cuda_programs import run as cuda_programs
+from evidence.foreign_scripts import run as foreign_scripts
+from evidence.front_ends import page as front_ends_page
+from evidence.front_ends import run as front_ends
+
+PAGES = {
+    "cuda_programs": (cuda_programs.RECORD, cuda_programs.PAGE, cuda_programs.page),
+    "foreign_scripts": (foreign_scripts.RECORD, foreign_scripts.PAGE, foreign_scripts.page),
+    "front_ends": (front_ends.RESULTS, front_ends.PAGE, front_ends_page.page),
+}
+
+
+@pytest.mark.parametrize("part", PAGES)
+def test_the_page_is_up_to_date(part):
+    record, page, written = PAGES[part]
+    expected = written(json.loads(record.read_text(encoding="utf-8")))
+    assert page.read_text(encoding="utf-8") == expected, f"run: python -m evidence.{part}.run --page"
+
+
+def test_each_defect_of_a_program_was_read_in_its_code():
+    programs = json.loads(cuda_programs.RECORD.read_text(encoding="utf-8"))["programs"]
+    defects = [name for name, program in programs.items() if program["verdict"] == "defect"]
+    assert [name for name in defects if name not in cuda_programs.READ] == []
+    assert all(program["date"] for program in programs.values())
