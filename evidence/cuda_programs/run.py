@@ -36,6 +36,7 @@ SECONDS = 30  # of processor time for a program
 
 ARGUMENTS = {
     "aidw": "1 1 1",
+    "atomicIntrinsics": "12 1",
     "bezier-surface": "-n 64",
     "bilateral": "64 64 0.25 5 1",
     "bitonic-sort": "8 1",
