@@ -134,7 +134,7 @@ class VirtualDevices(Sequence[VirtualDevice]):
         Raises DeviceRace, DeviceDeadlock, PeerAccess, or what any one kernel does wrong; what has not run then is
         forgotten.
         """
-        self._group.run()
+        self._devices[0].synchronize()
 
     def __enter__(self) -> VirtualDevices:
         if backend.name() != "gpu":  # there `cp` is CuPy itself, which knows nothing of these

@@ -7,6 +7,7 @@ from dataclasses import replace
 from warplab import simulator
 from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.simulate import PreparedLaunch
+from warplab.launch.terms import tell
 from warplab.simulator.run.device_group import DeviceGroup, GroupDevice, QueuedLaunch
 
 
@@ -77,4 +78,8 @@ class DeviceQueue:
 
     def synchronize(self) -> None:
         """Run what is queued on any device of the group."""
-        self.group.run()
+        try:
+            self.group.run()
+        except simulator.SimulatorError as error:
+            tell(error)
+            raise

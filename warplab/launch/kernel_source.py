@@ -28,8 +28,7 @@ class BoundKernel(NamedTuple):
     """A kernel compiled for the arguments of a launch. `params`: the bytes of each parameter of `entry`.
 
     `raised`: maps the number that a kernel of `cuda.jit(debug=True)` leaves behind to the exception it raised (class,
-    arguments, place); None for other kernels. `max_registers`: per thread, None for no limit. `terms`: words of an
-    error's reason, and those that the kernel's author uses.
+    arguments, place); None for other kernels. `max_registers`: per thread, None for no limit.
     """
 
     entry: simulator.Entry
@@ -37,7 +36,6 @@ class BoundKernel(NamedTuple):
     assemble: Assemble
     raised: Callable[[int], tuple] | None = None
     max_registers: int | None = None
-    terms: tuple[tuple[str, str], ...] = ()
 
 
 class KernelSource(Protocol):

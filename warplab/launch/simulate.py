@@ -18,6 +18,7 @@ from warplab.launch.dimensions import dimensions
 from warplab.launch.errors import ArgumentError
 from warplab.launch.kernel_source import BoundKernel, CudaSource, KernelSource, source_of
 from warplab.launch.launch_record import LaunchRecord
+from warplab.launch.terms import tell
 from warplab.simulator.run.device import launching
 
 # The simulator itself knows nothing of notebooks.
@@ -65,6 +66,7 @@ class PreparedLaunch:
     array_names: dict[int, str]
     copy_back: Callable[[], None]
     args: tuple
+    language: str
 
     def run(
         self, grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int, options: simulator.Options
@@ -98,13 +100,11 @@ class PreparedLaunch:
         try:
             return self.device.launch(entry, grid, block, params, shared_bytes=shared_bytes, options=options)
         except simulator.SimulatorError as error:
-            for words, own in self.bound.terms:
-                error.reason = error.reason.replace(words, own)
             if error.kernel is not None:
                 error.kernel = self.kernel
                 if error.profile is not None:
                     error.profile.kernel = self.kernel
-                error.args = (error.message(),)
+            tell(error, self.language)
             error.sources = entry.program.sources
             profiling.failed(error)
             without = policy.without(error)
@@ -142,7 +142,7 @@ def _prepared(source: KernelSource, args: tuple, device: simulator.Device | None
             allocation = device.memory.find(address) or device.memory.find_freed(address)
             if allocation is not None:
                 allocation.name = name
-        yield PreparedLaunch(source.name, bound, device, arrays.names, arrays.copy_back, args)
+        yield PreparedLaunch(source.name, bound, device, arrays.names, arrays.copy_back, args, source.language)
     except KeyboardInterrupt as error:
         interrupted(error, f"{source.name} was compiled or launched")
         raise

@@ -329,7 +329,7 @@ class Runtime:
             return Reply(self.sticky)
         options = simulator.Options(cooperative=name == "launch_cooperative", counters=True)
         bound = BoundKernel(kernel.entry, params, kernel.assemble)
-        launch = PreparedLaunch(kernel.name, bound, self.device, {}, lambda: None, ())
+        launch = PreparedLaunch(kernel.name, bound, self.device, {}, lambda: None, (), "CUDA C++")
         try:
             with launching, profiling.launched_from(self._place):
                 record = launch.run(grid, block, shared_bytes, options)  # type: ignore[arg-type]

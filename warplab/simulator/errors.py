@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import traceback
 from collections.abc import Mapping
@@ -46,7 +45,7 @@ class SimulatorError(RuntimeError):
         array: str | None = None,
         index: int | None = None,
     ) -> None:
-        self.what, self.reason = what, _in_terms_of(file, reason)
+        self.what, self.reason = what, reason
         self.kernel, self.block, self.thread = kernel, block, thread
         self.file, self.line, self.source = file, line, source
         self.address, self.array, self.index = address, array, index
@@ -67,20 +66,6 @@ class SimulatorError(RuntimeError):
         if self.reason:
             parts.append(f"  {self.reason}")
         return "\n".join(parts)
-
-
-# What reasons say for Numba, and a condition as Python writes it.
-_FOR_NUMBA = re.compile(r" (?:\(in Numba(?:[^()]|\(\))*\)|In Numba: .*?\)\.(?= |$))")
-_CONDITION = re.compile(r"`if ([^`(]*)`")
-
-
-def _in_terms_of(file: str | None, reason: str) -> str:
-    """Return a reason as those need it who wrote the file: without Numba's terms if that is one of CUDA C++."""
-    if PurePath(file or "").suffix not in (".cu", ".cuh", ".cuda", ".h", ".hpp"):
-        return reason
-    reason = _FOR_NUMBA.sub("", reason).replace("(cuda.to_device,", "(cudaMemcpy,")
-    reason = reason.replace("`empty` and `device_array` leave", "cudaMalloc and cp.empty leave")
-    return _CONDITION.sub(r"`if (\1)`", reason)
 
 
 def _index(index: Index3 | None) -> str:

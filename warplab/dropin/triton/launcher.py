@@ -32,17 +32,6 @@ _SCALARS = {
     "fp64": "f8",
     "bf16": ml_dtypes.bfloat16,
 }
-# What errors say to writers of CUDA C++ and Numba, and to those of Triton.
-_TERMS = (
-    (" (or a __syncwarp() within a warp)? In Numba: cuda.syncthreads(), cuda.syncwarp().", "?"),
-    ("__syncthreads()", "tl.debug_barrier()"),
-    ("Threads of different blocks", "Programs of a grid"),
-    ("use an atomic", "use tl.atomic_add or another atomic"),
-    ("element, `x += ...`? That needs an atomic.", "element by a load and a store? That needs tl.atomic_add."),
-    ("a guard missing (`if i < n`)", "a mask missing (`mask=offsets < n`)"),
-    ("Make it `volatile` and put a __threadfence() before it is set, or use", "Set it and wait for it by"),
-    (" (in Numba cuda.atomic functions and cuda.threadfence())", " (tl.atomic_xchg, tl.atomic_cas)"),
-)
 # CUtensorMapDataType where Triton, which numbers types as PTX does, has another; TF32.
 _OF_DRIVER, _TF32 = {8: 10, 9: 8, 10: 9}, 11
 
@@ -79,7 +68,7 @@ class TritonSource:
         # Memory for the kernel's own use, and for a profiler's, of all blocks.
         of_block = self.metadata.global_scratch_size, self.metadata.profile_scratch_size
         params += [self._scratch(size * self.blocks * self.metadata.num_ctas, arrays) for size in of_block]
-        return BoundKernel(self.entry, params, self.assemble, max_registers=self.metadata.maxnreg, terms=_TERMS)
+        return BoundKernel(self.entry, params, self.assemble, max_registers=self.metadata.maxnreg)
 
     def _parts(self, name: str, kind: Any, value: Any, meta: Iterator, memory: HostMemory) -> Iterator[tuple[Any, Any]]:
         """Yield (type, value) for each PTX parameter that an argument becomes."""
