@@ -99,7 +99,10 @@ def main(arguments: list[str]) -> int:
     leave, os._exit = os._exit, exit_now
     try:
         code = program.run(made)
-        threading._shutdown()  # type: ignore[attr-defined] # as Python does when main has ended
+        # What Python does when main has ended, so that the report has all launches. There is no public way: a function
+        # that atexit is given first runs last, but changes the exit code only by os._exit, which skips whatever modules
+        # had registered before; and threads of a pool end by a list of threading's own.
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
     except KeyboardInterrupt:
         code = 130

@@ -131,6 +131,21 @@ def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):
     assert "Traceback" not in done.stderr
 
 
+ITSELF = """
+#include <cstdlib>
+#include <unistd.h>
+int main() { cudaFree(0); return execl("/proc/self/exe", "again", nullptr); }
+"""
+
+
+def test_a_program_that_starts_itself_anew_is_told_that_it_has_no_device(tmp_path):
+    (tmp_path / "itself.cu").write_text(ITSELF)
+    done, report = run(tmp_path, "itself.cu", folder=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "error: this program runs under python -m warplab run, and not where it starts itself" in done.stderr
+    assert report["exit_code"] == 2
+
+
 def test_texts_of_errors_are_those_of_libcudart():
     libraries = [file for folder in include_folders() for file in Path(folder).parent.glob("lib/libcudart.so.*")]
     if not libraries:

@@ -277,9 +277,10 @@ __attribute__((constructor(101))) void begin() {
   Number address = 0, count = 0;
   int file = -1;
   if (!told || sscanf(told, "%d %d %lld %lld", &line, &file, &address, &count) != 4) {
-    fputs("error: this program runs under python -m warplab run\n", stderr);
+    fputs("error: this program runs under python -m warplab run, and not where it starts itself once more\n", stderr);
     _exit(2);
   }
+  unsetenv("WARPLAB_PROGRAM");  // the socket is this process's and its forks'
   fcntl(line, F_SETFD, FD_CLOEXEC);  // what the program starts and leaves running would keep `run` waiting
   device = reinterpret_cast<char*>(address);
   device_bytes = count;
