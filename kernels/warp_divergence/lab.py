@@ -9,7 +9,7 @@ LAB = Lab(
     "on Volta, branches of one warp can wait for each other",
     benchmark="benchmark",
     launches="launches",
-    code_cells=94,
+    code_cells=96,
     pictures=16,
     shown={
         "divergence-handshake-deadlock": "Which lanes of a warp run in each step, and which wait for others",

@@ -39,15 +39,16 @@ def square(first: str, step: str) -> str:
     return numba_kernel("square", f"for i in range({first}, out.size, {step}):", "    out[i] = x[i] * x[i]")
 
 
-def scale_float4(*body: str) -> str:
+def scale_float4(*body: str, fours: str = "n / 4", tail: str = "i < n % 4") -> str:
     lines = "\n".join(f"        {line}" for line in body)
     return f"""\
 %%cuda
-extern "C" __global__ void scale_float4(const float *a, float *out, float s, int vectors) {{
+extern "C" __global__ void scale_float4(const float *a, float *out, float s, int n) {{
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < vectors) {{
+    if (i < {fours}) {{
 {lines}
     }}
+    if ({tail}) out[n / 4 * 4 + i] = s * a[n / 4 * 4 + i];
 }}"""
 
 
@@ -82,6 +83,9 @@ ANSWERS = {
     "your-turn-reverse": Answers(
         reverse("x.size - 1 - i"),
         {
+            reverse("x.size - i", "if i <= out.size:").replace("cuda.grid(1)", "cuda.threadIdx.x"): "reaches past",
+            reverse("x.size - 1 - i").replace("cuda.grid(1)", "cuda.threadIdx.x"): "as many as one block has threads",
+            reverse("x.size - 1 - i", "if i <= out.size:"): "is n itself a valid index",
             reverse("x.size - i"): "reaches past the end of x",
             reverse("i"): "out is wrong",
             numba_kernel(
@@ -120,6 +124,8 @@ ANSWERS = {
             scale_float4("for (int k = 0; k < 4; k++) out[4 * i + k] = s * a[4 * i + k];"): "requests",
             scale_float4(FOUR_LOADED, FOUR_STORED.replace("x.w", "x.z")): "out is wrong",
             scale_float4(FOUR_LOADED.replace("[i]", "[4 * i]"), FOUR_STORED): "past the end of a",
+            scale_float4(FOUR_LOADED, FOUR_STORED, fours="(n + 3) / 4", tail="false"): "crosses it",
+            scale_float4(FOUR_LOADED, FOUR_STORED, tail="false"): "only the first",
         },
     ),
     "your-turn-shift": Answers(

@@ -19,15 +19,51 @@ def hand_over(readers: str, others: str) -> str:
     )
 
 
-def warp_max(loop: str, step: str = "max(value, __shfl_down_sync(0xffffffff, value, k))") -> str:
+def warp_max(loop: str, there: str = "t + k < blockDim.x", step: str = "max(value, other)") -> str:
     return dedent(
         f"""\
         %%cuda
         __global__ void warp_max(const int *x, int *out) {{
-            int i = blockIdx.x * blockDim.x + threadIdx.x, value = x[i];
-            for ({loop}) value = {step};
-            if (threadIdx.x % 32 == 0) out[i / 32] = value;
+            int t = threadIdx.x, value = x[t];
+            for ({loop}) {{
+                int other = __shfl_down_sync(0xffffffff, value, k);
+                if ({there}) value = {step};
+            }}
+            if (t % 32 == 0) out[t / 32] = value;
         }}"""
+    )
+
+
+def running(there: str = "lane >= k", step: str = "max(value, other)", steps: str = "int k = 1; k < 32; k *= 2") -> str:
+    return dedent(
+        f"""\
+        %%cuda
+        __global__ void running(const int *x, int *out) {{
+            int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32, value = x[i];
+            for ({steps}) {{
+                int other = __shfl_up_sync(0xffffffff, value, k);
+                if ({there}) value = {step};
+            }}
+            out[i] = value;
+        }}"""
+    )
+
+
+def deal(element: str) -> str:
+    return dedent(
+        f"""\
+        @cuda.jit
+        def deal(x, out):
+            i = cuda.grid(1)
+            e = {element}
+            y = x[e]
+            if e % 4 == 0:
+                for _ in range(50):
+                    y = np.float32(0.5) * y + np.float32(1)
+            else:
+                for _ in range(50):
+                    y = np.float32(0.25) * y - np.float32(1)
+            out[e] = y"""
     )
 
 
@@ -156,6 +192,15 @@ ANSWERS = {
             ONE_THREAD: "one_way does not end",
         },
     ),
+    "your-turn-deal": Answers(
+        deal("i % 32 * (cuda.gridsize(1) // 32) + i // 32"),
+        {
+            deal("i"): "too many divergent branches",
+            deal("i // 32 * 32 + i % 4 * 8 + i % 32 // 4"): "too many divergent branches",
+            deal("i % 32 * 4 + i // 32"): "out",
+            deal("cuda.laneid * (cuda.blockDim.x // 32) + i // 32"): "out",
+        },
+    ),
     "your-turn-split": Answers(
         split(*IN_ORDER),
         {
@@ -190,21 +235,23 @@ ANSWERS = {
             trips("1.0"): "the same value for all",
         },
     ),
-    "your-turn-pairs": Answers(
-        numba_kernel("pairs", "v = x[i]", "out[i] = v + cuda.shfl_sync(ALL, v, (cuda.laneid + 1) % 32)"),
+    "your-turn-running": Answers(
+        running(),
         {
-            numba_kernel("pairs", "out[i] = x[i] + x[i - cuda.laneid + (cuda.laneid + 1) % 32]"): "requests",
-            numba_kernel("pairs", "v = x[i]", "out[i] = v + cuda.shfl_down_sync(ALL, v, 1)"): "lane 31 of each warp",
-            numba_kernel("pairs", "v = x[i]", "out[i] = v + cuda.shfl_up_sync(ALL, v, 1)"): "out is wrong",
+            running(steps="int k = 1; k < 16; k *= 2"): "out is wrong",
+            running(step="value + other"): "out is wrong",
+            running().replace("shfl_up", "shfl_down"): "out is wrong",
+            running(steps="int k = 1; k < 32; k++"): "instructions",
         },
     ),
     "your-turn-max": Answers(
         warp_max("int k = 16; k > 0; k /= 2"),
         {
+            warp_max("int k = 16; k > 0; k /= 2", there="true"): "which its warp does not have",
             warp_max("int k = 16; k > 1; k /= 2"): "out is wrong",
-            warp_max("int k = 16; k > 0; k /= 2").replace("if (threadIdx.x % 32 == 0) ", ""): "also a data race",
-            warp_max("int k = 1; k < 32; k++", "max(value, x[i / 32 * 32 + k])"): "one thread does too much",
-            warp_max("int k = 16; k > 0; k /= 2", "value + __shfl_down_sync(0xffffffff, value, k)"): "out is wrong",
+            warp_max("int k = 16; k > 0; k /= 2").replace("if (t % 32 == 0) ", ""): "also a data race",
+            warp_max("int k = 1; k < 32; k++", step="max(value, x[min(t / 32 * 32 + k, blockDim.x - 1)])"): "too",
+            warp_max("int k = 16; k > 0; k /= 2", step="value + other"): "out is wrong",
         },
     ),
     "your-turn-positive": Answers(

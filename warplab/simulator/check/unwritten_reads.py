@@ -29,6 +29,7 @@ class Noted(Protocol):
 
     met: dict[Place, UninitializedRead]
     disturbed: frozenset[Place]
+    sign: int
 
 
 def reads_local_arrays(translation) -> bool:
@@ -72,7 +73,7 @@ class UnwrittenReads(Observer):
         if place in self.noted.disturbed:
             for value, mask in zip(values, written, strict=True):
                 bits = value.view(mask.dtype)
-                bits ^= ~mask & mask.dtype.type(_DISTURBANCE[site.item])
+                bits ^= ~mask & mask.dtype.type(_DISTURBANCE[site.item] ^ self.noted.sign << 8 * site.item - 1)
         elif place not in self.noted.met:
             self.noted.met[place] = self._error(site, space, addresses, lanes, unwritten)
 

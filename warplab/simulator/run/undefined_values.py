@@ -3,8 +3,8 @@
 A shuffle brings one from a lane that does not take part: PTX leaves the value undefined when the source lane has ended,
 never existed or is not in the mask. A load brings one from a local array's element that was never set
 (`unwritten_reads`). To fetch it is no mistake: a kernel may throw it away, as a scan does at the end of a partial warp.
-So a launch in which it happened runs again, from the same memory, with other values in its place. If memory then ends
-up different, the kernel used them.
+So a launch in which it happened runs again, from the same memory, with other values in its place, twice at most. If
+memory then ends up different, the kernel used them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from warplab.simulator.ptx.program import Where
 
 MOST_BYTES = 1 << 28  # of device memory that is copied for this; a launch on more is not examined
 _MOST_PLACES = 16
-_DISTURBANCE = np.uint32(0x5AA5C33C)
+_DISTURBANCE = 0x5AA5C33C
 _REASON = (
     "Such a value is undefined. Let every lane of the warp reach the shuffle (a guard belongs around the load and the "
     "store, not around the shuffle), or use what it brings only where the other lane takes part."
@@ -38,11 +38,13 @@ def examined(translation, memory: DeviceMemory, used_reads_only: bool) -> bool:
 class UndefinedValues:
     """Those of one launch. `met`: by place, the error if the result depends on them.
 
-    `disturbed`: the places where other values are put in.
+    `disturbed`: the places where other values are put in; `sign`: 0 or 1, flips their highest bit, too, since a
+    maximum hides lower values.
     """
 
     met: dict[Place, UninitializedRead] = field(default_factory=dict)
     disturbed: frozenset[Place] = frozenset()
+    sign: int = 0
 
     def shuffled(
         self, chunk, place: Place, mode: str, values: np.ndarray, lanes, source: np.ndarray, undefined: np.ndarray
@@ -52,7 +54,7 @@ class UndefinedValues:
         `source`: lane of the warp that each lane reads.
         """
         if place in self.disturbed:
-            return np.where(undefined, values ^ _DISTURBANCE, values)
+            return np.where(undefined, values ^ np.uint32(_DISTURBANCE ^ self.sign << 31), values)
         if place not in self.met:
             first = int(np.argmax(undefined))
             lane = first if lanes is None else int(lanes[first])
@@ -68,14 +70,17 @@ class UndefinedValues:
 
         def matters(disturbed: list[Place]) -> bool:
             self.disturbed = frozenset(disturbed)
-            memory.replace(before)
             try:
-                run()
+                for self.sign in (0, 1):
+                    memory.replace(before)
+                    run()
+                    if not memory.same(after):
+                        return True
             except SimulatorError:  # an address or a loop depends on it
                 return True
             finally:
                 self.disturbed = frozenset()
-            return not memory.same(after)
+            return False
 
         try:
             if not matters(places):

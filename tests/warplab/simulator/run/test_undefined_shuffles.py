@@ -50,6 +50,14 @@ KERNEL the_second_only(int* x, int n) {
     if (i + 2 < n) v += thrown_away;
     x[i] = v + __shfl_down_sync(0xffffffff, v, 1);
 }
+KERNEL largest(int* x, int n) {
+    int v = x[threadIdx.x] - 1000, other = __shfl_down_sync(0xffffffff, v, 16);
+    x[threadIdx.x] = max(v, other);
+}
+KERNEL least(int* x, int n) {
+    int v = x[threadIdx.x] + 1000, other = __shfl_down_sync(0xffffffff, v, 16);
+    x[threadIdx.x] = min(v, other);
+}
 KERNEL twice(int* x, int n) {
     int i = threadIdx.x;
     if (i >= n) return;
@@ -78,6 +86,8 @@ def test_the_guard_belongs_around_the_store():
     [
         ("in_the_guard", 32, "lane 19 the value of lane 20, which has ended"),
         ("in_a_partial_warp", 20, "lane 4 the value of lane 20, which its warp does not have"),
+        ("largest", 20, "lane 4 the value of lane 20, which its warp does not have"),
+        ("least", 20, "lane 4 the value of lane 20, which its warp does not have"),
         ("not_in_the_mask", 32, "lane 0 the value of lane 16, which does not take part"),
         ("as_an_address", 32, "lane 19 the value of lane 20, which has ended"),
         ("the_second_only", 32, "lane 19 the value of lane 20, which has ended"),
