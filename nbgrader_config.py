@@ -20,7 +20,6 @@ c.CourseDirectory.release_directory = "exercises"
 c.CourseDirectory.submitted_directory = os.path.join("grading", "submitted")
 c.CourseDirectory.autograded_directory = os.path.join("grading", "autograded")
 c.CourseDirectory.feedback_directory = os.path.join("grading", "feedback")
-c.ZipCollectApp.downloaded_directory = os.path.join("grading", "downloaded")
 c.CourseDirectory.db_url = "sqlite:///" + os.path.join(grading, "gradebook.db")
 with contextlib.suppress(OSError):  # a learner may have the course where they cannot write
     os.makedirs(grading, exist_ok=True)  # SQLite makes the file, not its folder

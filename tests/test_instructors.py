@@ -13,7 +13,7 @@ INSTRUCTORS = (COURSE / "docs" / "instructors.md").read_text(encoding="utf-8")
 
 def test_commands_of_the_instructors_page_exist():
     own = set(re.findall(r"python -m warplab (\w+)", INSTRUCTORS))
-    assert own == {"grade", "similar"}
+    assert own == {"collect", "grade", "similar"}
     usage = subprocess.run([sys.executable, "-m", "warplab"], cwd=COURSE, capture_output=True, text=True).stdout
     assert all(f"  {command} ASSIGNMENT" in usage for command in own)
     from nbgrader.apps.nbgraderapp import NbGraderApp
@@ -22,13 +22,14 @@ def test_commands_of_the_instructors_page_exist():
     assert {"generate_assignment", "collect", "autograde"} <= theirs
     assert theirs <= NbGraderApp.subcommands.keys()
     ours = re.sub(r"`nbgrader [^`]*`", "", INSTRUCTORS)
+    commands = COURSE / "warpcourse" / "grading" / "course"
+    help_ = "".join((commands / f"{command}_command.py").read_text() for command in own)
     for option in set(re.findall(r"(?<![-|])--[a-z][\w-]+", ours)) - {
         "--host",
         "--port",
         "--nworkers",
         "--nthreads",
     }:
-        help_ = (COURSE / "warpcourse" / "grading" / "course" / "grade_command.py").read_text()
         assert f'"{option}"' in help_ or option == "--no-dashboard", option
 
 

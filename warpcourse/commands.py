@@ -13,6 +13,7 @@ USAGE = """usage: python -m warplab COMMAND
   check EXERCISE             run your notebook of an exercise in a fresh process and show the points by problem;
                              EXERCISE is its number, such as 01, its folder or its notebook
   progress                   show what is done of each lesson and exercise, and what is next
+  collect ASSIGNMENT ARCHIVE for instructors: put a learning platform's archive of a class where it is graded
   grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
   similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
 
@@ -24,6 +25,7 @@ USAGE = """usage: python -m warplab COMMAND
 
 MODULES = {
     "check": "desk.own_exercise",
+    "collect": "grading.course.collect_command",
     "grade": "grading.course.grade_command",
     "lab": "desk.lab_command",
     "progress": "desk.progress_page",

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from warpcourse.grading.course import feedback, machine, summary
+from warpcourse.grading.course import feedback, machine, platforms, summary
 from warpcourse.grading.course.coordinator import Grading
 from warpcourse.grading.course.gradebook import Book
 from warpcourse.grading.course.ledger import Ledger, LedgerError
@@ -63,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--student", action="append", metavar="ID", help="grade only this one; may be repeated")
     parser.add_argument("--regrade", action="store_true", help="grade again what is already graded")
     parser.add_argument("--no-feedback", action="store_true", help="write no feedback pages")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="also write a table of the class")
+    told = "also write a table of the class; canvas or moodle: what that platform imports, after `collect --roster`"
+    parser.add_argument("--csv", type=Path, metavar="FILE", help=told)
     return parser
 
 
@@ -77,6 +78,10 @@ def _positive(text: str) -> int:
 def _grade(arguments: argparse.Namespace, course: Course) -> int:
     assignment = course.assignment(course.name_of(arguments.assignment))
     started, failed = time.monotonic(), []
+    platform = str(arguments.csv) if str(arguments.csv) in platforms.NAMES else ""
+    collected = platforms.Collected.load(course, assignment.name, platform)
+    if arguments.csv and arguments.student:
+        raise CourseError("--csv is of the whole class, so leave out --student; what is graded is not graded again")
     with Ledger(course.grading / "ledger") as ledger:
         if ledger.damaged:
             lines = "ledger line" if ledger.damaged == 1 else "ledger lines"
@@ -105,12 +110,17 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
             standings, due = book.standings(), book.due
             if not arguments.no_feedback:
                 failed += _write_feedback(course, grading, standings, arguments.workers)
-            not_handed_in = sorted(book.students() - standings.keys()) if arguments.student is None else []
+            not_handed_in = sorted((book.students() | collected.missing()) - standings.keys())
         finally:
             book.close()
         records = dict(sorted(grading.records.items()))
-        print(summary.text(assignment.name, assignment.master, records, standings, not_handed_in, due))
-        if arguments.csv:
+        if chosen is None:
+            print(summary.text(assignment.name, assignment.master, records, standings, not_handed_in, due))
+        else:
+            print(summary.of_students(records, standings, due))
+        if platform:
+            _say(collected.write_back(course, assignment.name, records, standings))
+        elif arguments.csv:
             summary.write_csv(arguments.csv, assignment.master, records, standings)
     failed += [student for student, record in records.items() if record["status"] == "infra_error"]
     _say(f"{time.monotonic() - started:.0f} s; gradebook: {course.db_url}")

@@ -254,7 +254,7 @@ def beside(files: Mapping[str, bytes], ours: Iterable[str]) -> dict[str, bytes]:
 def problem_with_name(student: str) -> str:
     """Return why this cannot be a student's id, "" if it can. nbgrader's pages show ids without escaping them."""
     wrong = sorted(
-        {character for character in student if character in '<>"\\' or unicodedata.category(character)[0] == "C"}
+        {character for character in student if character in '<>"\\/' or unicodedata.category(character)[0] == "C"}
     )
     if not wrong:
         return ""

@@ -75,6 +75,15 @@ def text(
     return "\n".join(on_terminal(line, lines=False) for line in lines)
 
 
+def of_students(
+    records: Mapping[str, Mapping[str, Any]], standings: Mapping[str, Standing], due: datetime | None
+) -> str:
+    """Return what to print of some students of a class, of whom no mean is the class's."""
+    graded = [standings[student] for student in records if student in standings]
+    lines = [f"  {one.student}: {one.points:g} of {one.possible:g}" for one in graded]
+    return "\n".join(on_terminal(line, lines=False) for line in lines + _people(records, standings, [], due))
+
+
 def _by_problem(master: NotebookNode, graded: list[Standing]) -> list[str]:
     found = problems(master)
     width = max(len(problem.title) for problem in found)
