@@ -127,8 +127,7 @@ def compile_answer(task: Task, answer: str, cases: Sequence[Case], archs: Sequen
         copy = Path(folder, f"answer{Path(answer).suffix}")
         copy.write_bytes(Path(answer).read_bytes())
         result = Path(folder, "result.json")
-        request = {"answer": str(copy), "kernels": list(wanted.values()), "archs": list(archs)}
-        request["options"] = list(task.options)
+        request = {"answer": str(copy), "kernels": [*wanted.values()], "archs": archs, "options": task.options}
         found = _child(folder, result, json.dumps(request))
     if not isinstance(found, dict) or "error" in found:
         told = found.get("error") if isinstance(found, dict) else None
@@ -187,9 +186,8 @@ def _kernel(name: str, data: Any) -> JudgedKernel:
     parts = [data.get(k, {}) for k in ("ptx", "sources", "names")]
     texts = [*(v for part in parts for v in part.values()), *data.get("parameters", []), *data.get("types", [])]
     most = data.get("max_registers")
-    if not all(isinstance(text, str) for text in texts) or "" not in data.get("ptx", {}):
-        raise WrongAnswer("the process that compiled the answer gave something else than kernels")
-    if not (most is None or isinstance(most, int)) or not {"language", "entry"} <= data.keys():
+    typed = all(isinstance(text, str) for text in texts) and isinstance(most, int | None)
+    if not typed or "" not in data.get("ptx", {}) or not {"language", "entry"} <= data.keys():
         raise WrongAnswer("the process that compiled the answer gave something else than kernels")
     return JudgedKernel(name, **{k: data[k] for k in data.keys() & shapes.keys()}, max_registers=most)
 

@@ -1,5 +1,3 @@
-#include <math_constants.h>
-
 __device__ float over_block(float mine, bool largest) {
     __shared__ float all[128];
     int t = threadIdx.x;
@@ -17,7 +15,7 @@ __device__ float over_block(float mine, bool largest) {
 __global__ void softmax(const float* x, float* y, int dim) {
     x += size_t(blockIdx.x) * dim;
     y += size_t(blockIdx.x) * dim;
-    float top = -CUDART_INF_F, sum = 0;
+    float top = -INFINITY, sum = 0;
     for (int i = threadIdx.x; i < dim; i += 128) top = fmaxf(top, x[i]);
     top = over_block(top, true);
     for (int i = threadIdx.x; i < dim; i += 128) sum += expf(x[i] - top);

@@ -1,11 +1,9 @@
-#include <math_constants.h>
-
 __global__ void max_pool(const float* x, float* y, int height, int width, int high, int wide, int size, int stride,
                          int padding, int dilation) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= high * wide) return;
     x += size_t(blockIdx.y) * height * width;
-    float top = -CUDART_INF_F;
+    float top = -INFINITY;
     for (int r = 0; r < size; r++)
         for (int c = 0; c < size; c++) {
             int row = i / wide * stride - padding + r * dilation;

@@ -1,5 +1,3 @@
-#include <math_constants.h>
-
 __device__ float over_block(float mine, bool largest) {
     __shared__ float all[128];
     int t = threadIdx.x;
@@ -16,7 +14,7 @@ __device__ float over_block(float mine, bool largest) {
 
 __global__ void losses(const float* predictions, const long long* targets, float* losses, int classes) {
     const float* x = predictions + size_t(blockIdx.x) * classes;
-    float top = -CUDART_INF_F, sum = 0;
+    float top = -INFINITY, sum = 0;
     for (int i = threadIdx.x; i < classes; i += 128) top = fmaxf(top, x[i]);
     top = over_block(top, true);
     for (int i = threadIdx.x; i < classes; i += 128) sum += expf(x[i] - top);

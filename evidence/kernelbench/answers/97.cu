@@ -1,5 +1,3 @@
-#include <math_constants.h>
-
 __device__ float over_block(float mine, bool largest) {
     __shared__ float all[128];
     int t = threadIdx.x;
@@ -17,7 +15,7 @@ __device__ float over_block(float mine, bool largest) {
 __global__ void attention(const float* Q, const float* K, const float* V, float* out, int length, int width) {
     extern __shared__ float scores[];
     size_t head = size_t(blockIdx.y) * length * width, row = head + size_t(blockIdx.x) * width;
-    float top = -CUDART_INF_F, sum = 0;
+    float top = -INFINITY, sum = 0;
     for (int key = threadIdx.x; key < length; key += 128) {
         float score = 0;
         for (int i = 0; i < width; i++) score += Q[row + i] * K[head + size_t(key) * width + i];

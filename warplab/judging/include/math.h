@@ -1,0 +1,1 @@
+// What device code has of it, NVRTC knows without.
