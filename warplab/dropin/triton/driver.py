@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from triton.backends import Backend, backends
 from triton.backends.compiler import GPUTarget
@@ -23,7 +24,7 @@ from warplab.dropin.simulated_device import NO_CLOCK
 from warplab.dropin.triton.host_memory import as_tensor
 from warplab.dropin.triton.launcher import Launcher, assembled
 from warplab.hardware.cards import card
-from warplab.launch import resources
+from warplab.launch import profiling, resources
 from warplab.simulator.run.launch_limits import MAX_SHARED_BYTES, MAX_THREADS
 
 LIKE = card("H100")  # the card whose multiprocessors and clocks the device reports, as its kernels are compiled for it
@@ -78,7 +79,10 @@ class Utilities:
 
 
 class SimulatorDriver(DriverBase):
-    """The simulated device, as Triton asks for one."""
+    """The simulated device, as Triton asks for one. `tune_for`: the card for whose estimated times configurations are
+    chosen; None for no times."""
+
+    tune_for: ClassVar[str | None] = None
 
     def __init__(self) -> None:
         self.utils, self.launcher_cls = Utilities(), Launcher
@@ -124,7 +128,12 @@ def replace_nvidia() -> None:
     active_driver.set_active(SimulatorDriver())
     specialize = jit.native_specialize_impl
     jit.native_specialize_impl = lambda backend, value, *rest: specialize(backend, as_tensor(value), *rest)
-    Autotuner._bench = _first_that_compiles
+    by_time = Autotuner._bench
+    Autotuner._bench = lambda tuner, *args, **meta: (
+        _first_that_compiles(tuner, *args, **meta)
+        if SimulatorDriver.tune_for is None
+        else _by_estimate(by_time, tuner, *args, **meta)
+    )
     CompiledKernel.n_regs = _of_machine_code("registers")
     CompiledKernel.n_spills = _of_machine_code("spill_bytes")
 
@@ -143,6 +152,25 @@ def _first_that_compiles(tuner: Autotuner, *args, config, **meta) -> list[float]
         return _UNTIMED
     tuner._warplab_tuned = nargs
     return [0.0] * 3
+
+
+def _by_estimate(by_time: Callable, tuner: Autotuner, *args, **meta) -> list[float]:
+    """Stand for a measurement: run the configuration once, and return the estimated seconds of what it launches."""
+
+    def estimated(run: Callable[[], None], quantiles) -> list[float]:
+        from warplab.estimating.estimate import estimate
+
+        launches = profiling.RecordedLaunches()
+        profiling.collect(launches)
+        try:
+            run()
+        finally:
+            profiling.stop(launches)
+        assert SimulatorDriver.tune_for is not None
+        return [sum(estimate(launch, SimulatorDriver.tune_for).seconds for launch in launches)] * len(quantiles)
+
+    tuner.do_bench = estimated
+    return by_time(tuner, *args, **meta)
 
 
 def _of_machine_code(name: str) -> property:

@@ -281,6 +281,36 @@ def test_autotune_takes_the_first_configuration_that_fits():
     assert launched == [256]
 
 
+def test_autotune_takes_the_least_estimated_time_on_a_card(monkeypatch):
+    blocks = (32, 1024, 2048)
+
+    @triton.autotune(configs=[triton.Config({"BLOCK": size}, num_warps=1) for size in blocks], key=["n"])
+    @triton.jit
+    def add_one(x, out, n, BLOCK: tl.constexpr):
+        tl.static_assert(BLOCK <= 1024)
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(out + i, mask=i < n), mask=i < n)
+
+    def grid(meta):
+        return (triton.cdiv(1 << 19, meta["BLOCK"]),)
+
+    x, out = drawn(1 << 19), np.zeros(1 << 19, np.float32)
+    monkeypatch.setenv("WARPLAB_TUNE_FOR", "A100")
+    simulated.install()
+    try:
+        with profile() as p:
+            add_one[grid](x, out, 1 << 19)
+    finally:
+        monkeypatch.delenv("WARPLAB_TUNE_FOR")
+        simulated.install()
+    assert [launch.grid[0] for launch in p] == [1 << 14, 1 << 9, 1 << 9]  # two are tried, and the better one runs
+    few = {config.kwargs["BLOCK"]: times for config, times in add_one.configs_timings.items()}
+    assert few[1024][0] == estimate(p[1], "A100").seconds < few[32][0] == estimate(p[0], "A100").seconds
+    assert few[2048][0] == float("inf")
+    with pytest.raises(ValueError, match="H1000"):
+        simulated.install(tune_for="H1000")
+
+
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
