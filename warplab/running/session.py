@@ -47,6 +47,8 @@ class Session:
             os.environ[VARIABLE] = json.dumps({"folder": self.folder, "settings": vars(settings)})
 
     def _begin(self) -> None:
+        import concurrent.futures.thread  # noqa: F401 - cannot be imported once Python ends, as estimates' SciPy does
+
         from warplab.launch import policy, profiling
         from warplab.running.collected import Collected
 

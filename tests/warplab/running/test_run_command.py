@@ -51,6 +51,25 @@ def test_a_defect_ends_with_the_message_of_lessons_and_exit_code_1(tmp_path) -> 
     assert (case.get("name"), case.get("file"), case.get("line")) == ("add", "script.py", str(line))
 
 
+ONLY_CUPY = """
+import atexit
+import cupy as cp
+
+def import_as_scipy_does():
+    import concurrent.futures.thread
+    print("imported")
+
+cp.RawKernel('extern "C" __global__ void f() {}', "f")((1,), (32,), ())
+atexit.register(import_as_scipy_does)
+"""
+
+
+def test_what_estimates_import_can_be_imported_when_python_ends(tmp_path) -> None:
+    """SciPy 1.18 takes a module that asks threading for a call at its end, which is refused once that has begun."""
+    ran = run(tmp_path, ONLY_CUPY)
+    assert (ran.returncode, ran.stdout) == (0, "imported\n"), ran.stderr
+
+
 SCALE = """
 from numba import cuda
 
