@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from evidence.front_ends import on_mlir
+
 HEAD = """# What works on which front end
 
 <!-- Written by `python -m evidence.front_ends.run`; do not edit. -->
@@ -40,7 +42,8 @@ to rounding. With `TRITON_DEFAULT_FP_FUSION=0`, which Triton 3.10 will have by i
     "labs": """What stops: a device function that shuffles ends in an error inside of numba-cuda-mlir, and histograms
 index by a `uint8`, which is sign-extended ([docs/front_ends.md](../../docs/front_ends.md)).
 """,
-    "mlir-tests": """Of 257 files the first of `FILES` in on_mlir.py: the run was broken off.
+    "mlir-tests": """Of the clone's 257 files of tests those of kernels and of what kernels call, `FILES` in on_mlir.py:
+{done} of {wanted} so far. Each has {seconds} s of processor time.
 """,
     "triton-tests": """What does not pass, read in the code; results.json has the messages:
 
@@ -76,5 +79,8 @@ def page(results: dict[str, Any]) -> str:
             kernels = ", ".join(f"`{kernel}`" for kernel in row.get("kernels", ())[:6])
             note = row.get("note", "").replace("|", "/")
             lines.append(f"| {name} | {row['outcome']} | {row.get('launches') or ''} | {kernels} | {note} |")
-        lines += ["", READ[group]] if group in READ else [""]
+        told = READ.get(group, "")
+        if group == "mlir-tests":
+            told = told.format(done=len(of["rows"]), wanted=len(on_mlir.FILES), seconds=on_mlir.FILE_SECONDS)
+        lines += ["", told] if told else [""]
     return "\n".join(lines).rstrip() + "\n"

@@ -2,6 +2,7 @@
 
     python -m evidence.front_ends.run triton=DIR triton24=DIR puzzles=DIR mlir=DIR
     python -m evidence.front_ends.run --only GROUP NAME=DIR    run a group (again for more), keep the others' results
+    python -m evidence.front_ends.run ... --rest            go on with groups whose run was broken off
     python -m evidence.front_ends.run --page                write the page from the last results
 
 DIR are clones: of triton-lang/triton or a fork with its tutorials and tests, under the name triton24 an older one, of a
@@ -87,6 +88,7 @@ def main(arguments: list[str]) -> int:
     """Run what is asked for and there; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", action="append", choices=GROUPS, metavar="GROUP")
+    parser.add_argument("--rest", action="store_true")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("clones", nargs="*", metavar="NAME=DIR")
     chosen = parser.parse_args(arguments)
@@ -98,7 +100,7 @@ def main(arguments: list[str]) -> int:
         if missing or (clone and clone not in clones):
             print(f"left out: {group}; needs {', '.join(missing) or f'{clone}=DIR, a clone'}")
             continue
-        rows: dict[str, dict] = {}
+        rows: dict[str, dict] = results["groups"].get(group, {}).get("rows", {}) if chosen.rest else {}
         results["groups"][group] = {"date": str(datetime.date.today()), "rows": rows}
         results["versions"] |= _versions()
         if clone:
@@ -106,6 +108,8 @@ def main(arguments: list[str]) -> int:
             found = subprocess.run(head, capture_output=True, text=True, check=False).stdout.strip()
             results["groups"][group]["commit"] = found
         for program in programs(group, Path(clones[clone]).resolve() if clone else None):
+            if program.name in rows:
+                continue
             rows[program.name] = run(program)
             print(f"{group}: {program.name}: {rows[program.name]['outcome']}", flush=True)
             RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

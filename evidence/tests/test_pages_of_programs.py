@@ -30,3 +30,18 @@ def test_each_defect_of_a_program_was_read_in_its_code():
     defects = [name for name, program in programs.items() if program["verdict"] == "defect"]
     assert [name for name in defects if name not in cuda_programs.READ] == []
     assert all(program["date"] for program in programs.values())
+
+
+def test_a_run_that_was_broken_off_goes_on_where_it_was(monkeypatch, tmp_path):
+    results = tmp_path / "results.json"
+    results.write_text('{"versions": {}, "groups": {"own": {"rows": {"first": {"outcome": "ran"}}}}}')
+    monkeypatch.setattr(front_ends, "RESULTS", results)
+    monkeypatch.setattr(front_ends, "PAGE", tmp_path / "README.md")
+    monkeypatch.setattr(front_ends, "GROUPS", {"own": ("on_mlir", (), None)})
+    both = [front_ends.Program("own", name, ()) for name in ("first", "second")]
+    monkeypatch.setattr(front_ends, "programs", lambda group, clone: iter(both))
+    monkeypatch.setattr(front_ends, "run", lambda program: {"outcome": "failed"})
+    for options, outcome in ((["--rest"], "ran"), ([], "failed")):
+        assert front_ends.main(["--only", "own", *options]) == 0
+        rows = json.loads(results.read_text())["groups"]["own"]["rows"]
+        assert rows == {"first": {"outcome": outcome}, "second": {"outcome": "failed"}}
