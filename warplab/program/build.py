@@ -28,6 +28,7 @@ _FOR_NVRTC = re.compile(r"--?(use_fast_math|ftz|prec-div|prec-sqrt|fmad|maxrregc
 _FOR_BOTH = re.compile(r"-([DUI]|std=)")
 _COMPILE = ("-O2", "-g1", "-w", "-fpermissive", "-fno-strict-aliasing")
 _LIBRARY = re.compile(r"[^\n/]*: error: [^\n]*['‘](thrust|cub)['’][^\n]*")
+_HEADER = re.compile(r"[^\n/]*: fatal error: (cu(?:blas|dnn|fft|solver|sparse|tensor)|nccl|nvml|nvToolsExt)[^\n]*")
 _MISSING = re.compile(r"undefined reference to [`'](\w+)'")
 
 
@@ -219,7 +220,7 @@ class _Build:
             errors="replace",
         )
         if done.returncode and ("-DWARPLAB_HOST" in more or not done.stdout):
-            raise BuildError(_first_errors(done.stderr))
+            raise _lacking(done.stderr)
         return done.stdout
 
     def _run(self, arguments: Sequence[str | Path]) -> None:
@@ -227,11 +228,7 @@ class _Build:
             [*self.compiler, *arguments], capture_output=True, text=True, check=False, errors="replace"
         )
         if done.returncode:
-            library = _LIBRARY.search(done.stderr)
-            if library:
-                name = {"thrust": "Thrust", "cub": "CUB's functions for the host"}[library[1]]
-                raise BuildError(f"the program uses {name}, which Warp Lab does not have ({library[0].strip()})")
-            raise BuildError(_first_errors(done.stderr))
+            raise _lacking(done.stderr)
 
     def _symbols(self, file: Path) -> list[tuple[int, str]]:
         listed = subprocess.run(["nm", file], capture_output=True, text=True, check=True).stdout
@@ -296,6 +293,16 @@ def _without_result(head: str) -> str:
         if head[position] == " " and depth == 0:
             return head[position + 1 :]
     return head
+
+
+def _lacking(log: str) -> BuildError:
+    """Return the error for what the C++ compiler says, by the name of a library that the program lacks."""
+    header = _HEADER.search(log)
+    library = header or _LIBRARY.search(log)
+    if library is None:
+        return BuildError(_first_errors(log))
+    name = library[1] if header else {"thrust": "Thrust", "cub": "CUB's functions for the host"}[library[1]]
+    return BuildError(f"the program uses {name}, which Warp Lab does not have ({library[0].strip()})")
 
 
 def _first_errors(log: str) -> str:

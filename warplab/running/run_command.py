@@ -301,7 +301,8 @@ def _finish(made: session.Session, program: _Program, code: int, files: dict[str
         code = 1
     elif defects and code in (0, 1):
         code = 2
-    before.say(f"\n{report_text.text(report, program.name)}")
+    if not program.refused or report["kernels"] or report["defects"]:
+        before.say(f"\n{report_text.text(report, program.name)}")
     if program.refused:
         before.say(f"error: {program.refused}")
     for name, path in files.items():

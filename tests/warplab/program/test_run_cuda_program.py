@@ -129,6 +129,14 @@ def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):
     assert done.returncode == 2
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+    assert "No kernel was launched" not in done.stderr
+
+
+def test_a_library_whose_headers_are_missing_is_named(tmp_path):
+    (tmp_path / "blas.cu").write_text("#include <cublas_v2.h>\nint main() { return 0; }\n")
+    done, _ = run(tmp_path, "blas.cu", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the program uses cublas, which Warp Lab does not have (blas.cu:1:")
 
 
 ITSELF = """
