@@ -90,6 +90,10 @@ class Running:
             caught = report.passed
             report.outcome = "failed"
             report.longrepr = "\n\n".join(_shown(defect, caught) for defect in found)
+        elif report.failed and call.excinfo is not None and hasattr(call.excinfo.value, "_render_traceback_"):
+            from warplab.compile.short_traceback import short_traceback
+
+            report.longrepr = "\n".join(short_traceback(call.excinfo.value))
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter, config: pytest.Config) -> None:

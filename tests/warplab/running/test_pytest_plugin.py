@@ -106,6 +106,27 @@ def test():
 """
 
 
+WRONG_CALL = """
+from numba import cuda
+
+@cuda.jit
+def f(x):
+    pass
+
+def test():
+    f[1, 1](1, 2)
+"""
+
+
+def test_a_wrong_call_is_told_by_the_tests_line_and_a_sentence(tmp_path) -> None:
+    (tmp_path / "test_gpu.py").write_text(WRONG_CALL)
+    ran = python(tmp_path, "-m", "pytest", "-p", "warplab.pytest_plugin", "--warplab", "test_gpu.py")
+    assert ran.returncode == 1
+    said = "test_gpu.py, line 9:\n    f[1, 1](1, 2)\nArgumentError: kernel f(x) takes 1 argument, 2 were given\n"
+    assert said in ran.stdout
+    assert "errors.py" not in ran.stdout
+
+
 def test_without_the_option_the_plugin_does_nothing(tmp_path) -> None:
     (tmp_path / "test_plain.py").write_text(PLAIN)
     ran = python(tmp_path, "-m", "pytest", "-p", "warplab.pytest_plugin", "-p", "no:cacheprovider", "test_plain.py")
