@@ -113,22 +113,23 @@ class ThreadWork(Observer):
                 f"{run.name}: one thread does too much of the work.",
                 expected=f"per thread at most {most:,.0f} {KINDS[kind]}",
                 got=f"{work:,} by thread {_place(thread, run.block)} of block {_place(block, run.grid)}: "
-                + _share(work, self._totals[kind], run.threads),
+                + _share(work, self._totals[kind], run.threads, most),
                 look_at="\n".join(filter(None, (_LOOK_AT, busiest_line if kind == "instructions" else ""))),
                 kind="limit",
                 missed="one thread does too much of the work",
             )
 
 
-def _share(work: int, total: int, threads: int) -> str:
-    """Return what the busiest thread does of the work of a launch, in words."""
+def _share(work: int, total: int, threads: int, most: float) -> str:
+    """Return what the busiest thread does of the work of a launch, in words. `most`: what it may do."""
     others = (total - work) / (threads - 1) if threads > 1 else 0
     if threads == 1 or work == total:
         return f"all of it, although the launch has {threads:,} threads" if threads > 1 else "the launch has no other"
     if work > total / 2:
         return f"nearly all of it ({100 * work / total:.0f} %), although the launch has {threads:,} threads"
     if work <= _ALIKE * others:
-        return f"the other {threads - 1:,} threads do about as much. Does every thread do all the work?"
+        alike = f"the other {threads - 1:,} threads do about as much"
+        return f"{alike}. Does every thread do all the work?" if work > 2 * most else alike
     return f"{work / (total / threads):,.0f} times what the launch's {threads:,} threads do on average"
 
 

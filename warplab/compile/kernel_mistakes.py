@@ -152,7 +152,7 @@ def _indices(kernel: ast.FunctionDef, error: str) -> Found:
                 index = assigned.get(index.id, index)
             for part in ast.walk(index):
                 if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
-                    quotient = f"{ast.unparse(part.left)} // {ast.unparse(part.right)}"
+                    quotient = ast.unparse(ast.BinOp(part.left, ast.FloorDiv(), part.right))
                     yield node, f"An index is a whole number, and / makes a float: write {quotient}, which rounds down."
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in arrays and node.args:
             given = ", ".join(ast.unparse(argument) for argument in node.args)
@@ -318,7 +318,28 @@ def _numpy_habits(kernel: ast.FunctionDef, error: str) -> Found:
                 isinstance(side, ast.Subscript) and isinstance(side.value, ast.Name) and side.value.id in arrays
                 for side in (node.left, node.right)
             ):
-                yield node, f"{ast.unparse(node)} would make an array, if these are rows: loop over k, x[i, k]."
+                meant = "give it two indices, x[row, column], or loop over k, x[i, k]"
+                yield node, f"{ast.unparse(node)} would make an array where an element is a row of a matrix: {meant}."
+
+
+def _numbers(kernel: ast.FunctionDef, error: str) -> Found:
+    """Find `half /= 2` of a whole number, `np.max(a, b)`, too many indices, a variable read before it is set."""
+    unset = re.search(r"Variable '(\w+)' is not defined", error)
+    given = re.search(r">>> [gs]etitem\(array\(\w+, (\d)d[^)]*\), UniTuple\(int\w+ x (\d)\)", error)
+    given = given if given and given[2] > given[1] else None
+    for node in sorted((n for n in ast.walk(kernel) if isinstance(n, ast.expr | ast.stmt)), key=lambda n: n.lineno):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div) and isinstance(node.target, ast.Name):
+            if f"('{node.target.id}." in error:
+                halved = f"{node.target.id} //= {ast.unparse(node.value)}"
+                yield node, f"{node.target.id} starts as a whole number, and / makes a float: write {halved}."
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("np.max", "np.min") and len(node.args) == 2:
+            name, numbers = ast.unparse(node.func), ", ".join(map(ast.unparse, node.args))
+            yield node, f"{name} takes a whole array: for two numbers write {name[3:]}({numbers})."
+        elif unset and isinstance(node, ast.Name) and node.id == unset[1] and isinstance(node.ctx, ast.Load):
+            yield node, f"{node.id} is read before it has a value: set it above this line."
+        elif given and isinstance(node, ast.Subscript) and len(getattr(node.slice, "elts", ())) == int(given[2]):
+            dimensions = f"{given[1]} dimension{'s' * (given[1] != '1')}"
+            yield node, f"{ast.unparse(node.value)} has {dimensions}, and here {given[2]} indices."
 
 
 def _texts(kernel: ast.FunctionDef, error: str) -> Found:
@@ -405,6 +426,7 @@ _FINDERS: tuple[Finder, ...] = (
     _positions,
     _indices,
     _sizes,
+    _numbers,
     _new_arrays,
     _functions_of_arrays,
     _whole_arrays,

@@ -23,9 +23,11 @@ from warplab.launch.kernel_source import source_of
 from warplab.launch.simulate import simulate
 from warplab.simulator import Device
 from warplab.simulator.count.counters import Access
+from warplab.simulator.errors import DataRace
 from warplab.text.tables import TIMES
 
-_MOST_ELEMENTS = 64  # of an array
+_MOST_ELEMENTS = 128  # of an array
+_MOST_INSTRUCTIONS = 5000  # of one path
 _IN_A_ROW = 16
 _MOST_OUTSIDE = 8  # elements on each side that are drawn
 _ACROSS = 34  # elements and gaps in a row of panels
@@ -84,10 +86,10 @@ def draw_touched(
 ) -> Figure:
     """Launch a kernel in the simulator, right or wrong, and draw which thread touched which element.
 
-    `arguments`: NumPy arrays of at most 64 elements and numbers, by the names of the parameters; they are not changed.
+    `arguments`: NumPy arrays of at most 128 elements and numbers, by the names of the parameters; they are not changed.
     `expected`: arrays after the launch; elements unlike theirs are red. An element holds the `threadIdx` of the threads
     that touched it, and has the colour of their block. Elements outside an array are drawn beside it, in red: there is
-    memory around the arrays, so the launch goes on. A kernel that does not run is drawn untouched, with the reason.
+    memory around the arrays, so the launch goes on. A kernel that fails is drawn untouched, with the reason.
     Raises ValueError for larger arrays.
     """
     across, size = dimensions(grid, "grid"), dimensions(block, "block")
@@ -98,19 +100,30 @@ def draw_touched(
     device.echo = False
     guarded = {name: GuardedArray(value, threads, k, device) for k, (name, value) in enumerate(given.items())}
     launched = tuple(guarded[name].array if name in guarded else value for name, value in arguments.items())
-    name, notes, accesses = getattr(kernel, "__name__", "kernel"), [], []
+    name, notes, ran, accesses = getattr(kernel, "__name__", "kernel"), [], True, []
+
+    def launch(races: bool) -> list[Access]:
+        trace = {"trace_warps": threads, "trace_events": 4096, "path_limit": _MOST_INSTRUCTIONS}
+        return simulate(kernel, grid, block, launched, device=device, races=races, **trace).accesses
+
     try:
         source = source_of(kernel)
         name = source.name
         if not source.blank:
-            trace = {"trace_warps": threads, "trace_events": 4096}
-            accesses = simulate(kernel, grid, block, launched, device=device, races=False, **trace).accesses
+            try:
+                accesses = launch(True)
+            except DataRace as race:
+                notes.append(textwrap.shorten(race.what, 170, placeholder="…"))
+                for array, value in guarded.items():
+                    value.restore(given[array])
+                accesses = launch(False)
     except Exception as error:  # the compilers raise classes of their own
-        notes.append(textwrap.shorten(f"{name} did not run: {first_line(error)}", 120, placeholder="…"))
-    ran = not notes
+        notes.append(textwrap.shorten(f"{name} was stopped: {first_line(error)}", 120, placeholder="…"))
+        ran = False
     panels = [*_of_arrays(accesses, guarded, given, expected or {}), *_of_shared_memory(accesses)]
     for panel in panels:
-        if ran and panel.op != "load" and panel.name in (expected or {}):
+        by_atomics = panel.op == "store" and (panel.name, "atomic") in {(other.name, other.op) for other in panels}
+        if ran and not by_atomics and panel.op != "load" and panel.name in (expected or {}):
             panel.wrong = _unlike(guarded[panel.name].values(), np.asarray((expected or {})[panel.name]))
         notes += _notes(panel, size)
     return _draw(name, across, size, panels, notes)

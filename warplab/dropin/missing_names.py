@@ -17,6 +17,8 @@ from warplab.compile.short_traceback import short_traceback
 from warplab.compile.source_files import is_cell
 
 not_compiled: set[str] = set()  # kernels and functions of cells that ended with an error
+_defined: dict[str, set[str]] = {}  # by cell, what it defined when it ran last
+_renamed: dict[str, str] = {}  # what a cell defined before it was changed, and what it defines now
 _FUNCTION = re.compile(r"^(?:async )?def (\w+)", re.MULTILINE)
 
 
@@ -38,8 +40,17 @@ def _drop(shell, result) -> None:
     """Take away the names that a failed cell left as they were before it, and say what CUDA C++ needs."""
     before = getattr(result.info, "warplab_before", {})
     not_compiled.difference_update(before)
+    for name in before:
+        _renamed.pop(name, None)
+    if result.success and before and (cell := getattr(result.info, "cell_id", None)):
+        others = set().union(*(names for other, names in _defined.items() if other != cell))
+        for name in _defined.get(cell, set()) - before.keys() - others:  # or a check would judge it as the cell's
+            shell.user_ns.pop(name, None)
+            _renamed[name] = next(iter(before))
+        _defined[cell] = set(before)
     if not result.success:
-        not_compiled.update(name for name, old in before.items() if shell.user_ns.get(name) is old)
+        kept = {name for name, old in before.items() if shell.user_ns.get(name) is old}
+        not_compiled.update(kept | (before.keys() - shell.user_ns.keys()))
         shell.drop_by_id({name: before[name] for name in not_compiled & before.keys() & shell.user_ns.keys()})
         if isinstance(result.error_before_exec, SyntaxError) and "__global__" in result.info.raw_cell:
             print("CUDA C++? Then %%cuda, with two per cent signs, must be the first line of the cell.")
@@ -69,6 +80,10 @@ def explanation(name: str, cell: str, kernels: list[str]) -> str:
         return (
             f"{name} was not compiled: the cell that defines it ended with an error. Mend that cell and run it, then "
             "this one."
+        )
+    if name in _renamed:
+        return (
+            f"The cell that defined {name} defines {_renamed[name]} now. Here it is called {name}: give it that name."
         )
     if not re.search(rf"\b{name}\s*[\[(]|\.(kernel|function|examples)\(\s*{name}\b", cell):
         return ""

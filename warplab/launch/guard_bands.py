@@ -25,15 +25,19 @@ class GuardedArray:
         self._band = -(-elements * self.itemsize // _ALIGNMENT) * _ALIGNMENT
         self._buffer = Buffer(values.nbytes + 2 * self._band, device)
         self._pattern = (POISON_BYTE + number) % 256
-        self._buffer.bytes[:] = self._pattern
         view = np.ndarray(values.shape, values.dtype, self._buffer.bytes, self._band)
-        view[...] = values
         device.memory.mark_initialized(self._buffer.address, self._buffer.nbytes)
         self.array, self._view = DeviceArray(self._buffer, view), view
+        self.restore(values)
 
     def values(self) -> np.ndarray:
         """Return a copy of what the array holds."""
         return self._view.copy()
+
+    def restore(self, values: np.ndarray) -> None:
+        """Let the array hold `values` again, and the bands their pattern."""
+        self._buffer.bytes[:] = self._pattern
+        self._view[...] = values
 
     def holds(self, address: int) -> bool:
         """Return whether an address is in the array or in its bands."""

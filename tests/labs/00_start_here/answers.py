@@ -87,6 +87,7 @@ ANSWERS = {
         double_all(COLUMN, ROW, BOTH, f"    {TWICE}"),
         {
             double_all(COLUMN, ROW, TWICE): "past the end of x",
+            double_all("row = cuda.threadIdx.x", "column = cuda.threadIdx.y", BOTH, f"    {TWICE}"): "never written",
             double_all(COLUMN, ROW, "if row < out.shape[0]:", f"    {TWICE}"): "compared with the size",
             double_all(COLUMN, ROW, BOTH, "    out[row, column] = x[row, column]"): "out is wrong",
         },
@@ -95,6 +96,7 @@ ANSWERS = {
         table(COLUMN, ROW, BOTH, f"    {PRODUCT}"),
         {
             table(COLUMN, ROW, PRODUCT): "past the end of",
+            table("row, column = cuda.grid(2)", BOTH, f"    {PRODUCT}"): "never written",
             table(
                 COLUMN, ROW, BOTH, "    out[row, column] = x[column] * y[row]"
             ): "holds the right value of element [1, 0]",
@@ -154,6 +156,9 @@ ANSWERS = {
                 "        s += tile[k]",
                 "    out[cuda.blockIdx.x] = s",
             ): "the warp efficiency is too low",
+            block_sums(
+                BARRIER, "s = np.float32(0)", "for k in range(64):", "    s += tile[k]", "out[cuda.blockIdx.x] = s"
+            ): "shared load requests",
         },
     ),
 }

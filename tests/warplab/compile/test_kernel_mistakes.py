@@ -302,7 +302,38 @@ def imports(x, y, out):
     out[i] = math.sqrt(x[i] / 4)
 
 
+@cuda.jit
+def halves(x, y, out):
+    half = 32
+    while half > 0:
+        out[half] = x[half]
+        half /= 2
+
+
+@cuda.jit
+def two_indices(x, y, out):
+    i = cuda.grid(1)
+    out[i] = x[i, i] + y[i]
+
+
+@cuda.jit
+def numpy_max(x, y, out):
+    i = cuda.grid(1)
+    out[i] = np.max(x[i], 0)
+
+
+@cuda.jit
+def guard_first(x, y, out):
+    if i < out.size:  # noqa: F821
+        i = cuda.grid(1)
+        out[i] = x[i] + y[i]
+
+
 MISTAKES = [
+    (halves, "half /= 2", "half starts as a whole number, and / makes a float: write half //= 2."),
+    (two_indices, "out[i] = x[i, i] + y[i]", "x has 1 dimension, and here 2 indices."),
+    (numpy_max, "out[i] = np.max(x[i], 0)", "np.max takes a whole array: for two numbers write max(x[i], 0)."),
+    (guard_first, "if i < out.size:", "i is read before it has a value: set it above this line."),
     (chooses, "out[i] = np.where(x[i] > 0, x[i], 0)\n", "write x[i] if x[i] > 0 else 0."),
     (clips, "out[i] = x[i].clip(0)\n", "x[i] is one number, without .clip"),
     (goes_backwards, "for k in reversed(range(3)):\n", "A kernel has no reversed"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 from warplab import cp, cuda
 from warplab.dropin import missing_names
@@ -53,6 +54,23 @@ def test_a_renamed_kernel():
     said = explanation("multiply_cuda", "checks.kernel(multiply_cuda, product)", ["multiply", "multiply_cud"])
     assert "but a kernel multiply_cud. Has the cell that defines multiply_cuda been run" in said
     assert "If renamed: here it is called multiply_cuda" in said
+
+
+def test_a_kernel_whose_cell_has_given_it_another_name_is_not_judged(monkeypatch):
+    monkeypatch.setattr(missing_names, "_defined", {})
+    monkeypatch.setattr(missing_names, "_renamed", {})
+    monkeypatch.setattr(missing_names, "not_compiled", set())
+    shell = InteractiveShell()
+    missing_names.register(shell)
+    for source, cell in (("def add(x): pass", "a"), ("def other(x): pass", "b"), ("def plus(x): pass", "a")):
+        shell.run_cell(source, cell_id=cell)
+    assert "add" not in shell.user_ns
+    assert {"other", "plus"} <= shell.user_ns.keys()
+    assert explanation("add", "add[1, 32](x)", []).startswith("The cell that defined add defines plus now.")
+    for source, cell in (("def add(x): pass", "c"), ("def times(x): pass", "a"), ("def add(x): pass", "a")):
+        shell.run_cell(source, cell_id=cell)
+    shell.run_cell("def minus(x): pass", cell_id="a")
+    assert "add" in shell.user_ns, "another cell defines it, too"
 
 
 def test_a_cell_that_was_not_run():
