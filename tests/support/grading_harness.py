@@ -88,6 +88,9 @@ class HereWorkers:
     def __init__(self, zygotes: Zygotes) -> None:
         self._zygotes = zygotes
 
+    def look(self) -> dict:
+        return Judge(self._zygotes).look()
+
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
         with Judge(self._zygotes) as judge:
             for job in jobs:

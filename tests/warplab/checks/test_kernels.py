@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from tests.support.kernel_checks import INDEX, PRODUCT, RIGHT, cuda_kernel, failure
+from tests.support.kernel_checks import INDEX, PRODUCT, RIGHT, cuda_kernel, doubled, failure
 from warplab import checks
+from warplab.launch.kernel_source import CudaSource
 
 
 def test_a_right_kernel_passes_silently_but_for_one_line(capfd):
@@ -106,3 +107,26 @@ def test_a_kernel_that_trusts_the_active_mask_hears_what_cuda_promises():
     for wrong in (ACTIVE.replace("a[i]", "2 * a[i]"), ACTIVE.replace("__activemask()", "1u")):
         error = failure(cuda_kernel(wrong), PRODUCT, sizes=[64], launches=[(2, 32)])
         assert "active" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("count", "passes"), [("atomicInc(&arrived, gridDim.x - 1)", True), ("atomicAdd(&arrived, 1)", False)]
+)
+def test_device_variables_keep_their_values_from_launch_to_launch(count, passes):
+    """As in CUDA: a kernel that leaves its counter dirty is wrong when it is launched again, and a check says so.
+
+    Each launch of a check is held to everything, so a kernel that counts its launches gains nothing by that.
+    """
+    code = f"""__device__ unsigned arrived;
+    extern "C" __global__ void f(const float* a, float* out, int n) {{
+        __shared__ bool last;
+        if (threadIdx.x == 0) last = {count} == gridDim.x - 1;
+        __syncthreads();
+        for (int i = threadIdx.x; last && i < n; i += blockDim.x) out[i] = 2 * a[i];
+    }}"""
+    options = {"sizes": [50, 60], "launches": [(2, 32)]}
+    checks.kernel(CudaSource(code, "f"), doubled, sizes=[50], launches=[(2, 32)])
+    if passes:
+        checks.kernel(CudaSource(code + "//", "f"), doubled, **options)
+    else:
+        assert "none of its 60 elements was written" in str(failure(CudaSource(code + "//", "f"), doubled, **options))

@@ -71,7 +71,7 @@ def tests_hash(assignment: Assignment, secret: str) -> str:
 
 @dataclass
 class Grading:
-    """The grading of one assignment. `students`: whom to grade, None for everyone who has handed in."""
+    """The grading of one assignment. `students`: whom to grade, None for all who handed in. `dated`: as in `read`."""
 
     course: Course
     assignment: Assignment
@@ -80,6 +80,7 @@ class Grading:
     students: list[str] | None = None
     limits: SubmissionLimits = field(default_factory=SubmissionLimits)
     require_sandbox: bool = False
+    dated: bool = False
     on_result: Callable[[dict[str, Any]], None] = lambda record: None
 
     def __post_init__(self) -> None:
@@ -208,7 +209,7 @@ class Grading:
     def _read(self, student: str) -> Submission:
         """Return what a student handed in. It is read from disk once, unless a class hands in more than HELD_BYTES."""
         if (submission := self._held.get(student)) is None:
-            submission = read(student, self.course.submitted(student, self.assignment.name))
+            submission = read(student, self.course.submitted(student, self.assignment.name), self.dated)
             if submission.size + sum(held.size for held in self._held.values()) <= HELD_BYTES:
                 self._held[student] = submission
         return submission

@@ -19,8 +19,6 @@ from warpcourse.grading.course.ledger import Ledger, LedgerError
 from warpcourse.grading.course.nbgrader_course import CONFIG, Course, CourseError
 from warpcourse.grading.course.plain_text import on_terminal
 from warpcourse.grading.course.workers import DaskWorkers, Executor, LocalWorkers, NoJudge
-from warpcourse.grading.sandbox.isolation import find
-from warpcourse.grading.sandbox.preflight import preflight
 from warpcourse.grading.sandbox.zygote_client import SandboxError
 from warpcourse.paths import COURSE
 
@@ -62,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--require-sandbox", action="store_true", help="refuse to grade without bubblewrap")
     parser.add_argument("--student", action="append", metavar="ID", help="grade only this one; may be repeated")
     parser.add_argument("--regrade", action="store_true", help="grade again what is already graded")
+    told = "believe each timestamp.txt, because you wrote them; otherwise only those that nbgrader wrote"
+    parser.add_argument("--dated", action="store_true", help=told)
     parser.add_argument("--no-feedback", action="store_true", help="write no feedback pages")
     told = "also write a table of the class; canvas or moodle: what that platform imports, after `collect --roster`"
     parser.add_argument("--csv", type=Path, metavar="FILE", help=told)
@@ -93,7 +93,7 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
         book = Book(course, assignment)
         try:
             chosen = None if arguments.student is None else sorted(set(arguments.student))
-            grading = Grading(course, assignment, ledger, book, chosen)
+            grading = Grading(course, assignment, ledger, book, chosen, dated=arguments.dated)
             grading.require_sandbox = arguments.require_sandbox
             grading.survey()
             done, waiting = len(grading.records) - len(grading.unread), len(grading.waiting)
@@ -136,18 +136,16 @@ def _executor(arguments: argparse.Namespace, waiting: int) -> Executor:
     """Return who grades, and print what keeps submissions from doing harm. Raises `CourseError` if it is too little."""
     if arguments.scheduler:
         return DaskWorkers(arguments.scheduler, say=_say)
-    sandbox = find()
-    leaks = [finding for finding in preflight(sandbox) if not finding.holds] if sandbox.kind == "bubblewrap" else []
-    told = "\n".join([sandbox.describe(), *map(str, leaks)])
-    if sandbox.kind != "bubblewrap" or leaks:
-        if arguments.require_sandbox:
-            raise CourseError(
-                "nothing was graded, because --require-sandbox was given and bubblewrap is missing or leaks; install "
-                f"it (Debian, Ubuntu: sudo apt install bubblewrap). Without it:\n{told}"
-            )
-        told = f"\n*** WARNING ***\n{told}\n"
-    _say(told)
-    return LocalWorkers(min(arguments.workers, waiting))
+    workers = LocalWorkers(min(arguments.workers, waiting))
+    found = workers.look()
+    if not found["holds"] and arguments.require_sandbox:
+        workers.close()
+        raise CourseError(
+            "nothing was graded, because --require-sandbox was given and bubblewrap is missing or leaks; install "
+            f"it (Debian, Ubuntu: sudo apt install bubblewrap). Without it:\n{found['told']}"
+        )
+    _say(found["told"] if found["holds"] else f"\n*** WARNING ***\n{found['told']}\n")
+    return workers
 
 
 def _write_feedback(course: Course, grading: Grading, standings: dict, processes: int) -> list[str]:

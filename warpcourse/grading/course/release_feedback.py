@@ -14,9 +14,7 @@ from pathlib import Path
 from nbgrader.exchange.default import ExchangeReleaseFeedback
 
 from warpcourse.grading.course import machine
-from warpcourse.grading.course.submissions import TIMESTAMP
-
-SECRET = "submission_secret.txt"  # nbgrader writes it when a student submits
+from warpcourse.grading.course.submissions import SECRET, TIMESTAMP
 
 
 class ReleaseFeedback(ExchangeReleaseFeedback):

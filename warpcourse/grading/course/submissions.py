@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +24,8 @@ MAX_BYTES = 64 * 2**20  # all files together
 # Of a path inside the folder, in bytes: it must fit wherever the grader copies the file.
 MAX_PATH = 1000
 MAX_NOTES = 20
-TIMESTAMP = "timestamp.txt"  # written by nbgrader when it collects
+TIMESTAMP = "timestamp.txt"  # written by nbgrader when a student submits, and beside it:
+SECRET = "submission_secret.txt"
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LEFT_OUT = {".ipynb_checkpoints", "__pycache__", "feedback"}  # as in nbgrader's CourseDirectory.ignore
 
@@ -50,10 +52,11 @@ class Submission:
         return sum(map(len, self.files.values()))
 
 
-def read(student: str, folder: Path) -> Submission:
+def read(student: str, folder: Path, dated: bool = False) -> Submission:
     """Read the submission in `folder`, which lies in the student's. Leaves out what is no plain file.
 
-    Follows no link: neither these two folders nor anything in them may be one.
+    Follows no link: neither these two folders nor anything in them may be one. `dated`: the instructor vouches for
+    each timestamp.txt; otherwise one that nbgrader did not write is the student's own word and not believed.
     """
     for place in (folder.parent, folder):
         mode = place.lstat().st_mode
@@ -66,7 +69,7 @@ def read(student: str, folder: Path) -> Submission:
             return Submission(student, {}, None, digest.hexdigest(), (), (clean_text(reason), status))
     found = _Walk(folder)
     found.notes += found.unreadable[:MAX_NOTES]
-    timestamp = _timestamp(folder, found.notes)
+    timestamp = _timestamp(folder, found.notes, dated)
     sizes = found.sizes
     sizes.pop(TIMESTAMP, None)
     shorter = {} if found.excess else _without_outputs(folder, sizes, found.notes)
@@ -223,15 +226,22 @@ def _content(folder: Path, path: str, limit: int) -> bytes | None:
 
 
 def timestamp_text(folder: Path) -> bytes:
-    """Return what nbgrader wrote into timestamp.txt, b"" if there is no such file."""
+    """Return what is in timestamp.txt, b"" if there is no such file."""
+    return _short(folder, TIMESTAMP)
+
+
+def _short(folder: Path, path: str) -> bytes:
     with contextlib.suppress(OSError):
-        return _content(folder, TIMESTAMP, 1000) or b""
+        return _content(folder, path, 1000) or b""
     return b""
 
 
-def _timestamp(folder: Path, notes: list[str]) -> datetime | None:
+def _timestamp(folder: Path, notes: list[str], dated: bool) -> datetime | None:
     text = timestamp_text(folder).decode("utf-8", "replace").strip()
     if not text:
+        return None
+    if not dated and not re.fullmatch(rb"[0-9a-f]{128}", _short(folder, SECRET)):
+        notes.append(f"{TIMESTAMP} did not come from nbgrader, so the time of handing in is unknown.")
         return None
     try:
         return parse_utc(text)

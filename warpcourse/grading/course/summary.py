@@ -171,7 +171,7 @@ def _people(
     if due is not None and undated:
         whose = "all" if len(undated) == len(records) else _names(undated)
         lines.append(
-            f"  due {due.strftime(HANDED_IN)} UTC; never late, for lack of a timestamp.txt: {whose} "
+            f"  due {due.strftime(HANDED_IN)} UTC; never late, for lack of a timestamp.txt from nbgrader: {whose} "
             "(docs/instructors.md tells how to add one)"
         )
     for names in _alike(records):

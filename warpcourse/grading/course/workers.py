@@ -102,6 +102,14 @@ class JudgeProcess:
                 if attempt == ATTEMPTS - 1:
                     raise NoJudge(f"the grader's own process does not start: {error}") from error
 
+    def look(self) -> dict[str, Any]:
+        """Return what `Judge.look` says there. Raises `NoJudge`."""
+        self.start()
+        try:
+            return self._exchange({"look": True}, START_SECONDS)
+        except JudgeFailure as error:
+            raise NoJudge(f"the sandbox cannot be tried out: {error}") from error
+
     def _spawn(self) -> None:
         self._jobs = 0
         self._child = Child(self.command, {"WARPLAB_BACKEND": "simulator"})
@@ -139,12 +147,23 @@ class LocalWorkers:
         if count < 1:
             raise ValueError(f"the number of workers must be positive, got {count}")
         self.count = count
+        self._first: list[JudgeProcess] = []
+
+    def look(self) -> dict[str, Any]:
+        """Return what the first judge says of its sandbox, as `JudgeProcess.look`. `close` it, or `run`."""
+        self._first = [JudgeProcess()]
+        return self._first[0].look()
+
+    def close(self) -> None:
+        """End the judge that `look` started."""
+        while self._first:
+            self._first.pop().kill()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
         feed, turn = iter(jobs), threading.Lock()
         ready: queue.SimpleQueue[Result | BaseException | None] = queue.SimpleQueue()
         stopping = threading.Event()
-        judges = [JudgeProcess() for _ in range(self.count)]
+        judges = [self._first.pop() if self._first else JudgeProcess() for _ in range(self.count)]
 
         def work(judge: JudgeProcess) -> None:
             try:

@@ -43,7 +43,7 @@ class Judge:
         """Make a judge. `zygotes`: to use instead of its own, and not to close."""
         self._sandbox = find() if zygotes is None else zygotes.sandbox
         self._zygotes, self._lent = zygotes, zygotes is not None
-        self._broken: list[str] | None = None  # promises that the sandbox breaks; None: not yet tried
+        self._found: dict[str, Any] | None = None  # of `look`
 
     def __enter__(self) -> Judge:
         return self
@@ -57,14 +57,13 @@ class Judge:
         """Return the kind of the sandbox, as in `isolation.Sandbox`."""
         return self._sandbox.kind
 
-    def _require_sandbox(self) -> None:
-        """Raise RuntimeError unless bubblewrap is there and keeps its promises."""
-        if self.protection != "bubblewrap":
-            raise RuntimeError(f"a sandbox is required. {self._sandbox.describe()}")
-        if self._broken is None:
-            self._broken = [str(finding) for finding in preflight(self._sandbox) if not finding.holds]
-        if self._broken:
-            raise RuntimeError(f"a sandbox is required, and this one leaks: {'; '.join(self._broken)}")
+    def look(self) -> dict[str, Any]:
+        """Try the sandbox out, once. Return whether bubblewrap `holds`, and what is `told` to the instructor."""
+        if self._found is None:
+            boxed = self.protection == "bubblewrap"
+            leaks = [str(finding) for finding in preflight(self._sandbox) if not finding.holds] if boxed else []
+            self._found = {"holds": boxed and not leaks, "told": "\n".join([self._sandbox.describe(), *leaks])}
+        return self._found
 
     def grade(self, job: Job) -> Result:
         """Return the result of one submission, also if the grader itself fails."""
@@ -85,8 +84,8 @@ class Judge:
         )
 
     def _grade(self, job: Job) -> dict[str, Any]:
-        if job.require_sandbox:
-            self._require_sandbox()
+        if job.require_sandbox and not self.look()["holds"]:
+            raise RuntimeError(f"a sandbox is required. {self.look()['told']}")
         if self._zygotes is None:
             # Importing Numba and compiling kernels takes seconds, which an assignment without kernels does not need.
             self._zygotes = Zygotes(self._sandbox, warmth="course" if "warplab" in job.master else "kernel")
@@ -164,7 +163,8 @@ def main() -> NoReturn:
         threading.Thread(target=_read, args=(jobs, waiting), daemon=True).start()
         reply(answers, {"ready": True, "sandbox": judge.protection})
         while True:
-            reply(answers, judge.grade(Job.from_message(waiting.get())).as_message())
+            message = waiting.get()
+            reply(answers, judge.look() if "look" in message else judge.grade(Job.from_message(message)).as_message())
 
 
 def _read(jobs: Any, waiting: queue.SimpleQueue[dict[str, Any]]) -> None:

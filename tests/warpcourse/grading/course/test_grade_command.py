@@ -16,14 +16,16 @@ from traitlets.utils.importstring import import_item
 
 from tests.support.class_harness import CANARY, RIGHT, TINY, answered, hand_in, tiny_cell, tiny_course, tiny_source
 from tests.support.exercise_answers import cells_by_id
-from warpcourse.grading.course import feedback, feedback_page, grade_command, summary
+from warpcourse.grading.course import feedback, feedback_page, grade_command, summary, workers
 from warpcourse.grading.course.autograde import OverwriteTests, RestoreNames
 from warpcourse.grading.course.gradebook import Book, Standing
 from warpcourse.grading.course.ledger import Ledger, records
 from warpcourse.grading.course.nbgrader_course import Course
+from warpcourse.grading.judge import judge
 from warpcourse.grading.judge.hidden_tests import without_hidden_tests
-from warpcourse.grading.sandbox.isolation import LimitsOnly
+from warpcourse.grading.sandbox.isolation import SWITCH, LimitsOnly
 from warpcourse.grading.sandbox.preflight import Finding
+from warpcourse.processes.child import Child
 from warplab.__main__ import main
 
 
@@ -93,9 +95,21 @@ def test_an_assignment_without_submissions_is_named(tmp_path, capsys):
     assert "nothing has been handed in" in refused(capsys, tiny_course(tmp_path), TINY)
 
 
-def test_the_secret_is_drawn_once_and_for_its_owner_only(course, capsys, monkeypatch):
+@pytest.fixture
+def looked(monkeypatch):
+    """Let the first judge say what its `look` would; it is not started."""
+
+    def say(sandbox, findings=()):
+        monkeypatch.setattr(judge, "find", lambda: sandbox)
+        monkeypatch.setattr(judge, "preflight", lambda sandbox: list(findings))
+        monkeypatch.setattr(workers.JudgeProcess, "look", lambda self: judge.Judge().look())
+
+    return say
+
+
+def test_the_secret_is_drawn_once_and_for_its_owner_only(course, capsys, monkeypatch, looked):
     monkeypatch.delenv("WARPLAB_GRADING_SEED", raising=False)
-    monkeypatch.setattr(grade_command, "find", lambda: LimitsOnly("a test"))
+    looked(LimitsOnly("a test"))
     for _ in range(2):
         refused(capsys, course, TINY, "--require-sandbox")
         secret = course / "grading" / "secret"
@@ -105,8 +119,8 @@ def test_the_secret_is_drawn_once_and_for_its_owner_only(course, capsys, monkeyp
     assert secret.read_text() == before
 
 
-def test_without_a_sandbox_it_refuses_or_warns_aloud(course, capsys, monkeypatch):
-    monkeypatch.setattr(grade_command, "find", lambda: LimitsOnly("bubblewrap is not installed"))
+def test_without_a_sandbox_it_refuses_or_warns_aloud(course, capsys, looked):
+    looked(LimitsOnly("bubblewrap is not installed"))
     told = refused(capsys, course, TINY, "--require-sandbox")
     assert "bubblewrap is not installed" in told
     arguments = grade_command._parser().parse_args([TINY])
@@ -116,15 +130,21 @@ def test_without_a_sandbox_it_refuses_or_warns_aloud(course, capsys, monkeypatch
     assert "NOT SANDBOXED" in told
 
 
-def test_a_sandbox_that_leaks_is_none(course, capsys, monkeypatch):
+def test_a_sandbox_that_leaks_is_none(course, capsys, looked):
     class Leaky(LimitsOnly):
         kind = "bubblewrap"
 
-    monkeypatch.setattr(grade_command, "find", Leaky)
-    monkeypatch.setattr(
-        grade_command, "preflight", lambda sandbox: [Finding("no network", False, "reached a socket outside")]
-    )
-    assert "reached a socket outside" in refused(capsys, course, TINY, "--require-sandbox")
+    looked(Leaky("a test"), [Finding("no network", False, "reached a socket outside"), Finding("a user", True, "yes")])
+    told = refused(capsys, course, TINY, "--require-sandbox")
+    assert "reached a socket outside" in told
+    assert "a user" not in told
+
+
+def test_the_process_that_grades_decides_whether_there_is_a_sandbox(course, capsys, monkeypatch):
+    """Not the command's, in whose environment bubblewrap may work when it does not in a judge's."""
+    monkeypatch.setattr(workers, "Child", lambda command, more: Child(command, {**more, SWITCH: "limits"}))
+    told = refused(capsys, course, TINY, "--require-sandbox")
+    assert "WARPLAB_SANDBOX=limits switches bubblewrap off" in told
 
 
 def standing(student: str, *points: float, late: float = 0.0, penalty: float = 0.0) -> Standing:
@@ -219,7 +239,7 @@ def test_the_commonest_failures_are_ten():
 
 def test_a_due_date_without_a_time_of_handing_in_is_mentioned():
     due = datetime(2026, 1, 2, 12)
-    told = "  due 2026-01-02 12:00:00 UTC; never late, for lack of a timestamp.txt: "
+    told = "  due 2026-01-02 12:00:00 UTC; never late, for lack of a timestamp.txt from nbgrader: "
     assert f"{told}bob, cem, dan (" in summary.text(TINY, tiny_source(), RECORDS, STANDINGS, [], due)
     undated = {name: STANDINGS[name] for name in ("bob", "cem")}
     records = {name: RECORDS[name] for name in undated}

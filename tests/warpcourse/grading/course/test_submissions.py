@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import nbformat
@@ -129,6 +130,22 @@ def test_odd_folders_are_read_and_copied(course, tree):
     assert target.read_text() == "page"
     for path in (folder, copy, target.parent):
         shutil.rmtree(path)
+
+
+@pytest.mark.parametrize(
+    ("secret", "dated", "believed"),
+    [("ab" * 64, False, True), (None, False, False), ("of my own", False, False), ("ab" * 65, False, False)]
+    + [(None, True, True)],
+)
+def test_a_time_of_handing_in_is_nbgraders_or_the_instructors_word(tmp_path, secret, dated, believed):
+    files = {"timestamp.txt": "2026-01-01 10:00:00 UTC", "submission_secret.txt": secret}
+    for name, text in files.items():
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    submission = read("ada", tmp_path, dated)
+    told = "timestamp.txt did not come from nbgrader, so the time of handing in is unknown."
+    when = datetime(2026, 1, 1, 10) if believed else None
+    assert (submission.timestamp, submission.notes) == (when, () if believed else (told,))
 
 
 def test_deep_and_long_folders_are_left_out(tmp_path):
