@@ -9,6 +9,7 @@ and where a class is graded. It looks at what a cell says: whoever hides an impo
 from __future__ import annotations
 
 import ast
+import dis
 import re
 import sys
 import types
@@ -30,6 +31,7 @@ _PACKAGES = packages()
 _COURSE = f"(?:{'|'.join(map(re.escape, _PACKAGES))})"
 _LAUNCHING = {"warplab", "numba", "cupy"}  # packages that kernels, and what launches or counts them, come from
 _WORK_OUT = "the values of prediction: numbers, or Python that works them out without kernels"
+_GLOBAL = {"LOAD_NAME", "LOAD_GLOBAL", "STORE_NAME", "STORE_GLOBAL"}
 _MARK = "_own_work"  # in the notebook's namespace: the modules that its exercise gives
 _PATH = re.compile(rf"[^\w\s]*(?:[\w.~-]*/)*{_COURSE}((?:\.\w+)+|(?:/[\w.-]+)+/?)[^\w\s]*")
 _OPTION = re.compile(rf"-I\S*\b{_COURSE}(/\S*)?")
@@ -96,14 +98,25 @@ def _in_text(text: str) -> Iterator[str]:
     yield from _INCLUDE.findall(text)
 
 
-def run_for_predictions(tree: ast.AST, names: Mapping[str, Any]) -> Iterator[str]:
+def run_for_predictions(tree: ast.Module, names: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names, in a cell that writes `prediction`, of kernels and of what launches or counts them."""
     if any(map(_writes_prediction, ast.walk(tree))):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name):
-                value = names.get(node.id)
-                if {module.split(".")[0] for module in (_module(value), type(value).__module__)} & _LAUNCHING:
-                    yield node.id
+        try:
+            code = compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        except (SyntaxError, RecursionError):  # the cell will not run
+            return
+        for name in _global_names(code):
+            value = names.get(name)
+            if {module.split(".")[0] for module in (_module(value), type(value).__module__)} & _LAUNCHING:
+                yield name
+
+
+def _global_names(code: types.CodeType) -> Iterator[str]:
+    """Yield the names that code means by those of its notebook: a function's own variables are others."""
+    yield from (i.argval for i in dis.get_instructions(code) if i.opname in _GLOBAL)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _global_names(constant)
 
 
 def _writes_prediction(node: ast.AST) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from warplab.checks.errors import CheckFailed
 
@@ -23,7 +22,7 @@ def predictions(given: Any, right: Mapping[str, float], *, name: str = "predicti
         raise CheckFailed(f"{name} has no number yet for {_listed(missing)}.", kind="not written")
     for key in right:
         value = given[key]
-        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)  # a Fraction, too
         if not number or not math.isfinite(value):
             raise CheckFailed(
                 f"{name} has no finite number for {key!r}.", got=f"{type(value).__name__}: {value!r}", kind="wrong type"

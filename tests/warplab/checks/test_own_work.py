@@ -69,6 +69,10 @@ KERNEL = cuda.jit(lambda a: None)
         ("prediction = {'x': np.ceil(64 / 8), 'y': sum(range(3))}", []),
         ("checks.predictions(prediction, counted(product))", []),
         ("product[1, 1](a)", []),
+        ("def mean(product):\n    profile = sum(product)\n    return profile\nprediction = {'x': mean([1, 3])}", []),
+        ("prediction = {'x': sum(product for product in (1, 2))}", []),
+        ("prediction = [lambda: [profile() for cuda in 'x']]", ["profile"]),
+        ("prediction = cuda\nreturn", []),  # a cell that does not compile does not run
     ],
 )
 def test_predictions_that_a_run_gives_are_found(code, found):

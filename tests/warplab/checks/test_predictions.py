@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from warplab import checks
+
+
+@pytest.mark.parametrize("half", [0.5, Fraction(1, 2), np.float32(0.5), np.float64(0.5)])
+def test_any_real_number_is_a_prediction(half):
+    checks.predictions({"a": half}, {"a": 0.5})
+    with pytest.raises(checks.CheckFailed, match="is wrong for 1 of 1"):
+        checks.predictions({"a": half}, {"a": 0.25})
 
 
 def test_predictions(capsys):
