@@ -27,7 +27,6 @@ CHARACTERISTIC = 20  # characters of a line without blanks; shorter ones stand i
 # Lines of solutions that a text gives on purpose: the call of a function that the problem explains, the index that
 # every kernel begins with, the formula that a lesson is about.
 GIVEN = {
-    "01_vector_multiply": {"float4 x = reinterpret_cast<const float4*>(a)[i];"},
     "05_tensor_cores": {"wgmma<K_MAJOR, K_MAJOR>(sum, k_major(shared_address(own), 0, depth),"},
     "07_training": {"return exaflop * 1e6 / (hours * 3600)"},
     "08_recomputation": {"int i = blockIdx.x * blockDim.x + threadIdx.x;"},
@@ -117,7 +116,7 @@ def notebooks(topic: str) -> tuple[NotebookNode, NotebookNode, NotebookNode]:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_no_line_of_a_solution_stands_in_a_text(topic):
     found = lines_in_sight(*notebooks(topic))
-    assert {line.split(": ", 1)[1] for line in found} == GIVEN.get(topic, set()), found
+    assert {line.split(": ", 1)[1] for line in found} <= GIVEN.get(topic, set()), found
 
 
 @pytest.mark.parametrize("topic", TOPICS)

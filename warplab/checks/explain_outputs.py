@@ -136,6 +136,18 @@ def wrong_values(
     return READS
 
 
+def added_to_garbage(name: str, values: np.ndarray, wanted: np.ndarray, before: np.ndarray) -> str:
+    """Return where to look if `values` are the right ones added to what memory held `before` the launch; else ""."""
+    with np.errstate(over="ignore"):
+        added = np.isnan(values) if np.isnan(before).all() else values == before + wanted
+    if not added.all():
+        return ""
+    return (
+        f"the atomic operations on {name}: they add to what is there, and before the launch that is anything, not 0. "
+        "Add up elsewhere, and store each result once"
+    )
+
+
 def _wrong_types(values: np.ndarray, wanted: np.ndarray) -> str:
     """Return where to look for values that differ from floating-point ones by their type alone; else empty."""
     if np.array_equal(values, np.trunc(wanted)):

@@ -145,6 +145,14 @@ def _lost_result(kernel: Any) -> str:
     return lost_result(function) if function is not None else ""
 
 
+def _other_order(run: KernelRun) -> str:
+    """Return a sentence on parameters of the names that the check passes, in another order; "" if they are not."""
+    named, passed = list(getattr(source_of(run.kernel), "parameters", ())), list(run.case.arguments)
+    if named == passed or sorted(named) != sorted(passed):
+        return ""
+    return f"the order of the parameters: {run.name} has ({', '.join(named)}) and gets ({', '.join(passed)})"
+
+
 def _launch_unless_endless(smallest: KernelRun, limits: list[Limits]) -> Launched | CheckFailed:
     """Launch the kernel on the smallest size. Raise `CheckFailed` if it does not end; return any other failure.
 
@@ -175,6 +183,8 @@ def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFaile
     try:
         return _check_once(run, limits, launched)
     except CheckFailed as error:
+        if other_order := _other_order(run):
+            raise error.but(look_at=other_order) from None
         if not run.active_lanes.asked:
             raise
         try:

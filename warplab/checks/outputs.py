@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from warplab.checks import explain_fragments, explain_outputs
+from warplab.checks import explain_fragments, explain_outputs, relations
 from warplab.checks.cases import poisoned, same_bits
 from warplab.checks.kernel_run import KernelRun
 from warplab.simulator.count.counters import Counts
+
+_LOCAL = "cuda.local.array, if there is one: each thread has its own, without what other threads stored"
 
 
 def check(run: KernelRun, buffers: Mapping[str, np.ndarray | np.generic], counts: Counts | None = None) -> None:
@@ -68,6 +70,13 @@ def _check_output(run: KernelRun, name: str, got: np.ndarray, expected: np.ndarr
         look_at = explain_outputs.wrong_values(flat, wanted, wrong, got.shape, counts)
         if counts and counts.tensor_operations and look_at.startswith(explain_outputs.READS):
             look_at = explain_fragments.look_at(run.case.arguments, expected, got)
+        elif counts and counts.atomics and run.case.arguments[name] is None:
+            before = poison.ravel()[wrong]
+            look_at = explain_outputs.added_to_garbage(name, flat[wrong], wanted[wrong], before) or look_at
+        elif wrong.size == wanted.size and (found := relations.relation(got, expected, run.case.arguments)):
+            look_at = f"{look_at}\n{found}"
+        if counts and counts.local_load_requests and hasattr(run.kernel, "py_func"):
+            look_at = f"{look_at}\n{_LOCAL}"
         raise run.failed(
             f"{run.name}: {name} is wrong in {wrong.size} of {wanted.size} elements, the first at "
             f"{f'index {at}' if got.ndim == 1 else place}.",

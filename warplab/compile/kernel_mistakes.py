@@ -202,7 +202,10 @@ def _whole_right_sides(kernel: ast.FunctionDef, error: str) -> Found:
     for node in ast.walk(kernel):
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in arrays:
             if "ufunc" in error or any(text in error for text in _NO_ARRAYS):
-                yield node, f"{_ELEMENT}, not on a whole array ({node.target.id}): write {node.target.id}[i] += ..."
+                array, operator, value = ast.unparse(node).split(" ", 2)
+                whole = arrays.intersection(part.id for part in ast.walk(node.value) if isinstance(part, ast.Name))
+                right = "..." if whole else value
+                yield node, f"{_ELEMENT}, not on a whole array ({array}): write {array}[i] {operator} {right}"
         elif (isinstance(node, ast.Compare | ast.Call) and "array(" in error and "signature" in error) or (
             isinstance(node, ast.Assign) and "setitem" in error and isinstance(node.targets[0], ast.Subscript)
         ):

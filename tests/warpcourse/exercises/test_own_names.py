@@ -7,7 +7,7 @@ from traitlets.config import Config
 
 from warpcourse.exercises import own_names, score
 
-SETUP = "def matrix(n): return [n] * n\nTILE = 16"
+SETUP = "import math\ndef matrix(n): return [n] * n\nTILE = 16"
 TEST = "assert matrix(3) == [3, 3, 3] and TILE == 16 and answer == 7\nsteps = 4"
 LATER = "assert steps == 4"
 
@@ -48,6 +48,20 @@ def test_answers_and_other_names_are_the_learner_s(run):
     assert run(SETUP) == run("answer = 6") == ""
     assert "AssertionError" in run(TEST)
     assert run("answer = 7\nmine = 1") == run(TEST) == run(LATER) == run("assert mine == 1") == ""
+
+
+def test_tests_have_the_functions_of_their_modules(run):
+    from warplab import checks
+
+    kernel, case = checks.kernel, checks.Case
+    assert run("from warplab import checks") == ""
+    assert run(SETUP) == run("answer = 7\nchecks.kernel = checks.Case = lambda *a, **k: None") == ""
+    assert checks.kernel is not kernel
+    told = run(TEST)
+    assert told.startswith(f"{own_names.NOTE}warplab.checks.") and "warplab.checks.kernel" in told
+    assert (checks.kernel, checks.Case) == (kernel, case)
+    assert run("import warplab.checks.outputs as o\no.check = None") == "" != run(LATER)
+    assert run("import math\nmath.ceil = round") == "" and "math.ceil" in run(TEST)
 
 
 def test_what_was_told_is_found_once():

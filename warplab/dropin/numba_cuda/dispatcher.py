@@ -86,7 +86,7 @@ class CUDADispatcher(numba_internals.CUDADispatcher):
 
     def __getitem__(self, configuration):
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
-            raise ValueError(
+            raise NoLaunchConfiguration(
                 f"must specify at least the griddim and blockdim; write {self.__name__}[blocks, threads_per_block](...)"
             )
         return self.configure(*configuration)

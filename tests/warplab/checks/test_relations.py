@@ -1,0 +1,61 @@
+"""The sentence on what all elements of a wrong output have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warplab.checks.relations import relation
+
+RNG = np.random.default_rng(7)
+X, Y = (RNG.uniform(1, 9, 40).astype(np.float32) for _ in range(2))
+TABLE = np.arange(12, dtype=np.float32).reshape(3, 4) ** 2
+SQUARE = np.arange(16, dtype=np.float32).reshape(4, 4) ** 2
+SUM = X + Y
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "said"),
+    [
+        (2 * SUM, SUM, "every element is 2 times as large as the right one"),
+        (SUM / 2, SUM, "every element is 1/2 of the right one"),
+        (-SUM, SUM, "every element has the wrong sign"),
+        (SUM + 1, SUM, "every element is too large by 1"),
+        (np.arange(9) ** 2 - 3, np.arange(9) ** 2, "every element is too small by 3"),
+        (SUM[::-1], SUM, "it is backwards: the first element holds what belongs to the last"),
+        (np.roll(SUM, -1), SUM, "it is shifted: an element holds what belongs 1 place after it"),
+        (np.roll(SUM, 2), SUM, "it is shifted: an element holds what belongs 2 places before it"),
+        (SQUARE.T, SQUARE, "it is transposed: element [i, j] holds what belongs to [j, i]"),
+        (TABLE.T.reshape(3, 4), TABLE, "it is transposed: element [i, j] holds what belongs to [j, i]"),
+        (TABLE[::-1], TABLE, "the rows are in the opposite order"),
+        (TABLE[:, ::-1], TABLE, "the columns are in the opposite order"),
+        (X - Y, SUM, "x - y gives every element that was stored"),
+        (Y - X, SUM, "y - x gives every element that was stored"),
+        (X * Y, SUM, "x * y gives every element that was stored"),
+        (X**Y, SUM, "x ** y gives every element that was stored"),
+        (Y, SUM, "every element is the one of y"),
+    ],
+)
+def test_a_plain_relation_is_said(got, expected, said):
+    assert relation(got, expected, {"x": X, "y": Y, "out": None}) == said
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        (X * X + Y, SUM),
+        (SUM[:3] * 2, SUM[:3]),  # too few to tell
+        (np.full(40, np.nan, np.float32), SUM),
+        (SUM + 0.37, SUM),
+        (np.zeros(40, np.float32), SUM),
+        (np.full(9, 5), np.full(9, 4)),  # the difference and the ratio of two numbers
+        (np.arange(1, 9) ** 3, np.arange(1, 9)),
+    ],
+)
+def test_without_one_nothing_is_said(got, expected):
+    assert relation(got, expected, {"x": X, "y": Y, "out": None}) == ""
+
+
+def test_integers_to_negative_powers_raise_nothing():
+    x = np.array([1, 2, -3, 4])
+    assert relation(x * 7 + 1, x - x, {"x": x, "y": -x}) == ""

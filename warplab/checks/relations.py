@@ -1,0 +1,88 @@
+"""What all elements of a wrong output have to do with the right ones: `relation` says it where one is plain."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+_FEWEST = 4  # elements that a relation must fit: fewer are alike by chance
+_COMBINED: dict[str, Callable] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "**": np.power,
+    "%": np.remainder,
+}
+
+
+def relation(got: np.ndarray, expected: np.ndarray, arguments: Mapping[str, Any]) -> str:
+    """Return, in a sentence, what makes all elements of `got` out of `expected`, or of one or two input arrays.
+
+    "" if nothing plain does, or if they are few. `arguments`: the kernel's by name; outputs are None.
+    """
+    if got.size < _FEWEST or got.dtype.kind not in "iuf" or not np.isfinite(got).all():
+        return ""
+    with np.errstate(all="ignore"):  # a warning on stderr would be one more failure to nbgrader
+        return _moved(got, expected) or _scaled(got, expected) or _of_inputs(got, arguments)
+
+
+def _moved(got: np.ndarray, expected: np.ndarray) -> str:
+    """Say that the right elements are at other places."""
+    turned = {"the rows": expected[::-1], "the columns": expected[:, ::-1]} if expected.ndim == 2 else {}
+    for what, other in turned.items():
+        if np.array_equal(got, other):
+            return f"{what} are in the opposite order"
+    if expected.ndim == 2 and np.array_equal(got.ravel(), expected.T.ravel()):
+        return "it is transposed: element [i, j] holds what belongs to [j, i]"
+    if expected.ndim > 1:
+        return ""
+    if np.array_equal(got, expected[::-1]):
+        return "it is backwards: the first element holds what belongs to the last"
+    for by in range(1, min(33, got.size - _FEWEST + 1)):
+        for low, high, where in ((got[:-by], expected[by:], "after"), (got[by:], expected[:-by], "before")):
+            if np.array_equal(low, high):
+                places = "1 place" if by == 1 else f"{by} places"
+                return f"it is shifted: an element holds what belongs {places} {where} it"
+    return ""
+
+
+def _scaled(got: np.ndarray, expected: np.ndarray) -> str:
+    """Say that one factor, or one number added, makes the wrong elements of the right ones."""
+    some = expected != 0
+    if np.count_nonzero(some) >= _FEWEST and not got[~some].any():
+        factors = got[some] / expected[some]
+        factor = float(np.median(factors))
+        if factor and np.allclose(factors, factor, rtol=1e-5, atol=0) and np.ptp(expected):
+            if np.isclose(factor, -1):
+                return "every element has the wrong sign"
+            large = factor if abs(factor) > 1 else 1 / factor
+            if np.isclose(large, round(large), rtol=1e-5):
+                share = f"{round(large)} times as large as" if abs(factor) > 1 else f"1/{round(large)} of"
+                return f"every element is {share} the right one"
+    added = got.astype(np.float64) - expected
+    if np.ptp(expected) and added[added != 0].size == added.size:
+        number = float(np.median(added))
+        if np.allclose(added, number, rtol=1e-3, atol=0) and np.isclose(number, round(number), rtol=1e-3):
+            return f"every element is too {'large' if number > 0 else 'small'} by {abs(round(number))}"
+    return ""
+
+
+def _of_inputs(got: np.ndarray, arguments: Mapping[str, Any]) -> str:
+    """Say that every element is one of an input, or of two inputs by one operator."""
+    arrays = {
+        name: array.astype(np.float64)
+        for name, array in arguments.items()
+        if isinstance(array, np.ndarray) and array.shape == got.shape and array.dtype.kind in "iuf"
+    }
+    for name, array in arrays.items():
+        if np.array_equal(got, array):
+            return f"every element is the one of {name}"
+    for (a, left), (b, right) in itertools.permutations(arrays.items(), 2):
+        for sign, operator in _COMBINED.items():
+            if np.allclose(got, operator(left, right), rtol=1e-5, atol=0):
+                return f"{a} {sign} {b} gives every element that was stored"
+    return ""
