@@ -280,11 +280,10 @@ def _print_short(error: BaseException) -> None:
 
 
 def _print_as_python(error: BaseException) -> None:
-    """Print the traceback without the frames of this module."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    traceback.print_exception(type(error), error, trace)
+    """Print the traceback without the frames of this module and of the hook that imports pass."""
+    told = traceback.TracebackException.from_exception(error)
+    told.stack[:] = [frame for frame in told.stack if frame.filename not in (__file__, imports.__file__)]
+    print("".join(told.format()), end="", file=sys.stderr)
 
 
 def _finish(made: session.Session, program: _Program, code: int, files: dict[str, str | None], before: _Before) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -155,6 +156,14 @@ def test_a_wrong_call_is_told_by_its_line_and_a_sentence(tmp_path, call: str, sa
     line = len(KERNELS.splitlines()) + 1
     assert ran.stderr.startswith(f"script.py, line {line}:\n    {call}\n{said}"), ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_a_traceback_of_the_program_has_no_frame_of_the_engine(tmp_path) -> None:
+    ran = run(tmp_path, "try:\n    1 / 0\nexcept ZeroDivisionError:\n    import not_there\n")
+    assert ran.returncode == 1
+    assert re.findall(r'File "(.*)", line (\d+)', ran.stderr) == [(str(tmp_path / "script.py"), n) for n in ("2", "4")]
+    assert "ZeroDivisionError: division by zero\n\nDuring handling of the above" in ran.stderr
+    assert "ModuleNotFoundError: No module named 'not_there'\n" in ran.stderr
 
 
 CHILDREN = """
