@@ -166,6 +166,8 @@ class _Program:
             path = inside
         if not os.path.exists(path):
             raise BadInput(f"there is no file {path}")
+        if path.endswith(".ipynb"):
+            raise BadInput(f"{path} is a notebook: write `import warplab; warplab.install()` in its first cell")
         return (_CudaProgram if path.endswith(CUDA) else cls)(path, command[1:])
 
     @property

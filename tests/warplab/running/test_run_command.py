@@ -256,6 +256,7 @@ def test_a_kernel_that_is_not_in_the_source_is_said_in_a_sentence_with_exit_code
     [
         ([], "give a script"),
         (["missing.py"], "there is no file missing.py"),
+        (["notebooks/00_start_here.ipynb"], "is a notebook: write `import warplab; warplab.install()` in its"),
         (["-m", "missing.module"], "there is no module missing.module"),
         (["."], ". is a directory without a __main__.py"),
         (["-m"], "-m needs the name of a module"),
