@@ -57,7 +57,8 @@ class Picture(Figure):
             found += [ax.get_title(place).replace("\n", ", ") for place in ("left", "center", "right")]
             found += [t.get_text() for t in ax.texts if t.get_fontweight() == "bold" and t.get_text().count(" ") > 1]
         found += [text.get_text() for text in self.texts]
-        found += [label for legend in legends for text in legend.get_texts() if _DIGIT.search(label := text.get_text())]
+        labels = [text.get_text() for legend in legends for text in (legend.get_title(), *legend.get_texts())]
+        found += [label for label in labels if _DIGIT.search(label)]
         kept = dict.fromkeys(" ".join(text.split()).rstrip(".") for text in [*found, self.more])
         return "; ".join(text for text in kept if text) + "."
 

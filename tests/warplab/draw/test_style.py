@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 
+import matplotlib.pyplot as plt
 import nbformat
 import pytest
 from nbclient import NotebookClient
@@ -24,6 +25,7 @@ from warplab import (
     draw_zoom,
     heat_map,
 )
+from warplab.draw.style import closed
 
 
 def test_a_notebook_shows_each_picture_once(monkeypatch):
@@ -73,3 +75,11 @@ def test_a_picture_says_its_numbers_in_words(draw):
     assert len(says.split()) > 4
     assert says.endswith(".")
     assert "\n" not in says
+
+
+def test_the_words_say_where_times_are_from_that_a_legend_names():
+    figure, ax = plt.subplots()
+    ax.plot([1, 2], label="kernel")
+    figure.legend(title="recorded on NVIDIA H100, 2026-11-22")
+    ax.set_title("layer: 37.3 ms", loc="left")
+    assert closed(figure).says == "layer: 37.3 ms; recorded on NVIDIA H100, 2026-11-22."
