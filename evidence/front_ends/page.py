@@ -44,6 +44,9 @@ index by a `uint8`, which is sign-extended ([docs/front_ends.md](../../docs/fron
 """,
     "mlir-tests": """Of the clone's 257 files of tests those of kernels and of what kernels call, `FILES` in on_mlir.py:
 {done} of {wanted} so far. Each has {seconds} s of processor time.
+
+The *UninitializedRead* of test_array_reductions.py was read in the PTX: `np.mean` and `np.var` begin their sum with
+what `malloc` gave ([docs/front_ends.md](../../docs/front_ends.md)).
 """,
     "triton-tests": """What does not pass, read in the code; results.json has the messages:
 

@@ -192,6 +192,17 @@ print(x.sum())
 """
 
 
+def test_a_mean_that_adds_to_what_nobody_wrote_is_found():
+    """numba-cuda-mlir 0.6.0 does not begin the sum at 0; docs/front_ends.md has a report."""
+
+    @cuda.jit
+    def mean(x, out):
+        out[0] = np.mean(x)
+
+    with pytest.raises(simulator.UninitializedRead, match="array `malloc"):
+        mean[1, 1](np.ones(4), np.zeros(1))
+
+
 def test_an_unmodified_program(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "warplab", "run", str(tmp_path / "program.py")]
