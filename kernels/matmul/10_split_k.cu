@@ -6,10 +6,11 @@
 // Expected: 128 × 128 × 65536 is 32 µs of multiply-adds for 132 multiprocessors, 0.8 ms for the four that step 9 has
 // tiles for. Added are writing and reading the sums, parts × 4 bytes for each element of C, and the last block's wait:
 // it reads alone, some 60 bytes per clock.
-// Reached: 74 µs for it, 0.90 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random, of
-// any size from 16 to 16384, 0.99 of that algorithm, the geometric mean; four are below 0.8, of which
-// 14372 × 7949 × 20, 0.42, mostly stores rows that no float4 fits. Over networks' shapes 1.02, over the lab's 1.04 (H100
-// 80GB HBM3, 2026-11-24, operands not in the L2 cache; two more processes gave 0.99 and 0.98 for the first).
+// Reached: 75 µs for it, 0.91 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random, of
+// any size from 16 to 16384, 1.00 of that algorithm, the geometric mean; four are below 0.8, the least 0.71: deep ones with
+// few columns. Over networks' shapes 1.03, over the lab's 1.05 (H100 80GB HBM3, 2026-11-25, operands not in the L2 cache;
+// two more processes gave 1.00 for the first). Rows of C that no float4 fits were first stored in pieces of 16 bytes,
+// after lanes had exchanged sums by shuffles: 14372 × 7949 × 20 took 619 µs, where it takes 325 now.
 //
 // a is m × k, b is k × n, c is m × n, row-major; k < 2^24. Rows of b are `b_row` long. `B_ALIGNED`, `C_ALIGNED`: these
 // rows, and the first one, start at multiples of 16 bytes. `partials`: BM × BN × tiles × parts sums; `counters`: one for
@@ -64,42 +65,51 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
         }
     }
 
+    if constexpr (C_ALIGNED) {
 #pragma unroll
-    for (int r = 0; r < TM; r++) {
-        const int row = first_row + y + r / 4 * 4 * (WM / TM) + r % 4;
-        float *const to = c + size_t(row) * n;
+        for (int r = 0; r < TM; r++) {
+            const int row = first_row + y + r / 4 * 4 * (WM / TM) + r % 4;
 #pragma unroll
-        for (int s = 0; s < TN; s += 4) {
-            const int column = first_column + x + s * (WN / TN);
-            if (C_ALIGNED) {
+            for (int s = 0; s < TN; s += 4) {
+                const int column = first_column + x + s * (WN / TN);
                 if (row < m && column < n) {
-                    *reinterpret_cast<float4 *>(to + column) = *reinterpret_cast<const float4 *>(&sum[r][s]);
+                    *reinterpret_cast<float4 *>(c + size_t(row) * n + column) =
+                        *reinterpret_cast<const float4 *>(&sum[r][s]);
                 }
-            } else {
-                // Lanes 0, 1, 4 and 5 of eight, whose columns follow each other, exchange them: so each store writes
-                // four columns side by side.
-                const int lane = threadIdx.x % 32;
-                float v[4] = {sum[r][s], sum[r][s + 1], sum[r][s + 2], sum[r][s + 3]};
+            }
+        }
+    } else {
+        // The sums of a warp go through shared memory, ROWS at a time, so that each store writes neighbours of a row.
+        constexpr int ROWS = 4 * (WM / TM), PITCH = WN + 4, LINE = WN < 32 ? WN : 32;  // LINE: that a store has of a row
+        static_assert(THREADS / 32 * ROWS * PITCH <= STAGES * BK * (BM + 4 + BN), "room where the tiles were");
+        extern __shared__ float4 memory[];
+        float *const own = reinterpret_cast<float *>(memory) + threadIdx.x / 32 * ROWS * PITCH;
+        const int top = y / WM * WM, left = x / WN * WN;  // of the warp
+        const int down = threadIdx.x % 32 / LINE, across = threadIdx.x % LINE, column = first_column + left + across;
+        __syncthreads();  // all have read the last tiles
 #pragma unroll
-                for (int bit = 0; bit < 2; bit++) {
-                    const int away = bit ? 4 : 1;
-                    const bool upper = lane & away;
+        for (int r = 0; r < TM; r += 4) {
 #pragma unroll
-                    for (int i = 0; i < 4; i++) {
-                        if (!(i >> bit & 1)) {
-                            const float given = __shfl_xor_sync(0xffffffff, upper ? v[i] : v[i | 1 << bit], away);
-                            (upper ? v[i] : v[i | 1 << bit]) = given;
-                        }
-                    }
+            for (int i = 0; i < 4; i++) {
+#pragma unroll
+                for (int s = 0; s < TN; s += 4) {
+                    *reinterpret_cast<float4 *>(own + (y - top + i) * PITCH + x - left + s * (WN / TN)) =
+                        *reinterpret_cast<const float4 *>(&sum[r + i][s]);
                 }
-                const int mine = (lane & 1) | (lane >> 1 & 2), start = column - 4 * mine + mine;
+            }
+            __syncwarp();
+            const int row = first_row + top + r * (WM / TM) + down;
+            float *const to = c + size_t(row) * n + column;
+#pragma unroll 8
+            for (int i = 0; i < ROWS; i += 32 / LINE) {
 #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    if (row < m && start + 4 * i < n) {
-                        to[start + 4 * i] = v[i];
+                for (int s = 0; s < WN; s += 32) {
+                    if (row + i < m && column + s < n) {
+                        to[size_t(i) * n + s] = own[(i + down) * PITCH + across + s];
                     }
                 }
             }
+            __syncwarp();
         }
     }
 }

@@ -37,25 +37,26 @@ TILES = (
 )
 PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128, 192, 256)
 
-# Where the search for constants starts: seconds, and seconds for a clock or a byte; `eight_by_four` and on are factors.
+# Where the search for constants starts, what was fitted to the times of 2026-11-24: seconds, and seconds for a clock or
+# a byte; `eight_by_four` and on are factors.
 START = {
-    "launch": 4e-6,
-    "start": 1.0e-6,  # of a wave: the first tiles arrive
-    "clock": 0.7e-9,
-    "eight_by_four": 1.1,  # clocks more, where a thread computes 8 × 4 sums and not 8 × 8
-    "four_by_four": 1.4,
+    "launch": 2.37e-06,
+    "start": 1e-07,  # of a wave: the first tiles arrive
+    "clock": 5.92e-10,
+    "eight_by_four": 1.09,  # clocks more, where a thread computes 8 × 4 sums and not 8 × 8
+    "four_by_four": 1.51,
     "other_rows": 1.15,  # where rows of b are copied word by word
-    "warps": 5.0,  # on a multiprocessor, that hide two thirds of the latency
-    "byte": 0.2e-12,  # from L2
-    "result_byte": 15e-12,  # of a multiprocessor
-    "other_byte": 5e-12,  # more, where rows of C are stored word by word
-    "pad": 2.5e-6,
-    "pad_byte": 0.7e-12,
-    "meet": 1.5e-6,
-    "meet_byte": 10e-12,  # of the last block
-    "meet_round": 0.6e-6,
-    "part_byte": 0.2e-12,  # of all parts
-    "memory_byte": 0.35e-12,
+    "warps": 3.99,  # on a multiprocessor, that hide two thirds of the latency
+    "byte": 2.09e-13,  # from L2
+    "result_byte": 3.8e-11,  # of a multiprocessor
+    "other_byte": 5e-13,  # more, where rows of C are stored word by word
+    "pad": 2.5e-06,
+    "pad_byte": 4.65e-13,
+    "meet": 2.49e-06,
+    "meet_byte": 1e-12,  # of the last block
+    "meet_round": 4.51e-07,
+    "part_byte": 2.94e-13,  # of all parts
+    "memory_byte": 3.81e-14,
 }
 
 

@@ -17,7 +17,6 @@ from kernels.memory_access.patterns import HEAT_BLOCK, LAYOUTS, STRIDED, Layout
 from kernels.memory_access.scanning import SCANS, TILE
 from kernels.memory_access.sources import BLOCK, FLIGHTS, RADII, SOURCES, in_flight
 from kernels.memory_access.summing import SUMS, Sum
-from kernels.memory_access.tables import ANY_SHAPE
 from kernels.memory_access.transposing import TRANSPOSES, Transpose
 from warpcourse.bench.compared_launches import EFFICIENCY, Difference, Launch, with_differences
 from warpcourse.bench.lab_kernels import Kernel
@@ -68,8 +67,8 @@ def _transpose(kernel: Transpose, rows: int, columns: int) -> Launch:
     if rows % kernel.multiple or columns % kernel.multiple:
         rows, columns = 100, 156
     arguments = kernel.arguments(_random(rows, columns), _empty(columns, rows))
-    name = f"{kernel.name}: transpose of {rows} × {columns}"
-    return Launch(name, kernel.function, kernel.grid(rows, columns), kernel.block, arguments)
+    name, (grid, _, shared_bytes) = f"{kernel.name}: transpose of {rows} × {columns}", kernel.plan(rows, columns)
+    return Launch(name, kernel.function, grid, kernel.block, arguments, shared_bytes)
 
 
 def _sum(kernel: Sum, n: int) -> Launch:
@@ -136,12 +135,7 @@ def _experiments() -> list[Launch]:
 _PATTERNS = ((1, 0), (2, 0), (4, 0), (8, 0), (32, 0), (1, 1), (1, 8), (1, 31))  # strides and offsets
 _ALL = [
     *(_strided(kernel, 2000, *pattern) for kernel in STRIDED.values() for pattern in _PATTERNS),
-    *(
-        _transpose(kernel, *shape)
-        for name, kernel in TRANSPOSES.items()
-        if name not in ANY_SHAPE  # not compared yet
-        for shape in ((128, 128), (101, 157))
-    ),
+    *(_transpose(kernel, *shape) for kernel in TRANSPOSES.values() for shape in ((128, 128), (101, 157))),
     *(_sum(kernel, n) for kernel in SUMS.values() for n in (2**17, 10007)),
     *_scans(10007),
     *(_look_back(n) for n in (TILE, TILE - 185)),

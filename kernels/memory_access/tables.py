@@ -32,7 +32,7 @@ LONG = (
 )
 SMALL = ((512, 512), (1024, 1024), (2048, 2048), (4096, 4096), (1000, 1000), (1001, 1003), (3001, 3003), (600, 30000))
 SHAPES = ((SIDE, SIDE), *AWKWARD, *LONG, *SMALL)
-SEED, DRAWN = 2911250429, 40  # of shapes that no kernel was made for
+SEED, DRAWN = 1795614537, 40  # of shapes that no kernel was made for
 N = 2**28
 ROUNDS, RUNS = 7, 11
 ANY_SHAPE = ("cuda_sectors", "cuda_few_rows")  # kernels, whose times stand with shapes

@@ -139,8 +139,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 constexpr int BATCH = 8;       // loads of a thread that are under way at a time
 constexpr unsigned SECTOR = 8;  // floats
+constexpr unsigned NOWHERE = ~0u;  // in the tile
+constexpr unsigned NARROW = 32;    // columns: with more, stores that say that out is not read again soon are faster
 constexpr unsigned GROUP = 64;  // tiles, one below the other, before the next column of tiles: what both read of a row
                                 // where they meet is still in the L2 cache
+
+// A load for which the L2 cache fetches the 256 bytes around it, where it must ask memory at all.
+__device__ __forceinline__ float load(const float *from) {
+    float v;
+    asm volatile("ld.global.L2::256B.f32 %0, [%1];" : "=f"(v) : "l"(from));
+    return v;
+}
 
 // The word in which element (r, c) of a tile lies: rows of an odd pitch, and a word more after every 32 rows, so that
 // threads that read every fourth row find theirs in different banks.
@@ -151,14 +160,21 @@ __device__ unsigned word_of(unsigned r, unsigned c, unsigned pitch) {
 // 7. For any shape. Where rows is no multiple of 8 floats, a line of out ends inside a sector, which two blocks of step
 // 5 store in part; the L2 cache has to put it together. Here each line of a tile begins where a sector of out does, up
 // to 7 rows of in before the tile: these are loaded twice, the second time from the L2 cache. So a thread can store a
-// float4, whatever the shape. The tile has `high` rows and `wide` columns of in, powers of two; where in has few columns,
-// all of them.
+// float4, whatever the shape. The tile has `high` rows of in, a power of two, and `wide` columns; where in has few
+// columns, all of them. Lines of in, too, end inside what memory delivers at a time, so `load` has the L2 cache fetch 256
+// bytes: without it the same bytes are moved (ncu), at 2.44 TB/s where a copy has 3.0; reading alone has 0.84 of a copy's
+// rate without it and 0.91 with it.
 // Expected: no sector is stored in part but for the ends of out's rows, so the copy's speed.
-// Reached (2026-11-25): 0.81 of the copy for 16381 × 20011, two primes, where step 5 reaches 0.72; 0.98 for
-// 89478485 × 3; 0.83 for 1000003 × 250. Where the L2 cache holds the matrix, step 5 is as fast or faster.
+// Reached (2026-11-25): 0.87 of the copy for 16381 × 20011, two primes, where step 5 reaches 0.72; 0.89 for
+// 89478485 × 3; 0.89 for 1000003 × 250. These were recorded while each load had its condition in the asm; with a branch,
+// as here, the two primes reach 0.91 where that has 0.87. Without `load` 0.80. Where the L2 cache holds the matrix, step 5
+// is as fast or faster.
+// Tried and left out: lines of a tile that begin where 128 or 256 bytes of out do, and strips of a column of tiles, whose
+// rows are loaded once, by cp.async (0.80, before `load`); tiles of 32 × 256 (0.85) and 128 × 128 (0.84).
 extern "C" __global__ void __launch_bounds__(THREADS, 5)
-    transpose_sectors(const float *in, float *out, unsigned rows, unsigned columns, unsigned high, unsigned wide, unsigned pitch) {
-    extern __shared__ float words[];
+    transpose_sectors(const float *in, float *out, unsigned rows, unsigned columns, unsigned high, unsigned wide,
+                      unsigned pitch) {
+    extern __shared__ __align__(16) float words[];
     const unsigned down = (rows + SECTOR - 2) / high + 1, across = (columns - 1) / wide + 1;
     const unsigned group = min(GROUP, down), first = blockIdx.x / (group * across) * group;
     const unsigned in_group = blockIdx.x % (group * across), height = min(group, down - first);
@@ -166,16 +182,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
     const unsigned above = min(row, SECTOR - 1);  // rows of in that lie before `row` and are loaded, too
     const unsigned lines = min(high + above, rows - (row - above)), length = min(wide, columns - column);
 
-    // A thread stays in a column. What it stores below the last line nobody reads.
-    const unsigned step = THREADS / wide, x = threadIdx.x % wide;
-    unsigned y = threadIdx.x / wide;
-    const float *from = in + size_t(row - above + y) * columns + column + x;
-    for (; x < length && y < lines; y += BATCH * step) {
+    // `lanes` t    // Neighbours in a warp load neighbours of a row, and of the next row where that one is at its end.
+    unsigned r = threadIdx.x / length, c = threadIdx.x % length;
+    const unsigned rows_on = THREADS / length, columns_on = THREADS % length;
+    const float *from = in + size_t(row - above + r) * columns + column + c;
+    while (r < lines) {
         float a[BATCH];
+        unsigned to[BATCH];
 #pragma unroll
-        for (int k = 0; k < BATCH; k++, from += size_t(step) * columns) a[k] = y + k * step < lines ? *from : 0.0f;
+        for (int k = 0; k < BATCH; k++) {
+            to[k] = r < lines ? word_of(r, c, pitch) : NOWHERE;
+            a[k] = r < lines ? load(from) : 0.0f;
+            r += rows_on, c += columns_on, from += size_t(rows_on) * columns + columns_on;
+            if (c >= length) r++, c -= length, from += columns - length;
+        }
 #pragma unroll
-        for (int k = 0; k < BATCH; k++) words[word_of(y + k * step, x, pitch)] = a[k];
+        for (int k = 0; k < BATCH; k++) {
+            if (to[k] != NOWHERE) words[to[k]] = a[k];
+        }
     }
     __syncthreads();
 
@@ -190,7 +214,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
                 float a[4];
 #pragma unroll
                 for (int k = 0; k < 4; k++) a[k] = words[word_of(r + k, c, pitch)];
-                *reinterpret_cast<float4 *>(to) = make_float4(a[0], a[1], a[2], a[3]);
+                const float4 v = make_float4(a[0], a[1], a[2], a[3]);
+                columns > NARROW ? __stcs(reinterpret_cast<float4 *>(to), v) : void(*reinterpret_cast<float4 *>(to) = v);
             } else {
                 for (int k = 0; k < 4; k++) {
                     if (r + k < lines) to[k] = words[word_of(r + k, c, pitch)];
@@ -200,14 +225,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
     }
 }
 
-// 8. For few rows: a tile has them all, so it is one piece of out, and lies in that order in shared memory, with a word
-// more after every 32. `wide` is a multiple of 32, so each piece begins where a sector of out does.
+// 8. For few rows: a tile has them all, so it is one piece of out, and lies in that order in shared memory. `wide` is a
+// multiple of 32, so each piece begins where a sector of out does. Threads that store neighbours of a row of in into
+// shared memory are `rows` words apart: in different banks, if rows is odd; else a word more after every 32 helps
+// (`log_pad` 5, and 31 for none).
 // Expected: as step 7, without sectors stored in part at the ends of out's short rows.
-// Reached (2026-11-25): 0.98 of the copy for 3 × 89478485, 0.91 for 250 × 1000003; 0.75 for 31 × 8000003, whose columns,
-// with the word more, lie 32 words apart, in one bank.
+// Reached (2026-11-25): 1.00 of the copy for 3 × 89478485, 0.96 for 250 × 1000003, 0.97 for 31 × 8000003, which
+// had 0.75 with the word more, as columns then lie 32 words apart, in one bank.
 extern "C" __global__ void __launch_bounds__(THREADS, 5)
-    transpose_few_rows(const float *in, float *out, unsigned rows, unsigned columns, int log_wide) {
-    extern __shared__ float words[];
+    transpose_few_rows(const float *in, float *out, unsigned rows, unsigned columns, int log_wide, int log_pad) {
+    extern __shared__ __align__(16) float words[];
     const unsigned wide = 1 << log_wide, column = blockIdx.x * wide, length = min(wide, columns - column);
     const float *source = in + column;
     for (unsigned e = threadIdx.x; e < rows * wide; e += BATCH * THREADS) {
@@ -215,12 +242,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
 #pragma unroll
         for (int k = 0; k < BATCH; k++) {
             const unsigned r = (e + k * THREADS) >> log_wide, c = (e + k * THREADS) % wide;
-            a[k] = r < rows && c < length ? source[size_t(r) * columns + c] : 0.0f;
+            a[k] = r < rows && c < length ? load(source + size_t(r) * columns + c) : 0.0f;
         }
 #pragma unroll
         for (int k = 0; k < BATCH; k++) {
             const unsigned r = (e + k * THREADS) >> log_wide, c = (e + k * THREADS) % wide;
-            if (r < rows) words[word_of(c * rows + r, 0, 1)] = a[k];
+            const unsigned at = c * rows + r;
+            if (r < rows) words[at + (at >> log_pad)] = a[k];
         }
     }
     __syncthreads();
@@ -228,9 +256,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
     float *target = out + size_t(column) * rows;
     const unsigned size = length * rows;
     for (unsigned e = 4 * threadIdx.x; e < size; e += 4 * THREADS) {
-        const float *from = words + word_of(e, 0, 1);  // of four words in a row, as e is a multiple of 4
+        const float *from = words + e + (e >> log_pad);  // of four words in a row, as e is a multiple of 4
         if (e + 3 < size) {
-            *reinterpret_cast<float4 *>(target + e) = make_float4(from[0], from[1], from[2], from[3]);
+            *reinterpret_cast<float4 *>(target + e) = log_pad == 5 ? make_float4(from[0], from[1], from[2], from[3])
+                                                                   : *reinterpret_cast<const float4 *>(from);
         } else {
             target[e] = from[0];
             if (e + 1 < size) target[e + 1] = from[1];

@@ -50,31 +50,35 @@ class Transpose(Kernel):
         self.launch(grid, self.block, self.arguments(a, out), shared_bytes)
 
 
-def _area(rows: int, columns: int) -> int:
-    """Return log2 of a tile's elements: 1024 of a small matrix, so that it has more tiles, 8192 of a large one."""
-    return 10 + min(3, (rows * columns >> 21).bit_length())
-
-
 class Sectors(Transpose):
-    """The kernel for any shape, with tiles of 64 columns, or of all, rounded up to a power of two."""
+    """The kernel for any shape."""
 
     def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        area = _area(rows, columns)
-        log_wide = min((columns - 1).bit_length(), area // 2)
-        high, wide = 1 << area - log_wide, 1 << log_wide
-        pitch, batch = min(wide, columns) | 1, 8 * self.block[0] // wide  # batch: rows that are loaded at a time
-        lines = math.ceil((high + SECTOR - 1) / batch) * batch
+        high, most = _tile(rows, columns)
+        wide = math.ceil(columns / math.ceil(columns / most))
+        pitch, lines = wide | 1, high + SECTOR - 1
         grid = math.ceil((rows + SECTOR - 1) / high) * math.ceil(columns / wide)
         return (grid,), (high, wide, pitch), 4 * (lines * pitch + lines // 32)
+
+
+def _tile(rows: int, columns: int) -> tuple[int, int]:
+    """Return rows, a power of two, and at most how many columns a tile of `Sectors` has, by what was measured: few of
+    a small matrix, so that it has many tiles."""
+    elements = rows * columns
+    if columns > 128:
+        return (32, 32) if elements < 2**19 else (64, 64) if elements < 2**21 else (128, 64)
+    most = 2200 if elements < 2**19 else 4400 if elements < 2**21 else 11000  # elements
+    return 1 << max(5, (most // columns).bit_length() - 1), columns
 
 
 class FewRows(Transpose):
     """The kernel whose tiles have all rows."""
 
     def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        log_wide = max(5, _area(rows, columns) - (rows - 1).bit_length())
-        words = rows << log_wide
-        return (math.ceil(columns / (1 << log_wide)),), (log_wide,), 4 * (words + words // 32)
+        area = 10 if rows * columns < 2**18 else 11 if rows * columns < 2**22 else 13  # log2 of a tile's elements
+        log_wide = max(5, area - (rows - 1).bit_length())
+        words, log_pad = rows << log_wide, 31 if rows % 2 else 5
+        return (math.ceil(columns / (1 << log_wide)),), (log_wide, log_pad), 4 * (words + (words >> log_pad))
 
 
 def _cuda(step: str, **how: Any) -> Transpose:
@@ -106,9 +110,10 @@ def fastest(rows: int, columns: int, aligned: bool = True) -> str:
     of 16."""
     if aligned and rows <= TRANSPOSES["cuda_few_rows"].most_rows:
         return "cuda_few_rows"
-    if aligned and rows % 4 == columns % 4 == 0 and columns >= 64:
+    if aligned and rows % 4 == columns % 4 == 0 and (columns >= 64 or rows * columns < 2**18):
         return "cuda_float4"
-    if columns >= 40 and 2**18 <= rows * columns < 2**25:  # the L2 cache holds it, and puts sectors together in time
+    # The L2 cache holds it, and puts sectors together in time.
+    if columns >= (12 if rows * columns < 2**18 else 40) and rows * columns < 2**23:
         return "cuda_large"
     return "cuda_sectors"
 

@@ -5,16 +5,17 @@
 // memory (MEET): each writes its sums, all wait until all have come, and each adds up its share of the tile, in the order
 // of the parts, so that the result is the same in every run. Either operand may be given transposed: TMA's boxes then
 // have the other index along their lines, which is a constant of wgmma. TMA wants rows of whole 16 bytes: others are
-// first copied to wider ones (pad.cu), and C of such rows is stored directly (DIRECT).
+// first copied to wider ones (pad.cu), and C of such rows is stored directly (DIRECT); small and shallow products of such
+// rows are any_rows.cu's.
 // Expected: time = launch + waves × steps × max(products / rate, L2 bytes / bandwidth, latency) + fix-up, see
 // shape_rule.py, which chooses. 1024³ has 128 tiles of 64 × 128 where step 6 has 32; 128 × 256 × 65536 has four of
 // 128 × 64, whose depth 32 blocks each share.
 // Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.06 of cuBLASLt's fastest algorithm, the
-// geometric mean, but 13 of them below 0.8: small and shallow products with rows that TMA cannot copy, where the copy to
-// wider rows costs 3 µs of 8, and 12982 × 24 × 4818, 0.49. Over 40 whose sides are multiples of 8, 0.92, the least 0.71:
-// where rows are no multiples of 128 bytes each line of a box lies in two of the L2 cache. Over networks' shapes 0.98,
-// transposed 2048³ to 8192³ 0.97 to 1.00 (H100 80GB HBM3, 2026-11-24, operands not in the L2 cache; two more processes
-// gave 1.06 for the first).
+// geometric mean, seven of them below 0.8, the least 0.71: few columns of C, or rows that TMA cannot copy of middling
+// products, too large for any_rows.cu and too small for the 3 µs of the copy to wider rows. Over 40 whose sides are
+// multiples of 8, 0.94, the least 0.76: where rows are no multiples of 128 bytes each line of a box lies in two of the L2
+// cache. Over networks' shapes 0.98, transposed 2048³ to 8192³ 0.96 to 1.00 (H100 80GB HBM3, 2026-11-25, operands not in
+// the L2 cache; two more processes gave 1.06 for the first).
 // Tried and left out: the steps of the last waves divided evenly among all blocks (stream-K), which took 0.9 to 2.1 times
 // as long as whole tiles, since blocks at different depths share nothing in the L2 cache; threads that copy rows of any
 // length themselves, from 0.85 to 10 times the time of the copy to wider rows.

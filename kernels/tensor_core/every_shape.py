@@ -1,10 +1,11 @@
-"""Step 7, `7_every_shape.cu`: its sizes, what a launch of it is made of, and products of any shape by it."""
+"""Step 7, `7_every_shape.cu` and `any_rows.cu`: sizes, what a launch is made of, and products of any shape."""
 
 from __future__ import annotations
 
 import functools
 import math
 from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from warpcourse.bench.lab_kernels import zeroed_counters
 from warplab import cp
 
 ENTRY, ENTRY_FILE = "tensor_core_every_shape", SOURCES.folder / "7_every_shape.cu"
+ANY_ROWS_FILE = SOURCES.folder / "any_rows.cu"
 WIDE = 8  # elements of float16 in 16 bytes, which TMA copies
 BOX_BYTES = 64 * hopper.LINE_BYTES
 SHARED_BYTES, BLOCK_BYTES = 228 * 1024, 227 * 1024  # of a multiprocessor, and of a block at most
@@ -48,6 +50,8 @@ class Tile:
         """Raise ValueError, naming the rule that the sizes break."""
         if min(astuple(self)) < 1:
             raise ValueError(f"{self}: all sizes must be at least 1")
+        if astuple(self) == _ANY_ROWS:
+            return
         sent = (self.split - 1) * self.bm * self.bn * 4 // self.split
         block = self.shared_bytes(boxes=self.split == 1 and self.bn >= 64) + EXTRA_BYTES
         demand(
@@ -70,6 +74,11 @@ class Tile:
         )
 
     @property
+    def any_rows(self) -> bool:
+        """Return whether it is any_rows.cu's, for rows of any length, and by no wgmma."""
+        return astuple(self) == _ANY_ROWS
+
+    @property
     def cluster(self) -> int:
         """Return blocks of a cluster."""
         return self.split * self.stack
@@ -90,12 +99,17 @@ class Tile:
         return self.stages * self.stage_bytes + boxes * self.consumers * of_consumer * BOX_BYTES
 
 
+_ANY_ROWS = (32, 32, 1, 1, 1, 1, 1)
+ANY_ROWS = Tile(*_ANY_ROWS)
+SLICES = (1, 2, 4)  # of a block of any_rows.cu, which its shared memory holds
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a product is computed.
 
-    `parts`: blocks that share the depth of a tile through global memory. `swapped`: Cᵀ = Bᵀ Aᵀ is computed, so that the
-    tile's columns, of which there may be 16, are rows of C.
+    `parts`: blocks that share the depth of a tile through global memory; of any_rows.cu, slices of a block.
+    `swapped`: Cᵀ = Bᵀ Aᵀ is computed, so that the tile's columns, of which there may be 16, are rows of C.
     """
 
     tile: Tile
@@ -108,7 +122,11 @@ class Plan:
             self,
             (self.parts >= 1, "parts must be at least 1"),
             (self.parts == 1 or self.tile.cluster == 1, "parts are for blocks without a cluster"),
-            (self.swapped or self.tile.bn >= 64, "tiles of fewer than 64 columns are for swapped products"),
+            (
+                self.swapped or self.tile.bn >= 64 or self.tile.any_rows,
+                "tiles of fewer than 64 columns are for swapped products",
+            ),
+            (not self.tile.any_rows or self.parts in SLICES, f"blocks of any_rows.cu have {SLICES} slices"),
         )
 
     @property
@@ -121,11 +139,14 @@ class Plan:
         """Return dynamic shared memory of a block."""
         return self.tile.shared_bytes(boxes=self.boxes)
 
-    def options(self, result: str, transposed: str, *, direct: bool) -> tuple[str, ...]:
-        """Return options for the compiler.
+    def code(self, result: str, transposed: str, *, direct: bool) -> tuple[Path, tuple[str, ...]]:
+        """Return the file and options for the compiler.
 
         `result`: dtype of C; `transposed`: as `launch` takes it; `direct`: TMA cannot store the rows of C.
         """
+        common = f"-I{SOURCES.folder}", f"-DRESULT={TYPES[result]}"
+        if self.tile.any_rows:
+            return ANY_ROWS_FILE, (*common, f"-DSLICES={self.parts}")
         names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "STACK"
         turned = [letter == "T" for letter in transposed]
         if self.swapped:  # of bᵀ and aᵀ
@@ -137,9 +158,8 @@ class Plan:
             "MEET": 0 if self.parts == 1 else 1 if self.parts <= FEW_PARTS else 4,
             "SWAPPED": self.swapped,
         }
-        return (
-            f"-I{SOURCES.folder}",
-            f"-DRESULT={TYPES[result]}",
+        return ENTRY_FILE, (
+            *common,
             *(f"-D{name}={value}" for name, value in zip(names, astuple(self.tile), strict=True)),
             *(f"-D{name}={int(value)}" for name, value in flags.items()),
         )
@@ -155,6 +175,8 @@ class Plan:
         steps, units, shares = math.ceil(k / DEPTH), self.tiles(m, n) * self.parts, self.parts * self.tile.split
         if shares > steps:
             return f"a depth of {k} has {steps} steps for {shares} blocks"
+        if self.tile.any_rows:
+            return "" if transposed == "NN" else "any_rows.cu takes no transposed operands"
         if self.parts > 1 and units > multiprocessors * self.tile.blocks:
             return (
                 f"{units} blocks must be at work at a time, and there is room for {multiprocessors * self.tile.blocks}"
@@ -176,9 +198,14 @@ def launch(a: Any, b: Any, c: Any, plan: Plan, transposed: str = "NN", group: in
     if reason := plan.refuses(m, n, k, transposed, hopper.multiprocessors()):
         raise ValueError(f"{plan}: {reason}")
     a, b = (x if hopper.address_of(x) % 4 == 0 else x.copy() for x in (a, b))  # words.cuh reads them
+    code, options = plan.code(result, transposed, direct=direct)
+    if tile.any_rows:
+        any_rows = hopper.kernel(code, "tensor_core_any_rows", options)
+        any_rows((plan.tiles(m, n),), (128, plan.parts), (a, b, c, *map(np.int32, (m, n, k))))
+        return
     a, b, early = _padded(a, b)
     units = plan.tiles(m, n) * plan.parts
-    function = hopper.kernel(ENTRY_FILE, ENTRY, plan.options(result, transposed, direct=direct))
+    function = hopper.kernel(code, ENTRY, options)
     together = plan.parts > 1
     if not together and tile.split == 1:  # blocks stay and take tile after tile
         units = min(units, _resident(function, plan))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kernels.tensor_core.every_shape import ENTRY_FILE, Plan, launch
+from kernels.tensor_core.every_shape import Plan, launch
 from kernels.tensor_core.shape_rule import RULE, group_of
 from warpcourse.bench import hopper, measured_plans
 from warpcourse.bench.measured_plans import Kernels, drawn, plain
 from warpcourse.bench.shape_rule import Shape
 
-SEED = 1795557333  # of the shapes drawn, after the code was final
+SEED = 1795614535  # of the shapes drawn, after the code was final
 TRANSPOSED = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (1000, 1001, 1002))
 # A result rounded to float16 is off by up to 2^-11, in the mean by 2e-4; sums of float32 with k to 16384 by far less.
 MOST_ERROR = {"float16": 3e-4, "float32": 3e-5}
@@ -23,9 +23,7 @@ def _launch(a: Any, b: Any, c: Any, plan: Plan, transposed: str = "NN") -> None:
 
 
 def _compile_ahead(cases: Iterable[tuple[Plan, Shape, str]]) -> None:
-    hopper.compile_ahead(
-        (ENTRY_FILE, plan.options("float16", transposed, direct=shape[1] % 8 > 0)) for plan, shape, transposed in cases
-    )
+    hopper.compile_ahead(plan.code("float16", transposed, direct=shape[1] % 8 > 0) for plan, shape, transposed in cases)
 
 
 KERNELS = Kernels("float16", MOST_ERROR["float16"], _launch, RULE, _compile_ahead)

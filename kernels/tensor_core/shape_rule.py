@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.tensor_core.every_shape import Plan, Tile
+from kernels.tensor_core.every_shape import ANY_ROWS, SLICES, WIDE, Plan, Tile
 from kernels.tensor_core.tiles import DEPTH
 from warpcourse.bench.shape_rule import Constants, Rule, Shape
 
@@ -33,26 +33,30 @@ SPLITS = (
 MEETING = (Tile(64, 64, 1, 4, 3), Tile(64, 64, 1, 12), Tile(64, 128, 1, 8), Tile(128, 64, 2, 8), Tile(128, 128, 2, 6))
 SWAPPED = (Tile(64, 16, 1, 6, 3), Tile(128, 16, 2, 10), Tile(64, 32, 1, 5, 3), Tile(128, 32, 2, 10))
 FEW_ROWS = 32
+MOST_ANY = 5e8  # products of a shape for which any_rows.cu may be the fastest
 PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128)
 
-# Where the search for constants starts: seconds, and seconds for a clock, a byte or 1024 bytes.
+# Where the search for constants starts, what was fitted to the times of 2026-11-24 for all but any_rows.cu: seconds,
+# and seconds for a clock, a byte or 1024 bytes.
 START = {
-    "launch": 4e-6,
-    "start": 0.7e-6,  # of a wave: the first stage arrives
-    "clock": 0.6e-9,
-    "aligned_byte": 0.1e-12,  # from L2, in lines of which TMA takes the whole
-    "other_byte": 0.2e-12,
-    "latency": 1.0e-6,
-    "result_byte": 15e-12,  # of a multiprocessor
-    "direct_byte": 10e-12,  # more, where TMA cannot store
-    "pad": 2.5e-6,
-    "pad_byte": 0.7e-12,
-    "meet": 2.5e-6,
-    "meet_byte": 20e-12,
-    "split": 0.5e-6,
-    "split_byte": 15e-12,
-    "cluster": 0.5e-6,
-    "memory_byte": 0.35e-12,
+    "launch": 3.51e-06,
+    "start": 6.67e-07,  # of a wave: the first stage arrives
+    "clock": 6.18e-10,
+    "aligned_byte": 8.8e-14,  # from L2, in lines of which TMA takes the whole
+    "other_byte": 1.6e-13,
+    "latency": 1.18e-06,
+    "result_byte": 4.1e-11,  # of a multiprocessor
+    "direct_byte": 4.77e-11,  # more, where TMA cannot store
+    "pad": 2.05e-06,
+    "pad_byte": 7.81e-13,
+    "meet": 4e-06,
+    "meet_byte": 2.46e-11,
+    "split": 5e-08,
+    "split_byte": 3.32e-11,
+    "cluster": 1.76e-06,
+    "memory_byte": 2.25e-13,
+    "any_step": 2.5e-6,  # of any_rows.cu
+    "any_chunk": 0.65e-9,  # of 16 bytes that it loads, of a multiprocessor
 }
 
 
@@ -64,6 +68,8 @@ def plans(shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> l
     else:
         found = [Plan(tile) for tile in (*ALONE, *STACKS, *SPLITS)]
         found += [Plan(tile, parts) for tile in MEETING for parts in PARTS[1:]]
+    if any(row % WIDE for row in _lines(shape, transposed)):
+        found += [Plan(ANY_ROWS, slices) for slices in SLICES]
     sensible = [plan for plan in found if _sensible(plan, shape, transposed, multiprocessors)]
     return sensible or [Plan(tile) for tile in ALONE]
 
@@ -76,6 +82,8 @@ def _sensible(plan: Plan, shape: Shape, transposed: str, multiprocessors: int) -
     rows, columns = (n, m) if plan.swapped else (m, n)
     if plan.refuses(m, n, k, transposed, multiprocessors):
         return False
+    if tile.any_rows:
+        return 1.0 * m * n * k < MOST_ANY
     if (tile.bm > 64 and tile.bm > 2 * rows + 62) or (tile.bn > 64 and tile.bn > 2 * columns + 62):
         return False
     if 2.0 * m * n * k > 4e11 and tile.bm * tile.bn < 128 * 128:
@@ -94,6 +102,11 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
     """Return what `estimate` reckons with, of a plan for a shape."""
     m, n, k = shape
     tile, tiles = plan.tile, plan.tiles(m, n)
+    memory = 2 * (m * k + k * n + m * n)
+    if tile.any_rows:
+        steps = math.ceil(k / DEPTH)
+        chunks = tiles * steps * (tile.bm + tile.bn) * DEPTH / WIDE / multiprocessors
+        return (*(0.0 for _ in range(15)), memory, math.ceil(steps / plan.parts), chunks)
     clusters = tiles * plan.parts
     blocks = clusters * tile.cluster
     # Clusters of four or eight do not fit every group of multiprocessors.
@@ -109,30 +122,31 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
     left, right = (given[1], given[0]) if plan.swapped else given
     loaded = {True: 0.0, False: 0.0}  # bytes of a step, by whether lines of boxes are lines of the L2 cache
     for line, rows in ((left, tile.bm), (right, tile.bn / tile.stack)):
-        loaded[-(-line // 8) * 8 % LINE == 0] += rows * 2 * DEPTH * at_work
+        loaded[-(-line // WIDE) * WIDE % LINE == 0] += rows * 2 * DEPTH * at_work
     rows_of_c, columns_of_c = (n, m) if plan.swapped else (m, n)
     results = min(tile.bm, rows_of_c) * min(tile.bn, columns_of_c) * 2 * together
-    padded = [size for line, size in zip(given, (m * k, k * n), strict=True) if line % 8]
+    padded = [size for line, size in zip(given, (m * k, k * n), strict=True) if line % WIDE]
     return (
         *(waves, steps, clocks),
         *(loaded[True], loaded[False], (tile.stages - 1) * together),
-        *(results, results * (n % 8 > 0), len(padded) > 0, 2 * sum(padded)),
+        *(results, results * (n % WIDE > 0), len(padded) > 0, 2 * sum(padded)),
         *(plan.parts > 1, tile.bm * tile.bn * 4 * together * (plan.parts > 1)),
         *(tile.split > 1, tile.bm * tile.bn * 4 * (tile.split - 1) / tile.split, tile.cluster > 1),
-        2 * (m * k + k * n + m * n),
+        *(memory, 0, 0),
     )
 
 
 def estimate(constants: Constants, of: Sequence[Any]) -> Any:
     """Return seconds of a plan from its `terms`, numbers or arrays."""
     waves, steps, clocks, aligned, other, ahead, *rest = of
-    results, direct, pads, padded, meets, met, splits, sent, clusters, memory = rest
+    results, direct, pads, padded, meets, met, splits, sent, clusters, memory, turns, chunks = rest
     c = constants
     moved = aligned * c["aligned_byte"] + other * c["other_byte"]
-    step = np.maximum(np.maximum(clocks * c["clock"], moved), c["latency"] / ahead)
+    step = np.maximum(np.maximum(clocks * c["clock"], moved), c["latency"] / np.maximum(ahead, 1))
     wave = c["start"] + steps * step + results * c["result_byte"] + direct * c["direct_byte"]
     body = np.maximum(waves * wave, c["start"] + memory * c["memory_byte"])
     fix_up = meets * c["meet"] + met * c["meet_byte"] + splits * c["split"] + sent * c["split_byte"]
+    body = body + turns * c["any_step"] + chunks * c["any_chunk"]
     return c["launch"] + pads * c["pad"] + padded * c["pad_byte"] + clusters * c["cluster"] + body + fix_up
 
 

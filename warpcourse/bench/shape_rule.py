@@ -22,7 +22,8 @@ from warpcourse.bench import hopper
 
 Shape = tuple[int, int, int]  # m, n, k
 Constants = Mapping[str, float]
-STEPS, FARTHEST = 12_000, 10  # of the search for constants; times what they start from
+SEARCHES = 3  # for constants, of which the best counts, as each may end in a valley of its own
+STEPS, FARTHEST = 12_000, 10  # of a search; times what the constants start from
 _NEAR = 3  # plans count by how near they are to the fastest: (its time / theirs) ** _NEAR
 _SURE = 40  # a choice between two plans counts by (their ratio) ** _SURE, where the rule takes the lower
 _TIMES = 0.5  # how much the estimate of a time counts beside the choice
@@ -144,7 +145,10 @@ class Rule:
         """Return `constants` fitted to every second row, and the regret of the choice on these and on the others."""
         rows = self.rows(found)
         halves = {"fitted": rows[::2], "held_out": rows[1::2]}
-        constants = fit(halves["fitted"], self.terms, self.estimate, self.start)
+        found_constants = (
+            fit(halves["fitted"], self.terms, self.estimate, self.start, seed) for seed in range(SEARCHES)
+        )
+        constants = min(found_constants, key=lambda each: self.regret(each, halves["fitted"])["mean"])
         return {"constants": constants} | {
             f"regret_{name}": self.regret(constants, half) for name, half in halves.items()
         }

@@ -56,7 +56,7 @@ def transposes():
     assert recordings.recorded("transpose_shapes").origin == recordings.recorded("scan_table").origin
     return (
         f"without the conflicts it is at {of_copy['cuda_padded']:.2f}",
-        f"the fastest kernel reaches {odd[16380, 'cuda_float4']:.2f} of a copy {LATER}",
+        f"`float4` reaches {odd[16380, 'cuda_float4']:.2f} of a copy {LATER}",
         f"With 16381 × 20011 `large` reaches {odd[16381, 'cuda_large']:.2f}",
         f"begin where sectors of `out` do, reaches {odd[16381, 'cuda_sectors']:.2f}",
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernels.tensor_core import every_shape, measured_shapes, multiply_any, recordings
-from kernels.tensor_core.every_shape import ENTRY, ENTRY_FILE, Plan, Tile, launch
+from kernels.tensor_core.every_shape import ANY_ROWS, ENTRY, ENTRY_FILE, SLICES, Plan, Tile, launch
 from kernels.tensor_core.shape_rule import ALONE, RULE, STACKS
 from tests.support.random_inputs import generator
 from tests.support.tensor_products import operands, within
@@ -37,6 +37,7 @@ PLANS = (
     Plan(Tile(64, 64, 1, 2), parts=9),
     Plan(Tile(64, 16, 1, 3), swapped=True),
     Plan(Tile(128, 32, 2, 3), parts=3, swapped=True),
+    *(Plan(ANY_ROWS, slices) for slices in SLICES),
 )
 
 
@@ -66,7 +67,7 @@ def test_drawn_shapes_by_each_kind_of_plan(plan):
     random = generator()
     m, n, k = drawn(random, (260, 260, 700))
     k = max(k, 64 * plan.parts * plan.tile.split)  # a step for each that shares the depth
-    transposed = LETTERS[random.integers(2 if plan.tile.bn < 64 else 4)]
+    transposed = LETTERS[random.integers(1 if plan.tile.any_rows else 2 if plan.tile.bn < 64 else 4)]
     product(m, n, k, transposed, plan, (np.float16, np.float32)[random.integers(2)])
 
 
@@ -79,7 +80,7 @@ def test_drawn_shapes_as_the_rule_chooses(transposed):
 
 DRAWN = 300
 # Few, so that few kernels are compiled: one block to a tile, blocks that share the depth, a cluster, results turned.
-FEW = Plan(Tile(64, 64, 1, 2)), Plan(Tile(64, 64, 1, 2), parts=3), Plan(Tile(64, 128, 1, 3, split=2)), PLANS[-2]
+FEW = Plan(Tile(64, 64, 1, 2)), Plan(Tile(64, 64, 1, 2), parts=3), Plan(Tile(64, 128, 1, 3, split=2)), PLANS[12]
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(DRAWN, marks=pytest.mark.thorough)])
@@ -165,6 +166,10 @@ def test_plans_that_do_not_fit_a_product_are_refused():
     a, b, c = cp.zeros((64, 64), np.float16), cp.zeros((64, 64), np.float16), cp.zeros((64, 64), np.float16)
     with pytest.raises(ValueError, match="a depth of 64 has 1 steps for 2 blocks"):
         launch(a, b, c, Plan(Tile(64, 64, 1, 2), parts=2))
+    with pytest.raises(ValueError, match=r"blocks of any_rows.cu have \(1, 2, 4\) slices"):
+        Plan(ANY_ROWS, 3)
+    with pytest.raises(ValueError, match="takes no transposed operands"):
+        launch(a, b, c, Plan(ANY_ROWS), "NT")
     reason = Plan(Tile(64, 64, 1, 2), parts=2).refuses(8192, 8192, 8192, "NN", 132)
     assert reason == "32768 blocks must be at work at a time, and there is room for 132"
 
@@ -191,13 +196,13 @@ def test_mistakes_are_found(monkeypatch, plan, old, new, error):
 
 @pytest.mark.parametrize("tile", [*ALONE, *STACKS], ids=str)
 def test_machine_code_for_hopper_is_as_it_must_be(tile):
-    options = Plan(tile).options("float16", "NN", direct=False)
-    log, *_ = nvrtc.assemble_cuda(ENTRY_FILE.read_text(), ENTRY_FILE.name, "90a", (*hopper.include(), *options))
+    file, options = Plan(tile).code("float16", "NN", direct=False)
+    log, *_ = nvrtc.assemble_cuda(file.read_text(), file.name, "90a", (*hopper.include(), *options))
     assert "0 bytes spill stores" in log
     assert not re.search(r"warning|C75\d\d|Potential Performance", log), log
     registers = int(re.search(r"Used (\d+) registers", log).group(1))
     assert -(-registers // 8) * 8 * tile.threads * tile.blocks <= 65536
-    assert ENTRY.encode() in hopper.cubin(ENTRY_FILE, options)
+    assert ENTRY.encode() in hopper.cubin(file, options)
 
 
 # -- the rule ----------------------------------------------------------------------------------------------------------
