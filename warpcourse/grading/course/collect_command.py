@@ -50,9 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         epilog="Exit status: 0; 1 if somebody handed in nothing that can be graded; 2 for wrong use.",
     )
     parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
-    what = (
-        "Moodle's or Canvas's archive, or a zip, tar or folder with a folder or file per student; the last one counts"
-    )
+    what = "Moodle's or Canvas's archive, or a zip, tar or folder with one part per student; the last counts"
     parser.add_argument("archive", type=Path, nargs="+", help=what)
     parser.add_argument("--roster", type=Path, metavar="FILE", help="Moodle's grading worksheet or Canvas's gradebook")
     parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"the folder of {CONFIG} (default: here)")

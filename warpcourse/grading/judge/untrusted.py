@@ -14,6 +14,7 @@ import base64
 import dataclasses
 import functools
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,7 @@ SECONDS = 20.0  # of processor time for one submission; an exercise's notebook n
 CALL_SECONDS = 10.0
 MEMORY = 1 << 30  # bytes
 MAX_CELLS = 2000
-MAX_ID = 64  # characters, as in nbformat's schema
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # as in nbformat's schema, by which it refuses a whole notebook
 MAX_TEXT = 2**20  # characters, all cells together
 MAX_ATTACHMENTS = 8 * 2**20  # characters of base64, all cells together
 LEFT_OUT = "[HTML is left out: it takes too long to read]"
@@ -164,8 +165,8 @@ def _cell(raw: Mapping, room: list[int]) -> dict[str, Any]:
         raise ValueError(raw["cell_type"])
     source = raw["source"]
     cell = {"cell_type": raw["cell_type"], "source": clean_text(source if isinstance(source, str) else "".join(source))}
-    if isinstance(raw.get("id"), str):
-        cell["id"] = clean_text(raw["id"])[:MAX_ID]
+    if isinstance(raw.get("id"), str) and _ID.fullmatch(raw["id"]):
+        cell["id"] = raw["id"]
     nbgrader = raw.get("metadata", {}).get("nbgrader", {})
     if isinstance(nbgrader, Mapping):
         name = nbgrader.get("grade_id")

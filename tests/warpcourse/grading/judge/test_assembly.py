@@ -81,3 +81,15 @@ def test_a_notebook_in_latin_1_is_read_with_a_note(tmp_path):
     assert [c.source for c in assembled.notebook.cells if cell_id(c) == "double"] == [f"{RIGHT}  # für später"]
     with pytest.raises(Unusable, match="not a Jupyter notebook"):
         assemble(TINY, MASTER, {f"{TINY}.ipynb": b"\xff\xfe\x80"}, Reading())
+
+
+@pytest.mark.parametrize("name", ["test-tw,o", "é", "a" * 65, "", "\u2028", "\ud800", "a\n", 7])
+def test_an_id_that_nbformat_refuses_costs_its_cell_only_that_id(tmp_path, name):
+    """Such an id was an infra_error: no score, whenever it was graded again."""
+    notebook = answered(tiny_course(tmp_path), RIGHT)
+    for cell in notebook.cells[1:4]:
+        cell["id"] = name
+    content = json.dumps(notebook).encode()
+    assembled = assemble(TINY, MASTER, {f"{TINY}.ipynb": content}, Reading())
+    assert [c.source for c in assembled.notebook.cells if cell_id(c) == "double"] == [RIGHT]
+    nbformat.validate(assembled.notebook)
