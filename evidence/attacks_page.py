@@ -2,7 +2,7 @@
 
     python -m evidence.attacks_page          write the page with the last results
     python -m evidence.attacks_page --try    grade the attacks first: in the sandbox, under limits, by stock nbgrader
-    python -m evidence.attacks_page --try tensorflow    only those of some groups; the other results stay
+    python -m evidence.attacks_page --try tensorflow kernel/endless    only these groups and attacks; other results stay
 
 tests/warpcourse/grading/attacks holds the attacks with what is expected of each; test_attacks.py beside it grades them,
 too.
@@ -52,6 +52,8 @@ from warpcourse.grading.sandbox import isolation  # noqa: E402
 PAGE = COURSE / "docs" / "attacks.md"
 SEEN = COURSE / "docs" / "attacks.json"
 
+RANDOM = COURSE / "evidence" / "fuzz" / "results.json"
+
 GROUPS = {
     "tamper": "Tampering with what decides about points",
     "read": "Reading hidden tests, the secret, other people's files",
@@ -78,6 +80,15 @@ Tried on {date} as {user}, with Python {python}, Linux {kernel} and two judges. 
 The honest submissions got their points in all three ways, except that a friend of `gradebook` got full marks from stock
 nbgrader. The first two ways left no process behind.
 """
+FUZZ = """
+## Random input
+
+`python -m evidence.fuzz` (seed 34) hands PTX with random changes, descriptions of answers as a student's process may
+give them, and notebooks with random changes to the code that judges them. An infra_error is a failure of the grader's
+own, a crash ends its process, a hang goes on past a test's limit. Where the simulator itself failed, only that test is
+lost.
+"""
+FUZZ_COLUMNS = ("", "tried", "infra_error", "crash", "hang", "how the others ended", "processor s", "on")
 TAIL = """
 ## What is not defended
 
@@ -107,11 +118,12 @@ def main() -> None:
         "--try",
         dest="groups",
         nargs="*",
-        choices=GROUPS,
-        metavar="GROUP",
-        help=f"grade the attacks first, or those of some groups: {', '.join(GROUPS)} (some minutes)",
+        metavar="NAME",
+        help=f"grade the attacks first, or some (GROUP/NAME) and those of some groups: {', '.join(GROUPS)} (minutes)",
     )
     groups = parser.parse_args().groups
+    if unknown := [name for name in groups or () if not every_attack([name])]:
+        parser.error(f"there is no group or attack {', '.join(unknown)}")
     if groups is not None:
         found = attempt(groups or GROUPS)
         if groups:
@@ -124,9 +136,9 @@ def main() -> None:
 
 
 def every_attack(groups: Iterable[str] = tuple(GROUPS)) -> list[Attack]:
-    """Return the attacks of these groups."""
+    """Return the attacks of these groups, or of these names."""
     found = [*attacks(), *tensorflow_attacks()]
-    return [attack for attack in found if attack.name.partition("/")[0] in groups]
+    return [attack for attack in found if {attack.name, attack.name.partition("/")[0]} & {*groups}]
 
 
 def attempt(groups: Iterable[str]) -> dict[str, Any]:
@@ -136,7 +148,7 @@ def attempt(groups: Iterable[str]) -> dict[str, Any]:
         raise SystemExit(
             "error: the page shows what the sandbox prevents; install bubblewrap, which does not work here"
         )
-    if "page" in groups and missing():
+    if any(attack.name.startswith("page/") for attack in every) and missing():
         raise SystemExit(f"error: the page shows what runs in a browser, which {missing()}; install that")
     harmless = [attack for attack in every if os.geteuid() == 0 or attack.name != "process/kills_others"]
     found = {
@@ -161,14 +173,15 @@ def attempt(groups: Iterable[str]) -> dict[str, Any]:
 
 
 def merged(before: dict[str, Any], found: dict[str, Any], groups: Iterable[str]) -> dict[str, Any]:
-    """Put the results of some groups in the place of earlier ones; each such group has its date."""
+    """Put the results of some groups or attacks in the place of earlier ones; each of these has its date."""
     for what in ("user", "python", "kernel", "nbgrader"):
         if before[what] != found[what]:
             raise SystemExit(
                 f"error: the other results are of {what} {before[what]}, and these of {found[what]}; try all groups"
             )
     for way in ("sandbox", "limits", "stock"):
-        kept = {name: result for name, result in before[way].items() if name.partition("/")[0] not in groups}
+        again = {attack.name for attack in every_attack(groups)}
+        kept = {name: result for name, result in before[way].items() if name not in again}
         before[way] = dict(sorted((kept | found[way]).items()))
     before["dates"] = before.get("dates", {}) | dict.fromkeys(groups, found["date"])
     return before
@@ -226,10 +239,21 @@ def page() -> str:
     for group, title in GROUPS.items():
         rows = [_row(attack, found) for attack in every_attack([group])]
         parts.append(f"\n## {title}\n")
-        if found.get("dates", {}).get(group, found["date"]) != found["date"]:
-            parts.append(f"Tried on {found['dates'][group]}.\n")
+        dates = found.get("dates", {})
+        if dates.get(group, found["date"]) != found["date"]:
+            parts.append(f"Tried on {dates[group]}.\n")
+        for date in sorted({dates.get(name, "") for name in dates if name.startswith(f"{group}/")}):
+            names = [name.partition("/")[2] for name in dates if name.startswith(f"{group}/") and dates[name] == date]
+            parts.append(f"Tried on {date}: {', '.join(names)}.\n")
         parts += [markdown(("", "tries", "expected", "sandbox", "limits", "stock"), rows)]
+    parts += [FUZZ, markdown(FUZZ_COLUMNS, [_random_row(*one) for one in json.loads(RANDOM.read_text()).items()])]
     return "\n".join(parts) + "\n" + TAIL
+
+
+def _random_row(target: str, found: dict[str, Any]) -> list[str]:
+    ends = ", ".join(f"{end} {count:,}" for end, count in found["ends"].items())
+    failures = [f"{found[what]:,}" for what in ("infra_error", "crash", "hang")]
+    return [target, f"{found['cases']:,}", *failures, ends, f"{found['processor_seconds']}", found["date"]]
 
 
 def _row(attack: Attack, found: dict[str, Any]) -> list[str]:

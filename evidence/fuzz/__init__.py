@@ -1,0 +1,1 @@
+"""Random hostile input for the grading: PTX, descriptions of answers, notebooks. `python -m evidence.fuzz --help`."""
