@@ -24,7 +24,7 @@ from kernels.collectives.schedule import Schedule, Send, holdings
 from kernels.collectives.sizes import binary_size
 from kernels.collectives.topology import Edge, Topology, ring_edges
 from warpcourse.bench.charts import chart
-from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
+from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish, ink
 
 # As many slices as have a colour of their own; more begin anew. Okabe and Ito (2008), and three darker shades.
 SLICES = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, "#7A5400", "#003F63")
@@ -334,7 +334,7 @@ def _bar(ax: Axes, row: int, begin: float, end: float, colour: str, text: str = 
     if end > begin:
         ax.barh(row, (end - begin) * 1e3, 0.76, begin * 1e3, color=colour)
         if text:
-            ax.text((begin + end) * 500, row, text, ha="center", va="center", color="white", fontsize=8)
+            ax.text((begin + end) * 500, row, text, ha="center", va="center", color=ink(colour), fontsize=8)
 
 
 def draw_scaling(

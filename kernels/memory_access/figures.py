@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PINK, bytes_axis, count_axis, duration_axis, finish
+from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PINK, bytes_axis, count_axis, duration_axis, finish, ink
 from warplab.text.tables import count, duration, quantity
 
 LANGUAGES = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
@@ -44,7 +44,7 @@ def draw_kernels(m: Measurement, what: str) -> Figure:
                 textcoords="offset points",
                 ha="right" if inside else "left",
                 va="center",
-                color="white" if inside else "black",
+                color=ink(LANGUAGES[row["language"]]) if inside else "black",
             )
         if limit:
             ax.axvline(limit["gbps"], color="black", lw=1, ls="--", zorder=0.9)  # below the labels

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from warpcourse.bench.charts import chart
-from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PALE, PINK, finish
+from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PALE, PINK, finish, ink
 from warplab.text.tables import count
 
 CURVES = ((BLUE, "o-"), (ORANGE, "s-"), (GREEN, "^-"), (PINK, "D-"), (GREY, "v-"))
@@ -39,7 +39,7 @@ def draw_steps(row: int = 1, column: int = 2, side: int = 16, step: int = 4) -> 
                 if place:
                     ax.add_patch(Rectangle(place, step, step, color=shades[k]))
                     x, y = place[0] + step / 2, place[1] + step / 2
-                    ax.text(x, y, str(k), ha="center", va="center", color="white", weight="bold")
+                    ax.text(x, y, str(k), ha="center", va="center", color=ink(shades[k]), weight="bold")
             if name == "D":
                 ax.add_patch(Rectangle((step * column, step * row), step, step, color=ORANGE))
             for line in range(side + 1):
@@ -77,10 +77,10 @@ def _draw_holders(ax: Axes, held: np.ndarray, columns: int, lane: int) -> None:
         chosen = holder == lane
         colour = ORANGE if chosen else ROWS_OF_LANES[holder // 4 % 2]
         ax.add_patch(Rectangle((x, y), 1, 1, fc=colour, ec=PALE, lw=0.5))
-        style = {"color": "white", "weight": "bold"} if chosen else {"color": "black"}
+        style = {"color": ink(colour), "weight": "bold" if chosen else "normal"}
         ax.text(x + 0.4, y + 0.46, str(holder), ha="center", va="center", fontsize=8, **style)
         if chosen:
-            ax.text(x + 0.96, y + 0.99, str(place), ha="right", va="bottom", fontsize=7, color="white")
+            ax.text(x + 0.96, y + 0.99, str(place), ha="right", va="bottom", fontsize=7, color=ink(colour))
     ax.set(xlim=(0, columns), ylim=(rows, 0), aspect="equal")
     for axis, size in ((ax.xaxis, columns), (ax.yaxis, rows)):
         axis.set_ticks(np.arange(0, size, 4) + 0.5, [str(i) for i in range(0, size, 4)])
@@ -98,8 +98,9 @@ def draw_rows(profiles: Mapping[str, Any]) -> Figure:
             loads = [a for a in profile[0].accesses if a.space == "shared" and a.op == "load"]
             lines, columns = np.divmod((loads[-1].address - loads[-1].array_start).astype(int) // 16, 8)
             for lane, (y, x) in enumerate(zip(lines, columns, strict=True)):
-                ax.add_patch(Rectangle((x, y), 1, 1, fc=CURVES[lane // 8][0]))
-                ax.text(x + 0.5, y + 0.5, str(lane % 8), ha="center", va="center", color="white", weight="bold")
+                colour = CURVES[lane // 8][0]
+                ax.add_patch(Rectangle((x, y), 1, 1, fc=colour))
+                ax.text(x + 0.5, y + 0.5, str(lane % 8), ha="center", va="center", color=ink(colour), weight="bold")
             ax.set(xlim=(0, 8), ylim=(lines.max() + 1, 0), xticks=range(9), yticks=range(lines.max() + 2))
             ax.set_xticklabels([str(16 * k) for k in range(9)])
             ax.set(xlabel="byte of the line")

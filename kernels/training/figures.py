@@ -16,7 +16,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
+from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish, ink
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, GREY)
 FP16_NORMAL = 2.0**-14  # the smallest; below it FP16 has fewer digits, and ends at 2^-24
@@ -33,7 +33,7 @@ def _box(ax: Any, x: float, y: float, text: str, colour: str, width: float = 1.5
             edgecolor="none",
         )
     )
-    ax.annotate(text, (x, y), ha="center", va="center", color="white" if colour != PALE else "black")
+    ax.annotate(text, (x, y), ha="center", va="center", color=ink(colour))
 
 
 def _arrow(ax: Any, start: tuple[float, float], end: tuple[float, float]) -> None:

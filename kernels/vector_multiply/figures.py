@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PALE, bytes_axis, count_axis, duration_axis, finish
+from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PALE, SKY, bytes_axis, count_axis, duration_axis, finish, ink
 from warplab.hardware.cards import CARDS, card_of
 from warplab.text.tables import TIMES, count, duration, quantity
 
@@ -55,9 +55,10 @@ def draw_ten_launches(m: Measurement) -> Figure:
     with chart(figsize=(8.5, 2.1)) as (figure, ax):
         edges = np.linspace(0, finished, launches + 1)
         widths = np.diff(edges)
-        ax.barh(0, widths, left=edges[:-1], color=[BLUE, "#56B4E9"] * (launches // 2) + [BLUE] * (launches % 2))
         for k, (left, width) in enumerate(zip(edges, widths, strict=False)):
-            ax.text(left + width / 2, 0, str(k + 1), ha="center", va="center", color="white", weight="bold")
+            colour = SKY if k % 2 else BLUE
+            ax.barh(0, width, left=left, color=colour)
+            ax.text(left + width / 2, 0, str(k + 1), ha="center", va="center", color=ink(colour), weight="bold")
         ax.barh(1, returned, color=ORANGE)
         ax.annotate(
             f"all {launches} launches have returned: {duration(returned)}",
@@ -82,9 +83,10 @@ def draw_bandwidths(m: Measurement) -> Figure:
     colours = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
     with chart(figsize=(8, 0.9 + 0.3 * len(rows))) as (figure, ax):
         for place, row in enumerate(rows):
-            ax.barh(place, row["gbps"], color=colours[row["language"]], height=0.68)
+            colour = colours[row["language"]]
+            ax.barh(place, row["gbps"], color=colour, height=0.68)
             text = f"{count(round(row['gbps']))} GB/s, {row['gbps'] / limit:.2f} of the copy"
-            ax.text(row["gbps"] * 0.99, place, text, va="center", ha="right", color="white")
+            ax.text(row["gbps"] * 0.99, place, text, va="center", ha="right", color=ink(colour))
         ax.axvline(limit, color="black", lw=1, ls="--")
         card = card_of(m.device)
         if card is not None:
@@ -104,7 +106,7 @@ def draw_grid_sizes(m: Measurement) -> Figure:
     with chart(figsize=(7.5, 2.7)) as (figure, ax):
         ax.plot([r["blocks"] for r in rows], [r["gbps"] for r in rows], "o-", color=BLUE, ms=4)
         ax.axvline(multiprocessors, color=GREY, lw=1, ls="--")
-        ax.annotate(f"one block a multiprocessor ({multiprocessors})", (multiprocessors * 1.15, 60), color=GREY)
+        ax.annotate(f"one block per multiprocessor ({multiprocessors})", (multiprocessors * 1.15, 60), color=GREY)
         ax.set(xscale="log", ylim=(0, None), xlabel=f"blocks of {m.value['block']} threads", ylabel="GB/s")
         count_axis(ax.xaxis)
         count_axis(ax.yaxis)

@@ -19,7 +19,7 @@ from kernels.warp_divergence.order import LETTERS
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
 from warplab.draw import timeline
-from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PINK, duration_axis, finish
+from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PINK, duration_axis, finish, ink
 from warplab.text.tables import count
 
 COLOURS = dict(zip(LETTERS, timeline.COLOURS, strict=False))  # those of the letters in the lesson's timelines
@@ -39,9 +39,10 @@ def draw_order(m: Measurement, kernel: str = "ordered") -> Figure:
     with chart(figsize=(8, 2.4)) as (figure, ax):
         for letter, begin, end in zip(letters, starts, ends, strict=True):
             first, lanes = letter["first_lane"], letter["lanes"]
-            ax.barh(first + lanes / 2, end - begin, lanes, begin, color=COLOURS[letter["letter"]])
+            colour = COLOURS[letter["letter"]]
+            ax.barh(first + lanes / 2, end - begin, lanes, begin, color=colour)
             where = ((begin + end) / 2, first + lanes / 2)
-            ax.annotate(letter["letter"], where, ha="center", va="center", color="white", weight="bold")
+            ax.annotate(letter["letter"], where, ha="center", va="center", color=ink(colour), weight="bold")
         ax.set(ylim=(WARP, 0), xlim=(0, ends[-1]), xlabel="clocks of the multiprocessor", ylabel="lane")
         ax.set_yticks([0, 4, 8, 16, 24, 32])
         finish(figure, ax, f"{kernel}: {row['sequence']}, {m.label}")
@@ -189,11 +190,11 @@ def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
     colours = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
     with chart(figsize=(8, 0.9 + 0.27 * len(rows))) as (figure, ax):
         for place, row in enumerate(rows):
-            ax.barh(place, row["gbps"], color=colours[row["language"]], height=0.68)
+            ax.plot(row["gbps"], place, "o", color=colours[row["language"]])  # a bar has no length on this axis
             text = f"{_rate(row['gbps'])} GB/s"
             if row["ratio_to_cub"] is not None:
                 text += f", {_share(row['ratio_to_cub'])} of CUB"
-            # In a column of their own, which neither bars nor the line of the copy reach.
+            # In a column of their own, which neither dots nor the line of the copy reach.
             ax.annotate(
                 text, (1, place), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center"
             )

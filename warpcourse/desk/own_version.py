@@ -26,12 +26,8 @@ _ANSWER = (
 _SCORE = """## Your score
 
 Save (Ctrl+S), then run the next cell: it runs the saved notebook from the top in a fresh Python process and shows \
-your points by problem, with the message of the first check that fails. In a terminal, \
-`python -m warplab check {number}` shows the same.
-
-The button **Validate** above the notebook also runs the saved notebook from the top in a fresh process. It says \
-whether any test cell fails and shows its error, but no points. Before you hand a notebook in, either is worth its \
-minute: cells that were run out of order can pass here and fail there."""
+your points by problem, with the message of the first check that fails. Do it before you hand a notebook in: cells \
+that were run out of order can pass here and fail there."""
 
 
 def own_version(notebook: Shipped, order: Sequence[Shipped], course: Path = COURSE) -> NotebookNode:
@@ -41,19 +37,30 @@ def own_version(notebook: Shipped, order: Sequence[Shipped], course: Path = COUR
     for cell in made.cells:
         if cell.cell_type == "markdown":
             cell.source = _LINK.sub(rf"\1{EXERCISE}", cell.source)
-        elif is_answer(cell):
-            checks = "test cells" if notebook.is_exercise else "check"
-            cells.append(_text(f"answer-{cell.id}"[:64], _ANSWER.format(checks=checks)))
+        elif cell.cell_type == "code":
+            _as_not_run(cell)
+            if is_answer(cell):
+                checks = "test cells" if notebook.is_exercise else "check"
+                cells.append(_text(f"answer-{cell.id}"[:64], _ANSWER.format(checks=checks)))
         cells.append(cell)
     way = _way(notebook, order)
     end = []
     if notebook.is_exercise:
         end = [
-            _text("desk-score", _SCORE.format(number=notebook.number)),
+            _text("desk-score", _SCORE),
             _desk(nbformat.v4.new_code_cell(f'from warplab import check\n\ncheck("{notebook.number}")'), "desk-check"),
         ]
     made.cells = [_text("desk-way-top", way), *cells, *end, _text("desk-way-bottom", way)]
     return made
+
+
+def _as_not_run(cell: NotebookNode) -> None:
+    """Drop the numbers of the run that was saved, so that a number tells what the learner ran; hide a check's code."""
+    for numbered in [cell, *cell.outputs]:
+        if "execution_count" in numbered:
+            numbered.execution_count = None
+    if "check" in cell.metadata.get("tags", []):
+        cell.metadata.setdefault("jupyter", {})["source_hidden"] = True
 
 
 def is_answer(cell: NotebookNode) -> bool:

@@ -73,13 +73,11 @@ def progress() -> Progress:
 def page(course: Path = COURSE, own: Path | None = None) -> NotebookNode:
     """Return the notebook with the progress as it is now; it lies in the learner's folder `own`."""
     shown = Progress(steps(course), own or own_folder())
-    output = nbformat.v4.new_output(
-        "execute_result", {"text/html": shown._repr_html_(), "text/plain": str(shown)}, execution_count=1
-    )
+    output = nbformat.v4.new_output("execute_result", {"text/html": shown._repr_html_(), "text/plain": str(shown)})
     source = "from warplab import progress\n\nprogress()"
     cells = [
         nbformat.v4.new_markdown_cell(_TEXT, id="progress-text"),
-        nbformat.v4.new_code_cell(source, id="progress", outputs=[output], execution_count=1),
+        nbformat.v4.new_code_cell(source, id="progress", outputs=[output]),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})

@@ -65,14 +65,15 @@ class Form:
         import ipywidgets as widgets
 
         self.choices, self._commit = choices, commit
+        name = f"{question} ({unit})" if unit else question  # that a screen reader says
         if choices:
             index = choices.index(earlier) if isinstance(earlier, str) and earlier in choices else None
             layout = widgets.Layout(width="auto")
-            self.field = widgets.RadioButtons(options=list(choices), index=index, layout=layout)
+            self.field = widgets.RadioButtons(options=list(choices), index=index, layout=layout, tooltip=name)
         else:
             value = numbers.show(earlier) if isinstance(earlier, float | int) else ""
             layout = widgets.Layout(width="9em")
-            self.field = widgets.Text(value=value, placeholder="a number", layout=layout)
+            self.field = widgets.Text(value=value, placeholder="a number", layout=layout, tooltip=name)
             self.field.on_msg(self._entered)
         self.button = widgets.Button(description=COMMIT, button_style="primary", layout=widgets.Layout(width="8em"))
         self.button.on_click(lambda _: self.commit())

@@ -15,7 +15,6 @@ from warplab.hardware.cards import card_of
 from warplab.text.tables import duration
 
 _WIDTH = 125  # characters of the note
-_ROOM = 1.9  # of the axis for the longest bar and the text behind it
 _LINE, _ABOVE = 0.13, 0.95  # inches: a line of the note, title and axis
 
 
@@ -44,11 +43,14 @@ def draw_estimates(
         ax.plot([], [], "d", color=ORANGE, ms=6, label="estimate without what limits it")
         ax.set_yticks(range(len(shown)), [str(name) for name in shown])
         ax.set_ylim(len(shown) + 0.1, -0.6)  # downwards, with a row below for the legend
-        ax.set_xlim(0, _ROOM * longest)
+        ax.set_xlim(0, longest)
         ax.set_xlabel("time of the launch")
         duration_axis(ax.xaxis)
         ax.legend(loc="lower right", borderaxespad=0.2)
         finish(figure, ax, f"Estimates for {cards.pop()}")
+        room = ax.get_window_extent().width  # the axis ends where the last text does
+        behind = ((text.get_position()[0], text.get_window_extent().width / room) for text in ax.texts)
+        ax.set_xlim(0, max(longest, *(end / max(0.2, 0.98 - share) for end, share in behind)))
         note = _note(list(shown.values()), [time for time in times.values() if time])
         lines = note.count("\n") + 1
         height = _ABOVE + 0.5 * len(shown) + 0.35 + _LINE * lines

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from warplab.text.tables import count, duration, quantity
 
 if TYPE_CHECKING:
-    from matplotlib.typing import RcKeyType
+    from matplotlib.typing import ColorType, RcKeyType
 
 _DIGIT = re.compile(r"\d")
 
@@ -32,6 +33,13 @@ LAUNCH_DPI = 100
 
 BLUE, ORANGE, GREEN, PINK, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B6B6B", "#D9D9D9"
 SKY, AMBER = "#56B4E9", "#E69F00"
+
+
+def ink(colour: ColorType) -> str:
+    """Return "black" or "white", whichever is read better on `colour`: at 4.5 : 1 or more, by WCAG 2's luminance."""
+    linear = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in to_rgb(colour))
+    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return "black" if luminance > 0.179 else "white"
 
 
 def finish(figure: Figure, ax: Axes, title: str, *, pad: float = 6) -> None:

@@ -166,7 +166,7 @@ class Estimate:
         for r, bar in zip(self.resources, bars, strict=True):
             lifted = duration(self.lifted[r.name]) if r.name in self.lifted else ""
             rows.append([r.name, bar, duration(r.seconds), lifted, _amount(r)])
-        return Table(columns, rows)
+        return Table(columns, rows, caption="Time by resource")
 
     def _notes(self) -> list[str]:
         time = self.time
@@ -192,7 +192,7 @@ class Estimate:
     def _line_table(self) -> Table:
         columns = [Column("line"), Column("source", "left", code=True), Column(f"share of {self.limit}")]
         rows = [[str(one.line), shorten(one.code), f"{100 * one.share:.0f} %"] for one in self.lines]
-        return Table(columns, rows)
+        return Table(columns, rows, caption="Work by source line")
 
 
 def estimate(

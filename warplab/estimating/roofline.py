@@ -85,7 +85,7 @@ class Prediction:
             [t.name, quantity(t.work, t.unit), quantity(t.rate, f"{t.unit}/s"), duration(t.seconds)] for t in self.terms
         ]
         columns = [Column("resource", "left"), Column("work"), Column("at most"), Column("at least")]
-        return Table(columns, rows, {(self.terms.index(self._largest), 3)})
+        return Table(columns, rows, {(self.terms.index(self._largest), 3)}, "Least time by resource")
 
 
 def roofline(profile: object, card: str | Card = "H100") -> Prediction:
@@ -189,7 +189,7 @@ class Predictions:
             card = predictions[0].card
             row = [card.full_name, quantity(card.bandwidth_gbs * 1e9, "B/s"), f"{card.fp32_tflops:.1f} TFLOP/s"]
             rows.append(row + [cell for p in predictions for cell in (f"at least {duration(p.seconds)}", p.limit)])
-        return Table(columns, rows)
+        return Table(columns, rows, caption="Least time by card")
 
     def _notes(self) -> list[str]:
         notes = []

@@ -170,7 +170,7 @@ def overview(rows: Sequence[MachineInstruction], source: Source, backwards: set[
         what += [f"inlined in line {inlined}"] * bool(inlined)
         what += [f"{number} more in the {name}" for name, number in rare.items()]
         body.append([source.place(file, line), str(len(here)), source.line(file, line), ", ".join(filter(None, what))])
-    return Table(table, body)
+    return Table(table, body, caption="Machine code by source line")
 
 
 def text(head: str, rows: Sequence[MachineInstruction], source: Source, table: Table) -> str:

@@ -174,7 +174,7 @@ def _counter_table(groups: list[list[LaunchRecord]]) -> Table:
         for f, group in zip(firsts, groups, strict=True)
     ]
     columns = [Column("", "left"), *(Column(h) for h in heads), Column("in Nsight Compute", "left", True, True)]
-    return Table(columns, rows)
+    return Table(columns, rows, caption="Counters by launch")
 
 
 def _product_rows(firsts: list[LaunchRecord]) -> list[list[str]]:
@@ -233,4 +233,4 @@ def _line_table(launch: LaunchRecord, file: str) -> Table:
         values = [value(counts) or 0 for _, counts in counted]
         if max(values) > 0 and len(values) > 1:
             marked |= {(row, column) for row, v in enumerate(values) if v == max(values)}
-    return Table(columns, rows, marked)
+    return Table(columns, rows, marked, f"{launch.kernel} by source line")

@@ -20,6 +20,7 @@ STYLE = (
     "<style>.warplab table{border-collapse:collapse;margin:0 0 .6em}"
     ".warplab td,.warplab th{padding:1px 8px;border:0;text-align:right;white-space:pre;color:inherit}"
     ".warplab .l{text-align:left!important}.warplab .c{font-family:var(--jp-code-font-family,monospace)}"
+    ".warplab caption{caption-side:top;text-align:left;font-weight:700}"
     ".warplab .m{opacity:.65;font-size:90%}.warplab p{margin:.2em 0}"
     ".warplab .h{font-weight:700;box-shadow:inset 0 -2px currentColor}</style>"
 )
@@ -37,11 +38,12 @@ class Column:
 
 @dataclass
 class Table:
-    """A table. `rows`: one string per column. `marked`: the (row, column) pairs to highlight."""
+    """A table. `rows`: one string per column. `marked`: the (row, column) pairs to highlight. `caption`: in HTML."""
 
     columns: list[Column]
     rows: list[list[str]]
     marked: set[tuple[int, int]] = field(default_factory=set)
+    caption: str = ""
 
     def text(self) -> str:
         cells = [[c.header for c in self.columns]] if any(c.header for c in self.columns) else []
@@ -70,12 +72,14 @@ class Table:
                 classes += " c" * (column.code and tag == "td") + " m" * column.muted + " h" * ((r, c) in self.marked)
                 # Said in the cell, too: JupyterLab drops the style sheets of outputs that it does not trust.
                 style = ' style="text-align:left"' if column.align == "left" else ""
-                out.append(f'<{tag} class="{classes.strip()}"{style}>' if classes else f"<{tag}>")
+                scope = ' scope="col"' if tag == "th" else ""
+                out.append(f'<{tag} class="{classes.strip()}"{style}{scope}>' if classes else f"<{tag}{scope}>")
                 out.append(f"{escape(cell)}</{tag}>")
             return f"<tr>{''.join(out)}</tr>"
 
         head = [c.header for c in self.columns]
         top = f"<thead>{cells('th', head, -1)}</thead>" if any(head) else ""
+        top = f"<caption>{escape(self.caption)}</caption>{top}" if self.caption else top
         return f"<table>{top}<tbody>{''.join(cells('td', row, r) for r, row in enumerate(self.rows))}</tbody></table>"
 
     def _marks(self, column: int) -> bool:

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from kernels.convolution.definition.geometry import Convolution
 from warpcourse.bench.charts import chart
-from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, closed
+from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, closed, ink
 from warplab.launch.profile_queries import one_launch
 from warplab.simulator.constants import SECTOR_BYTES
 
@@ -255,8 +255,8 @@ def draw_wavefronts(layers: int = 4, steps: int = 8) -> Figure:
         shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.9, layers + steps - 1))
         for layer, step in np.ndindex(layers, steps):
             ax.add_patch(Rectangle((step + 0.12, layer + 0.14), 0.76, 0.72, fc=shades[layer + step], ec="none"))
-            ax.text(step + 0.5, layer + 0.5, str(layer + step + 1), ha="center", va="center", color="white",
-                    weight="bold")  # fmt: skip
+            ax.text(step + 0.5, layer + 0.5, str(layer + step + 1), ha="center", va="center", weight="bold",
+                    color=ink(shades[layer + step]))  # fmt: skip
             arrow = {"arrowstyle": "-|>", "color": GREY, "lw": 0.9, "shrinkA": 0, "shrinkB": 0}
             if step + 1 < steps:
                 ax.annotate("", (step + 1.12, layer + 0.5), (step + 0.88, layer + 0.5), arrowprops=arrow)

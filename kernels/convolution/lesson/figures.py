@@ -34,6 +34,7 @@ from warplab.draw.style import (
     closed,
     duration_axis,
     finish,
+    ink,
     short,
 )
 from warplab.text.tables import duration, quantity
@@ -229,7 +230,7 @@ def _treemap(ax: Axes, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, st
             if kind == "convolution" and box.width > 0.17 and box.height > (0.24 if under_title else 0.09):
                 name = layer.split(",")[0].replace(" ", "\n", 1)
                 place = box.x + box.width / 2, box.y + box.height / 2
-                ax.text(*place, name, ha="center", va="center", fontsize=5.5, color="white", linespacing=1)
+                ax.text(*place, name, ha="center", va="center", fontsize=5.5, color=ink(colour), linespacing=1)
         ax.add_patch(Rectangle((whole.x, whole.y), whole.width, whole.height, fc="none", ec="black", lw=1))
         if whole.height > 0.08 and whole.width > 0.2:
             behind = {"boxstyle": "square,pad=0.15", "fc": "white", "ec": "none"}

@@ -29,6 +29,7 @@ from warplab.draw.style import (
     count_axis,
     duration_axis,
     finish,
+    ink,
 )
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER)
@@ -99,12 +100,12 @@ def draw_buffers(buffers: Iterable[tuple[str, int, int, int, int]], title: str) 
     with chart(figsize=(7.8, 3.4)) as (figure, ax):
         for place, (name, first, last, offset, nbytes) in enumerate(rows):
             colour = COLOURS[place % len(COLOURS)]
-            box = Rectangle((first - 0.5, offset), last - first + 1, nbytes, fc=colour, ec="white", lw=1, alpha=0.85)
+            box = Rectangle((first - 0.5, offset), last - first + 1, nbytes, fc=colour, ec="white", lw=1)
             ax.add_patch(box)
             label = name.removesuffix("_relu")
             if nbytes > end / 30 and last - first + 1 > launches * len(label) / 80:  # else it does not fit
                 middle = (first + last) / 2, offset + nbytes / 2
-                ax.text(*middle, label, ha="center", va="center", fontsize=6.5, color="white")
+                ax.text(*middle, label, ha="center", va="center", fontsize=6.5, color=ink(colour))
         ax.set(xlim=(-0.6, launches - 0.4), ylim=(0, 1.02 * end))
         ax.set(xlabel="launch", ylabel="address in the buffer")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))

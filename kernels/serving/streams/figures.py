@@ -16,7 +16,7 @@ from kernels.serving.streams.hazards import Race
 from kernels.serving.streams.schedule import Kind, Operation
 from kernels.serving.streams.timeline import Span, Timeline, simulate
 from warpcourse.bench.charts import COLOURS, chart
-from warplab.draw.style import BLUE, GREY, ORANGE, PALE, finish
+from warplab.draw.style import BLUE, GREY, ORANGE, PALE, finish, ink
 
 STREAMS = (*COLOURS, "#7A5400", "#003F63")
 ORDER = ("host", "NVDEC", DECODE_CALL, "H2D", "copy", "SMs", "D2H")
@@ -100,9 +100,8 @@ def _bar(
         box.set(ec="#C00000", lw=2.0, zorder=3)
     ax.add_patch(box)
     if o.kind != "sync" and (stop - span.start) / max(end, 1e-12) * 100 > 1.0 * len(o.name) and lane[1] < 3:
-        ax.text(
-            (span.start + stop) / 2, bottom + height / 2, o.name, ha="center", va="center", color="white", fontsize=7
-        )
+        middle = (span.start + stop) / 2, bottom + height / 2
+        ax.text(*middle, o.name, ha="center", va="center", color=ink(colour), fontsize=7)
 
 
 def recorded_timeline(row: Mapping[str, Any], source: str) -> Timeline:

@@ -14,6 +14,7 @@ from kernels.warp_divergence.kernel_table import SOURCES
 from kernels.warp_divergence.measurements import MEASUREMENTS, SELECTED
 from kernels.warp_divergence.selection import APPENDING
 from tests.support.figure_shapes import overlapping
+from warplab.draw.style import ink
 
 VALUES = recordings.values()
 ORIGIN = recordings.recorded("histogram_table").origin
@@ -175,6 +176,20 @@ def test_pictures():
         figures.draw_order(orders, "x")
     with pytest.raises(ValueError, match=r"share 0\.3 was not measured"):
         figures.draw_rates(measured("selection_table"), "share", 0.3)
+
+
+def test_letters_are_dark_on_light_bars_and_rates_on_a_logarithmic_axis_are_dots():
+    row = measured("order_of_sides")
+    ax = figures.draw_order(row).axes[0]
+    colours = {text.get_text(): text.get_color() for text in ax.texts}
+    bars = {letter: bar.get_facecolor() for letter, bar in zip(colours, ax.patches, strict=True)}
+    assert set(colours.values()) == {"black", "white"}
+    assert all(colours[letter] == ink(bar) for letter, bar in bars.items())
+    table = measured("histogram_table")
+    ax = figures.draw_rates(table, "data", "skewed").axes[0]
+    dots = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
+    assert sorted(dots) == sorted(row["gbps"] for row in table.value["rows"] if row["data"] == "skewed")
+    assert len(ax.patches) == 0
 
 
 def test_the_picture_of_lanes_has_an_arrow_into_each_lane_that_changed():

@@ -69,7 +69,13 @@ def test_no_news_and_no_instructors_menus(lab):
     menus = lab.browser.run(MENUS)
     assert "File" in menus
     assert "Nbgrader" not in menus
-    assert has_plugin(lab, "@jupyter/nbgrader:validate-assignment")
+
+
+def test_no_button_says_that_an_empty_lesson_passes(lab):
+    lab.open_notebook(str(LESSON.own))
+    tools = lab.browser.run("return jupyterapp.shell.currentWidget.toolbar.node.innerText")
+    assert "Notebook" in tools
+    assert "Validate" not in tools
 
 
 def test_what_instructors_open_by_its_address_is_not_served(lab):
@@ -120,10 +126,7 @@ def cell_with(lab, text):
 
 
 def test_a_prediction_from_the_form_to_the_comparison(lab):
-    cells = [nbformat.v4.new_code_cell(source) for source in PREDICTION]
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}  # or JupyterLab would ask for one
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    nbformat.write(notebook, own_folder() / "lesson.ipynb")
+    write("lesson.ipynb", *PREDICTION)
     lab.open_notebook("lesson.ipynb")
     asks, reveals = 1, 2
     lab.run_cell(0)
@@ -147,6 +150,61 @@ def test_a_prediction_from_the_form_to_the_comparison(lab):
     # Opened again another day, without the kernel that made the form: the prediction still stands there.
     lab.open_notebook("lesson.ipynb")
     assert "You predicted 4 sectors per request." in lab.output(asks)
+
+
+def write(name, *sources):
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}  # or JupyterLab would ask for one
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), own_folder() / name)
+
+
+def test_cuda_cells_are_coloured_as_c(lab):
+    write("cuda.ipynb", "%%cuda\n__global__ void add() {}", "x = 1")
+
+    def kinds():
+        return lab.browser.run("return jupyterapp.shell.currentWidget.content.widgets.map(one => one.model.mimeType)")
+
+    def rewrite(cell, text):
+        script = (
+            "jupyterapp.shell.currentWidget.content.widgets[arguments[0]].model.sharedModel.setSource(arguments[1])"
+        )
+        lab.browser.run(script, cell, text)
+
+    lab.open_notebook("cuda.ipynb")
+    until(lambda: kinds() == ["text/x-c++src", "text/x-ipython"], "the languages of the cells")
+    rewrite(0, "y = 2")
+    rewrite(1, "%%cuda\n")
+    until(lambda: kinds() == ["text/x-ipython", "text/x-c++src"], "the other languages")
+
+
+def spoken(lab, role):
+    """The names that a screen reader says of the parts with a role."""
+    nodes = lab.browser.devtools("Accessibility.getFullAXTree")["nodes"]
+    return [n["name"]["value"] for n in nodes if n.get("role", {}).get("value") == role and not n["ignored"]]
+
+
+def test_forms_and_sliders_have_names_and_values(lab):
+    number = 'predict("98/ways", "How many ways?", unit="ways per warp")'
+    choice = 'predict("98/faster", "Which is <faster>?", ["rows", "columns"])'
+    slider = "sliders(lambda stride, kind: draw_grid(stride, 8, 29), stride=range(2, 9, 3), kind=['plain', 'other'])"
+    write("names.ipynb", "from warplab import draw_grid, predict, sliders", number, choice, slider)
+    lab.open_notebook("names.ipynb")
+    for cell in range(4):
+        lab.run_cell(cell)
+    until(lambda: lab.element(3, ".noUi-handle[aria-label]"), "a slider with a name")
+    assert "How many ways? (ways per warp)" in spoken(lab, "textbox")
+    assert "Which is <faster>?" in spoken(lab, "radiogroup")
+    assert spoken(lab, "radio") == ["rows", "columns"]
+    assert "kind" in spoken(lab, "group")
+    assert spoken(lab, "slider") == ["stride"]
+
+    def value():  # the protocol's tree holds the number behind a value's text, not the text
+        handle = lab.element(3, ".noUi-handle")
+        return lab.browser.run("return arguments[0].getAttribute('aria-valuetext')", handle)
+
+    until(lambda: value() == "2", "the first value")
+    lab.browser.type(lab.element(3, ".noUi-handle"), "\ue014")  # the arrow to the right
+    until(lambda: value() == "5", "the value that was moved to")
 
 
 def test_the_progress_page_shows_what_is_next_and_leads_there(lab):

@@ -77,7 +77,23 @@ def test_the_courses_own_cells_are_unchanged_but_for_links(made):
     assert [cell.id for cell in own] == [cell.id for cell in shipped_cells]
     for mine, theirs in zip(own, shipped_cells, strict=True):
         assert mine.source.replace("/exercise_", "/") == theirs.source
-        assert mine.metadata == theirs.metadata
+        assert {**mine.metadata, "jupyter": None} == {**theirs.metadata, "jupyter": None}
+
+
+def test_nothing_looks_run_and_no_check_hides_its_result_behind_its_code(made):
+    _, notebook = made
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert any(cell.outputs for cell in code) or made[0].is_exercise  # what the lesson's run showed is there
+    numbers = [part.get("execution_count") for cell in code for part in (cell, *cell.outputs)]
+    assert numbers == [None] * len(numbers)
+    hidden = [cell.id for cell in code if cell.metadata.get("jupyter", {}).get("source_hidden")]
+    assert hidden == [cell.id for cell in code if "check" in cell.metadata.get("tags", [])]
+
+
+def test_one_command_shows_the_score(made):
+    one, notebook = made
+    commands = [cell.id for cell in notebook.cells if re.search(r"warplab (import )?check\b", cell.source)]
+    assert not one.is_exercise or commands == ["desk-check"]
 
 
 def test_an_exercise_is_scored_as_the_shipped_one(made):

@@ -68,6 +68,16 @@ def test_the_note_says_what_is_an_estimate_and_where_the_other_times_are_from(la
     assert "The estimates are for another card, the V100." in said
 
 
+def test_the_axis_ends_where_the_last_text_does(launches) -> None:
+    found = estimate(launches["stride 1"], blocks=1000)
+    figure = draw_estimates({"one": found}, {"one": RECORDED})
+    figure.draw_without_rendering()
+    ax = figure.axes[0]
+    box = ax.get_window_extent()
+    last = max(text.get_window_extent().x1 for text in ax.texts)
+    assert 0.9 * box.width < last - box.x0 <= box.width
+
+
 def test_nothing_lies_on_anything_else(launches) -> None:
     names = {f"a launch with a long name, {k}": estimate(launches["stride 16"], blocks=1000 * k) for k in (1, 2, 30)}
     known = {name: KnownTime(3 * found.seconds, "NVIDIA H100", "2026", live=True) for name, found in names.items()}

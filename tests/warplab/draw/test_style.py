@@ -8,6 +8,7 @@ import re
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
+from matplotlib.colors import to_rgb
 from nbclient import NotebookClient
 
 from tests.support.synthetic_profiles import vector_multiply
@@ -25,6 +26,7 @@ from warplab import (
     draw_zoom,
     heat_map,
 )
+from warplab.draw import style, timeline
 from warplab.draw.style import closed
 
 
@@ -49,6 +51,27 @@ def test_a_notebook_shows_what_a_picture_says_in_words(monkeypatch):
     words = draw_grid(2, 4, 7).says
     assert "grid 2 × block 4 = 8 threads, n = 7" in words
     assert [o.data["text/plain"] for o in cell.outputs if "text/html" in o.data] == [words]
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2's relative luminance, by its text: https://www.w3.org/TR/WCAG22/#dfn-relative-luminance."""
+
+    def linear(part: float) -> float:
+        return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+
+    red, green, blue = (linear(part) for part in to_rgb(colour))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("colour", [*timeline.COLOURS, style.GREY, style.PALE, style.AMBER, style.SKY, "#777777"])
+def test_letters_on_a_colour_can_be_read(colour):
+    assert contrast(style.ink(colour), colour) >= 4.5
+    assert contrast("white", style.ORANGE) < 4.5  # as it was
 
 
 PROFILE = vector_multiply()

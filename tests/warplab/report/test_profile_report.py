@@ -157,6 +157,12 @@ def test_html_is_well_formed_escaped_and_short():
     assert len(profile_report.html(vector_multiply())) < 5000
 
 
+def test_tables_have_captions_and_their_headers_say_that_they_are_of_columns():
+    root = parse(profile_report.html(vector_multiply()))
+    assert [one.text for one in root.iter("caption")] == ["Counters by launch", "vector_multiply by source line"]
+    assert {one.get("scope") for one in root.iter("th")} == {"col"}
+
+
 def test_html_takes_its_colours_from_the_page():
     html = profile_report.html(vector_multiply())
     assert "color:inherit" in html
