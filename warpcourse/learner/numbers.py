@@ -14,7 +14,7 @@ CLOSE = 0.1
 
 def parse(text: str) -> float:
     """Return the number in `text`: 32, 12.5, 12,5, 1e6, 1,000, 12 %, 1/8, 2**20. ValueError says what to type."""
-    bare = re.sub(r"(?<=\d)[,_ '](?=\d{3}(?!\d))", "", text.strip()).replace(",", ".").removesuffix("%").strip()
+    bare = re.sub(r"(?<=\d)(?<!\b0)[,_ '](?=\d{3}(?!\d))", "", text.strip()).replace(",", ".").removesuffix("%").strip()
     typed = _TYPED.fullmatch(bare)
     try:
         if typed is None:

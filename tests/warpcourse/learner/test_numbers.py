@@ -11,6 +11,7 @@ from warpcourse.learner.numbers import difference, parse, show
         ("32", 32),
         (" 12.5 ", 12.5),
         ("1,000", 1000),
+        ("0,125", 0.125),
         ("1_000_000", 1_000_000),
         ("1 000", 1000),
         ("-3", -3),
