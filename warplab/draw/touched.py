@@ -32,6 +32,7 @@ _IN_A_ROW = 16
 _MOST_OUTSIDE = 8  # elements on each side that are drawn
 _ACROSS = 34  # elements and gaps in a row of panels
 _MOST_NOTES = 4
+_WIDTH = 110  # characters of a note in one line
 _DONE = {"load": "loaded", "store": "stored", "atomic": "changed by atomics"}
 _SHARED = "shared memory of block 0"
 
@@ -113,12 +114,12 @@ def draw_touched(
             try:
                 accesses = launch(True)
             except DataRace as race:
-                notes.append(textwrap.shorten(race.what, 170, placeholder="…"))
+                notes.append(race.what)
                 for array, value in guarded.items():
                     value.restore(given[array])
                 accesses = launch(False)
     except Exception as error:  # the compilers raise classes of their own
-        notes.append(textwrap.shorten(f"{name} was stopped: {first_line(error)}", 120, placeholder="…"))
+        notes.append(f"{name} was stopped: {first_line(error)}")
         ran = False
     panels = [*_of_arrays(accesses, guarded, given, expected or {}), *_of_shared_memory(accesses)]
     for panel in panels:
@@ -207,9 +208,12 @@ def _draw(name: str, grid: Dimensions, block: Dimensions, panels: list[Panel], n
         head = f"{name}, {_sizes(grid, 'block')} of {_sizes(block, 'thread')}; in each element {what} of who touched it"
         head += "; each block has its colour" * (prod(grid) > 1)
         ax.text(0, -0.4, head, weight="bold")
-        for line, note in enumerate(shown):
-            ax.text(0, bottom + 1.0 + 0.9 * line, note, color=ORANGE, weight="bold")
-        height = bottom + 1.2 + 0.9 * len(shown)
+        height = bottom + 0.4
+        for note in shown:
+            lines = textwrap.wrap(note, _WIDTH)
+            ax.text(0, height, "\n".join(lines), color=ORANGE, weight="bold", va="top")
+            height += 0.75 * len(lines) + 0.15
+        height += 0.3
         ax.set(xlim=(-0.2, _ACROSS), ylim=(height, -1.2))
         figure.set_size_inches(9, 9 * (height + 1.2) / _ACROSS)
         ax.axis("off")
