@@ -62,7 +62,7 @@ def selections():
     assert len(five) == 5
     assert max(five) < 1.05 * min(five)
     assert max(five) < min(rate for name, rate in half.items() if "append" not in name)
-    return ("the five variants of `append`", "equally fast")
+    return ("The five variants of `append`", "equally fast")
 
 
 QUOTED = {
