@@ -33,6 +33,10 @@ class OutOfTime(BaseException):
     """A cell's time is up. Not an Exception, so that a test's `except` does not swallow it."""
 
 
+class OutOfProcessorTime(OutOfTime):
+    """A cell's processor time is up."""
+
+
 class TrustedCell:
     """A cell of the instructor's. `file`: its name in tracebacks. Raises SyntaxError."""
 
@@ -200,10 +204,9 @@ def time_limit(seconds: float, processor_seconds: float) -> Iterator[None]:
         return
 
     def stop(number: int, frame: types.FrameType | None) -> None:
-        wall = number == signal.SIGALRM
-        raise OutOfTime(
-            f"more than {seconds:.3g} s" if wall else f"more than {processor_seconds:.3g} s of processor time"
-        )
+        if number == signal.SIGALRM:
+            raise OutOfTime(f"more than {seconds:.3g} s")
+        raise OutOfProcessorTime(f"more than {processor_seconds:.3g} s of processor time")
 
     timers = ((signal.ITIMER_REAL, signal.SIGALRM, seconds), (signal.ITIMER_PROF, signal.SIGPROF, processor_seconds))
     before = {number: signal.signal(number, stop) for _, number, _ in timers}

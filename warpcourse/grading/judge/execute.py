@@ -28,7 +28,7 @@ from traitlets import Bytes, Dict, Unicode
 from warpcourse.grading.exchange import artefacts
 from warpcourse.grading.judge import framework_cells, inert, outputs, verdicts
 from warpcourse.grading.judge.agent_client import GIVE_UP_SECONDS
-from warpcourse.grading.judge.cells import CellRunner, TrustedCell
+from warpcourse.grading.judge.cells import CellRunner, OutOfProcessorTime, TrustedCell
 from warpcourse.grading.judge.hidden_tests import without_hidden_tests
 from warpcourse.grading.judge.jobs import SEED_VARIABLE, WIDE
 from warpcourse.grading.judge.stand_ins import Notebook
@@ -38,7 +38,6 @@ from warplab import simulator
 from warplab.checks import session
 from warplab.checks.errors import CheckFailed
 
-_EARLY = 0.1  # seconds by which Linux' timers may end a test before its processor time is up
 _SLOW = 5.0  # seconds; a kernel that took longer to be refused is not read a second time
 
 
@@ -106,7 +105,7 @@ class TrustedExecute(StudentProcess):
     @property
     def exhausted(self) -> str:
         """Return what is told of tests that were not run, "" if there is time for more."""
-        if self._judged < self.limits.judge_seconds - _EARLY:
+        if self._judged < self.limits.judge_seconds:
             return ""
         most = self.limits.judge_seconds
         return f"The tests of this notebook took {most:g} s of processor time in all; no more of them were run."
@@ -223,6 +222,7 @@ class TrustedExecute(StudentProcess):
             return verdicts.gone(self.exhausted)
         seconds = float(super()._get_timeout(cell) or self.limits.wall_seconds)
         began = time.process_time()
+        left = self.limits.judge_seconds - self._judged
         self._begin(trusted)
         self.unheard = False
         try:
@@ -235,13 +235,14 @@ class TrustedExecute(StudentProcess):
                     self._odd |= self._notebook.odd
                 with self._in_folder():
                     # Later than the client, which gives up waiting for an answer first.
-                    left = self.limits.judge_seconds - self._judged
                     outcome = self._runner.run(trusted, names, WIDE * seconds + GIVE_UP_SECONDS, min(seconds, left))
         except CheckFailed as error:  # the process ended when asked for the names
             return verdicts.gone(str(error))
         finally:
             took = time.process_time() - began
             self._judged += took
+        if isinstance(outcome.error, OutOfProcessorTime) and left <= seconds:
+            self._judged = self.limits.judge_seconds  # the timer of a test that had all that was left may be early
         text = artefacts.clean_text(outcome.printed)
         text += f"[{outputs.UNHEARD}]\n" * self.unheard + f"[{outputs.WITHHELD}]\n" * outcome.muted
         if text:
