@@ -33,10 +33,6 @@ class OutOfTime(BaseException):
     """A cell's time is up. Not an Exception, so that a test's `except` does not swallow it."""
 
 
-class OutOfProcessorTime(OutOfTime):
-    """A cell's processor time is up."""
-
-
 class TrustedCell:
     """A cell of the instructor's. `file`: its name in tracebacks. Raises SyntaxError."""
 
@@ -206,7 +202,7 @@ def time_limit(seconds: float, processor_seconds: float) -> Iterator[None]:
     def stop(number: int, frame: types.FrameType | None) -> None:
         if number == signal.SIGALRM:
             raise OutOfTime(f"more than {seconds:.3g} s")
-        raise OutOfProcessorTime(f"more than {processor_seconds:.3g} s of processor time")
+        raise OutOfTime(f"more than {processor_seconds:.3g} s of processor time")
 
     timers = ((signal.ITIMER_REAL, signal.SIGALRM, seconds), (signal.ITIMER_PROF, signal.SIGPROF, processor_seconds))
     before = {number: signal.signal(number, stop) for _, number, _ in timers}

@@ -28,7 +28,7 @@ from traitlets import Bytes, Dict, Unicode
 from warpcourse.grading.exchange import artefacts
 from warpcourse.grading.judge import framework_cells, inert, outputs, verdicts
 from warpcourse.grading.judge.agent_client import GIVE_UP_SECONDS
-from warpcourse.grading.judge.cells import CellRunner, OutOfProcessorTime, TrustedCell
+from warpcourse.grading.judge.cells import CellRunner, OutOfTime, TrustedCell
 from warpcourse.grading.judge.hidden_tests import without_hidden_tests
 from warpcourse.grading.judge.jobs import SEED_VARIABLE, WIDE
 from warpcourse.grading.judge.stand_ins import Notebook
@@ -241,7 +241,7 @@ class TrustedExecute(StudentProcess):
         finally:
             took = time.process_time() - began
             self._judged += took
-        if isinstance(outcome.error, OutOfProcessorTime) and left <= seconds:
+        if left <= seconds and isinstance(outcome.error, OutOfTime) and "processor" in str(outcome.error):
             self._judged = self.limits.judge_seconds  # the timer of a test that had all that was left may be early
         text = artefacts.clean_text(outcome.printed)
         text += f"[{outputs.UNHEARD}]\n" * self.unheard + f"[{outputs.WITHHELD}]\n" * outcome.muted
