@@ -95,14 +95,17 @@ TAIL = """
 - A function must be told what it is called with, so a student's process knows the inputs of hidden tests that call its
   functions. It cannot show them: from the first such call on, its outputs and the messages of its failures are
   withheld, and every later cell looks the same, whatever it does. What remains visible is whether a test passes, which
-  kind of failure it has, and how the notebook ended: a few bits per test, which the submission can choose. Inputs drawn
-  by `checks.function` differ between submissions; those written into a test do not.
+  kind of failure it has, how the notebook ended, and of a kernel which line failed. A submission can choose that line:
+  up to 13 bits of a hidden test of a kernel (one of 301 lines told a hidden size to within 20; 16,000 are refused).
+  Inputs drawn by `checks.function` and `checks.kernel` differ between submissions; those written into a test do not.
 - A kernel is its PTX. Writing PTX by hand, or letting another language produce it, counts as writing a kernel. The
   grader cannot tell whether it came from Numba or CUDA C++.
 - Handing in someone else's answer gets the points. `python -m warplab similar` shows similar kernels.
 - A submission that notices that it is graded may behave differently. It gains nothing.
 - Attacks on Linux itself, on the processor (timing, caches) or on bubblewrap: all submissions share one Linux kernel.
 - A student can waste a judge's time, up to the limits, once per submission.
+- Where Linux groups by session and the grader has no cpu cgroup, a submission that makes more than ten sessions a
+  second, or hides its processes from others of its user, takes more than its share. Neighbours wait; they lose no test.
 - Memory that several processes take between two looks, a tenth of a second apart, and memory that belongs to no
   process: pipes and objects of the kernel, and without bubblewrap shared memory and buffers of sockets. A control group
   counts all of it ([instructors.md](instructors.md) tells how to give the grader one).

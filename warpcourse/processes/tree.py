@@ -38,20 +38,39 @@ def descendants(of: int, known: dict[int, list[str]]) -> list[int]:
     return found
 
 
-def usage(init: int, enough: int) -> tuple[list[int], float, int]:
-    """Return the processes of init's tree, their processor time in seconds, and their memory in bytes.
+def usage(init: int, enough: int) -> tuple[dict[int, list[str]], float, int]:
+    """Return the processes below init as `processes` does, their processor time in seconds, their memory in bytes.
 
     Dividing shared pages among their users is slow. It is done only where the sum of all resident pages, which counts
     shared ones several times, exceeds `enough`: the most that the processes may use. Whoever adds other memory to the
     result takes that off first.
     """
     known = processes()
-    tree = descendants(init, known)
+    tree = {pid: known[pid] for pid in descendants(init, known)}
     times = (int(time_) for pid in {init, *tree} & known.keys() for time_ in known[pid][11:15])
-    resident = sum(max(0, int(known[pid][21])) * _PAGE for pid in tree)
+    resident = sum(max(0, int(fields[21])) * _PAGE for fields in tree.values())
     if resident > enough:
-        resident = sum(_proportional_bytes(pid, int(known[pid][21]) * _PAGE) for pid in tree)
+        resident = sum(_proportional_bytes(pid, int(fields[21]) * _PAGE) for pid, fields in tree.items())
     return tree, sum(times) / _JIFFY, resident
+
+
+def threads(pid: int) -> dict[int, bool]:
+    """Return the threads of a process, and of each whether it computes or waits for a processor."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                stat = Path(f"/proc/{pid}/task/{entry}/stat").read_text(errors="replace")
+                found[int(entry)] = stat.rpartition(")")[2].split()[0] == "R"
+    return found
+
+
+def waited_seconds(pid: int) -> float:
+    """Return how long the first thread of a process has waited for a processor, 0 where Linux does not count it."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
 
 
 def socket_bytes(pid: int) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 import pytest
 
-from tests.support.grading_harness import CANARY, Cells
+from tests.support.grading_harness import CANARY, WIDE, Cells
 from warpcourse.grading.judge import outputs
+from warpcourse.grading.sandbox.kernel_manager import SandboxedKernelManager
 from warpcourse.grading.sandbox.limits import SubmissionLimits
 
 # -- what a student may patch ----------------------------------------------------------------------------------------
@@ -220,6 +222,15 @@ def test_the_time_of_all_cells_is_limited(zygotes):
     graded = cells.run(zygotes, SubmissionLimits(wall_seconds=8.0))
     assert graded.points == {"after": 0}
     assert graded.ended.status in ("timeout", "limit")
+
+
+def test_cells_and_functions_that_wait_for_a_processor_are_not_out_of_time(zygotes, monkeypatch):
+    began = time.monotonic()
+    monkeypatch.setattr(SandboxedKernelManager, "waited", lambda self: time.monotonic() - began)
+    cells = Cells().student("import time\ndef late():\n    time.sleep(2.5)\nlate(); ready = True")
+    cells.test("asks", "assert ready\nlate()").test("after", "assert True")
+    graded = cells.run(zygotes, WIDE, seconds=1)
+    assert graded.points == {"asks": 2, "after": 2}
 
 
 def test_a_test_cell_of_the_judge_is_limited_too(zygotes):

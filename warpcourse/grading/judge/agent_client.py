@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
-from collections.abc import Callable
 from typing import Any
 
 import zmq
@@ -18,6 +16,7 @@ from jupyter_core.utils import run_sync
 
 from warpcourse.grading.exchange import artefacts
 from warpcourse.grading.exchange.artefacts import ArtefactError
+from warpcourse.grading.judge.clock import Clock
 from warpcourse.grading.student.agent import MIME
 
 _EXPRESSION = "__import__('warpcourse.grading.student.agent', fromlist=['answer']).answer({!r})"
@@ -35,10 +34,10 @@ class NoAnswer(Exception):
 
 
 class AgentClient:
-    """A connection to the agent of the kernel that `manager` runs. `remaining()`: seconds left for the answer."""
+    """A connection to the agent of the kernel that `manager` runs. `clock`: the time of its submission."""
 
-    def __init__(self, manager: Any, remaining: Callable[[], float], limits: artefacts.ArtefactLimits) -> None:
-        self._manager, self._remaining, self._limits = manager, remaining, limits
+    def __init__(self, manager: Any, clock: Clock, limits: artefacts.ArtefactLimits) -> None:
+        self._manager, self._clock, self._limits = manager, clock, limits
         # nbclient's session copies the manager's and counts messages by itself. Sharing its name, two requests could
         # get the same id; nbclient would take the end of this one for that of its cell, and lose the cell's output.
         self._session = manager.session.clone()
@@ -56,7 +55,7 @@ class AgentClient:
         Raises NoAnswer.
         """
         request = json.dumps({"do": wishes})
-        text = self._evaluate(_EXPRESSION.format(request), self._remaining())
+        text = self._evaluate(_EXPRESSION.format(request), self._clock.for_an_answer())
         try:
             answer = artefacts.loads(text, self._limits)
         except ArtefactError as error:
@@ -90,19 +89,20 @@ class AgentClient:
         }
         with contextlib.suppress(zmq.ZMQError):
             message = self._session.send(self._socket, "execute_request", content)
-        reply = self._receive(message["header"]["msg_id"], time.monotonic() + seconds)
+        reply = self._receive(message["header"]["msg_id"], seconds)
         if reply is not None:
             return _text(reply)
         if not interrupt:
             raise NoAnswer("silent")
         run_sync(self._manager.interrupt_kernel)()
-        late = self._receive(message["header"]["msg_id"], time.monotonic() + _INTERRUPT_SECONDS)
+        late = self._receive(message["header"]["msg_id"], _INTERRUPT_SECONDS)
         raise NoAnswer("silent" if late is None else "time")
 
-    def _receive(self, request: str, deadline: float) -> dict | None:
-        """Return the content of the reply to a request, None if there is none by `deadline`."""
+    def _receive(self, request: str, seconds: float) -> dict | None:
+        """Return the content of the reply to a request, None if there is none in time."""
+        deadline = self._clock.now() + seconds
         while True:
-            left = deadline - time.monotonic()
+            left = deadline - self._clock.now()
             if left <= 0:
                 return None
             if not self._socket.poll(int(1000 * min(left, _POLL_SECONDS))):

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
 class Clock:
-    """Wall-clock seconds: `used` by the student's process, of `limit` for the whole notebook."""
+    """Seconds `used` by the student's process, of `limit` for the whole notebook.
 
-    def __init__(self, limit: float) -> None:
+    They stand still while it waits for a processor. `waited()`: how long it has done so.
+    """
+
+    def __init__(self, limit: float, waited: Callable[[], float]) -> None:
         self.limit, self.used = limit, 0.0
+        self._waited = waited
         self._deadline: float | None = None
+
+    def now(self) -> float:
+        return time.monotonic() - self._waited()
 
     @property
     def left(self) -> float:
@@ -21,21 +28,21 @@ class Clock:
 
     def for_an_answer(self) -> float:
         """Return how long an answer of the process may take: until the end of its time, or of the test's."""
-        return self.left if self._deadline is None else min(self.left, self._deadline - time.monotonic())
+        return self.left if self._deadline is None else min(self.left, self._deadline - self.now())
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Count what happens in the block as the process's."""
-        began = time.monotonic()
+        began = self.now()
         try:
             yield
         finally:
-            self.used += time.monotonic() - began
+            self.used += self.now() - began
 
     @contextlib.contextmanager
     def until(self, seconds: float) -> Iterator[None]:
         """Let a test take so many seconds."""
-        self._deadline = time.monotonic() + seconds
+        self._deadline = self.now() + seconds
         try:
             yield
         finally:

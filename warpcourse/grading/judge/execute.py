@@ -30,10 +30,11 @@ from warpcourse.grading.judge import framework_cells, inert, outputs, verdicts
 from warpcourse.grading.judge.agent_client import GIVE_UP_SECONDS
 from warpcourse.grading.judge.cells import CellRunner, OutOfTime, TrustedCell
 from warpcourse.grading.judge.hidden_tests import without_hidden_tests
-from warpcourse.grading.judge.jobs import SEED_VARIABLE, WIDE
+from warpcourse.grading.judge.jobs import SEED_VARIABLE
 from warpcourse.grading.judge.stand_ins import Notebook
 from warpcourse.grading.judge.student_process import StudentProcess
 from warpcourse.grading.judge.verdicts import Verdict
+from warpcourse.grading.sandbox.limits import WIDE
 from warplab import simulator
 from warplab.checks import session
 from warplab.checks.errors import CheckFailed
@@ -260,7 +261,8 @@ class TrustedExecute(StudentProcess):
         """Run a cell that both sides need. As it is the instructor's, an error is the grader's own."""
         self._begin(trusted)
         with self._in_folder():
-            outcome = self._runner.run(trusted, {}, self.limits.wall_seconds)  # long: the first notebook imports
+            seconds = self.limits.wall_seconds  # long: the first notebook imports
+            outcome = self._runner.run(trusted, {}, WIDE * seconds, seconds)
         if outcome.error is not None:
             raise RuntimeError(f"the locked cell {trusted.name!r} fails: {outcome.error}") from outcome.error
 

@@ -14,7 +14,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import determine_grade, is_grade
 
 from warpcourse.exercises.score import cell_id
-from warpcourse.grading.sandbox.limits import SubmissionLimits
+from warpcourse.grading.sandbox.limits import WIDE, SubmissionLimits
 
 # graded: ran to its end. student_crash: could not be run to its end, or is no notebook of this assignment. timeout: ran
 # out of time. limit: out of memory, processes, output or size. These four give scores. infra_error: the grader itself
@@ -22,7 +22,6 @@ from warpcourse.grading.sandbox.limits import SubmissionLimits
 STATUSES = ("graded", "student_crash", "timeout", "limit", "infra_error")
 
 SEED_VARIABLE = "WARPLAB_GRADING_SEED"  # the course's secret, from which hidden inputs are drawn
-WIDE = 3  # seconds of wall clock for each of processor time, at most, where others keep the processors busy
 MAX_TEXT = 500  # characters of one failure in a result
 
 
@@ -58,7 +57,7 @@ class Job:
         """Return how long the student's cells and the test cells may take together on a machine with much to do."""
         cells = json.loads(self.master)["cells"]
         tests = sum(bool(cell["metadata"].get("nbgrader", {}).get("grade")) for cell in cells)
-        return self.limits.wall_seconds + WIDE * min(tests * self.cell_seconds, self.limits.judge_seconds)
+        return WIDE * (self.limits.wall_seconds + min(tests * self.cell_seconds, self.limits.judge_seconds))
 
     def as_message(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in ("master", "seed", "cell_seconds", "require_sandbox")}

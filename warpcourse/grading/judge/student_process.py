@@ -22,10 +22,12 @@ from warpcourse.grading.judge.clock import Clock
 from warpcourse.grading.judge.jobs import SEED_VARIABLE
 from warpcourse.grading.judge.untrusted import Reading
 from warpcourse.grading.judge.verdicts import BrokenCell
+from warpcourse.grading.sandbox.kernel_manager import SandboxedKernelManager
 from warpcourse.grading.sandbox.limits import SubmissionLimits
 from warplab.checks.errors import CheckFailed
 
 _RESPONSE_SECONDS = 5.0  # for a kernel whose time is up to show that it is alive
+_LOOK_SECONDS = 0.25  # between two looks at a cell that has waited for a processor
 _FLOOD_SECONDS = 30.0  # the same for a kernel interrupted because of its output, much of which is still under way
 _REASONS = {
     "ended": "The process of the notebook ended by itself. Later tests found nothing that it had defined.",
@@ -66,11 +68,12 @@ class StudentProcess(Execute):
         """Forget the process of an earlier notebook."""
         self.ended: EarlyEnd | None = None
         self.cell_timed_out = False
-        self.clock = Clock(self.limits.wall_seconds)
+        self.clock = Clock(self.limits.wall_seconds, self._waited)
         self.knows = self.unheard = False
         self.broken: list[BrokenCell] = []
         self._allowance = outputs.Allowance(self.limits.output_bytes_cell, self.limits.output_bytes_notebook)
         self._client: AgentClient | None = None
+        self._cell_began = 0.0
         self._counted = 0  # the number of the kernel's last cell
         self._interrupted = self._timed_out = False
         self._interruption: asyncio.Future | None = None
@@ -102,6 +105,10 @@ class StudentProcess(Execute):
             if output.output_type == "error":
                 self.broken.append(BrokenCell(cell.execution_count, cell.source, output.ename, output.evalue))
 
+    def _waited(self) -> float:
+        """Return for how many seconds the process has waited for a processor; only a sandbox knows."""
+        return self.km.waited() if isinstance(self.km, SandboxedKernelManager) else 0.0
+
     def _execute_there(self, cell: NotebookNode, index: int) -> None:
         cell.outputs, cell.execution_count = [], None
         if self.ended is None and self.clock.left <= 0:
@@ -115,6 +122,7 @@ class StudentProcess(Execute):
         self._interrupted = self._timed_out = False
         try:
             with self.clock.running():
+                self._cell_began = self.clock.now()
                 self.execute_cell(cell, index, store_history=True)
         except DeadKernelError:
             self._end("student_crash", "ended")
@@ -156,6 +164,11 @@ class StudentProcess(Execute):
         return left if whole is None else min(whole, left)
 
     async def _async_handle_timeout(self, timeout: int, cell: NotebookNode | None = None) -> Any:
+        while self._cell_began + timeout > self.clock.now():  # it has waited for a processor meanwhile
+            if await self.kc.shell_channel.msg_ready():
+                return None
+            await asyncio.sleep(_LOOK_SECONDS)
+            await self._async_check_alive()
         self._timed_out = self.cell_timed_out = True
         return await super()._async_handle_timeout(timeout, cell)
 
@@ -194,7 +207,7 @@ class StudentProcess(Execute):
 
     def _agent(self) -> AgentClient:
         if self._client is None:
-            self._client = AgentClient(self.km, self.clock.for_an_answer, artefacts.LIMITS)
+            self._client = AgentClient(self.km, self.clock, artefacts.LIMITS)
         return self._client
 
     def ask(self, wishes: list[dict[str, Any]]) -> list[dict[str, Any]]:

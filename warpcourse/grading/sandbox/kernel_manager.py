@@ -185,6 +185,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         super().__init__(client_class=f"{__name__}.{_Client.__name__}", **options)
         self.zygotes, self.files, self.limits = zygotes, dict(files or {}), limits or SubmissionLimits()
         self.warmth = warmth
+        self._waited = 0.0
         self._channels = contextlib.ExitStack()  # the relay, its sockets, their folder
         self._clients: list[AsyncKernelClient] = []
         self._kernel_spec = KernelSpec(argv=["sandboxed"], display_name="Python 3", language="python")
@@ -200,6 +201,12 @@ class SandboxedKernelManager(AsyncKernelManager):
         if self._processes.ended is None and self._processes.zygote is not None:
             self._processes.ended = self._processes.zygote.status()
         return self._processes.ended
+
+    def waited(self) -> float:
+        """Return for how many seconds the kernel has waited for a processor."""
+        if self.ended is None and self._processes.zygote is not None:
+            self._waited = self._processes.zygote.waited
+        return self._waited
 
     def open_channels(self, zygote: ZygoteClient) -> KernelConnectionInfo:
         """Start the kernel on sockets in a new private folder. Return jupyter_client's connection information."""

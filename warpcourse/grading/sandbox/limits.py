@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from warpcourse.grading.frameworks import Framework
 
 _MEBIBYTE = 1 << 20
+WIDE = 10  # times as long as it may take, at most, where others keep the processors busy
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class SubmissionLimits:
     """Limits of one submission, for its whole process tree unless noted.
 
     The tree's memory is checked ten times per second; in addition, each process can map at most `memory_bytes` beyond
-    what it inherits. `disk_bytes` is the size of the private /tmp, where there is one.
+    what it inherits. `disk_bytes` is the size of the private /tmp, where there is one. While a process waits for a
+    processor `wall_seconds` stand still, since the others on the machine decide how long that takes.
     Raises ValueError for a limit that is not positive.
     """
 

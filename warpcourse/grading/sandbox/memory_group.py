@@ -2,6 +2,8 @@
 
 An administrator gives the grader a folder in which it may make groups (a delegated cgroup, see docs/instructors.md) and
 names it in WARPLAB_CGROUP. The grader makes groups nowhere else: other programs look after the rest of the hierarchy.
+With the cpu controller the group also has one share of the processors, however many threads and sessions are in it. In
+cgroup-v1 that is a hierarchy of its own, whose folder is named beside the first, after a colon.
 
 Sources: cgroups(7); the kernel's documentation of cgroup-v2 and of the memory controller of cgroup-v1.
 """
@@ -22,13 +24,15 @@ _numbers = itertools.count(1)
 
 
 class MemoryGroup:
-    """One group, in the folder `parent`. Raises OSError if it cannot be made or has no memory controller."""
+    """One group, in each of `parents`. Raises OSError if it cannot be made or the first has no memory controller."""
 
-    def __init__(self, parent: Path) -> None:
-        self.folder = parent / f"warplab-{os.getpid()}-{next(_numbers)}"
-        self.folder.mkdir()
-        self._second = (self.folder / "memory.max").exists()  # version of the interface
+    def __init__(self, parents: Sequence[Path]) -> None:
+        name = f"warplab-{os.getpid()}-{next(_numbers)}"
+        self.folder, *_ = self.folders = [parent / name for parent in parents]
         try:
+            for folder in self.folders:
+                folder.mkdir()
+            self._second = (self.folder / "memory.max").exists()  # version of the interface
             self._limit_file = self.folder / ("memory.max" if self._second else "memory.limit_in_bytes")
             self._usage_file = self.folder / ("memory.current" if self._second else "memory.usage_in_bytes")
             self._events_file = self.folder / ("memory.events" if self._second else "memory.oom_control")
@@ -43,7 +47,9 @@ class MemoryGroup:
     def command(self, command: Sequence[str]) -> list[str]:
         """Return a command that enters the group, then becomes `command`."""
         enter = 'echo $$ > "$0" && exec "$@"'
-        return ["/bin/sh", "-c", enter, str(self.folder / "cgroup.procs"), *command]
+        for folder in self.folders:
+            command = ["/bin/sh", "-c", enter, str(folder / "cgroup.procs"), *command]
+        return list(command)
 
     def allow(self, more: int) -> None:
         """Let the group's memory grow by `more` bytes."""
@@ -57,17 +63,21 @@ class MemoryGroup:
 
     def close(self) -> None:
         """Remove the group, whose processes have ended."""
+        left = list(self.folders)
         for _ in range(50):
-            try:
-                self.folder.rmdir()
+            for folder in list(left):
+                try:
+                    folder.rmdir()
+                except FileNotFoundError:
+                    pass
+                except OSError:  # the last process has ended, but Linux has not noted it yet
+                    continue
+                left.remove(folder)
+            if not left:
                 return
-            except FileNotFoundError:
-                return
-            except OSError:  # the last process has ended, but Linux has not noted it yet
-                time.sleep(0.1)
+            time.sleep(0.1)
 
 
-def given() -> Path | None:
-    """Return the folder that WARPLAB_CGROUP names, None if it is not set."""
-    name = os.environ.get(SWITCH)
-    return Path(name) if name else None
+def given() -> list[Path]:
+    """Return the folders that WARPLAB_CGROUP names."""
+    return [Path(name) for name in os.environ.get(SWITCH, "").split(":") if name]

@@ -6,7 +6,7 @@ It runs inside the sandbox, holds no secret, has one thread, and takes one submi
 (`zygote_client`) sends commands as JSON over the socket, one per message (SOCK_SEQPACKET), and each gets one answer:
 
     start      {"program", "limits"} and descriptors: the payload, then the kernel's sockets    {"ok": true}
-    status                                                                    {"running": true} or {"ended": {...}}
+    status                                                        {"running": true, "waited"} or {"ended": {...}}
     interrupt                                                                                   {"ok": true}
     kill       {"reason"}                                                                       {"ended": {...}}
 
@@ -37,13 +37,13 @@ from pathlib import Path
 from warpcourse.grading.frameworks import FRAMEWORKS
 from warpcourse.grading.sandbox import linux
 from warpcourse.grading.sandbox.child import INTERRUPT, Place, launch, try_namespaces
-from warpcourse.grading.sandbox.limits import SubmissionLimits
-from warpcourse.processes.tree import descendants, processes, socket_bytes, usage
+from warpcourse.grading.sandbox.limits import WIDE, SubmissionLimits
+from warpcourse.processes.tree import descendants, processes, socket_bytes, threads, usage, waited_seconds
 
 TICK = 0.1  # seconds between two looks at a submission's processor time and memory; more where looking is slow
 _LOOKING_SHARE = 0.05  # of the time, at most
 _HASTE = 0.01  # seconds between two looks at a submission that has half of its memory
-_CROWD = 8  # a submission with more processes gives way to other submissions
+_FEW = 2  # threads at work at once, or sessions, with which a submission keeps its priority
 _START_SECONDS = 60.0
 _INTERRUPT_SECONDS = 5.0  # for the submission's first process to pass an interrupt on
 _PROGRAMS = {
@@ -71,15 +71,17 @@ _USEFUL = (
 
 
 class RunningSubmission:
-    """The processes of one submission. `ended` is None while they run."""
+    """The processes of one submission. `ended` is None while they run. `waited`: seconds for want of a processor."""
 
     def __init__(self, place: Place, limits: SubmissionLimits, report: int, forked: int) -> None:
         self.place, self.limits = place, limits
         self.ended: dict | None = None
         self._report, self._forked, self._init = report, forked, 0
         self._started, self._rest = time.monotonic(), b""
-        self._cpu, self._peak, self._memory = 0.0, 0, 0
-        self._reniced: set[int] = set()
+        self._cpu, self._peak, self._memory, self.waited = 0.0, 0, 0, 0.0
+        self._waits: dict[int, float] = {}
+        self._nice, self._lowered = 0, set[int]()
+        self._nice_session, self._lowered_sessions = 0, set[str]()
 
     def wait_until_up(self) -> str | None:
         """Wait until the program is ready for the student's code. Return None, or what went wrong."""
@@ -136,12 +138,13 @@ class RunningSubmission:
         memory += sockets
         self._memory = memory
         self._give_way(tree)
+        self._note_waits(tree)
         self._cpu, self._peak = max(self._cpu, seconds), max(self._peak, memory)
         if memory > self.limits.memory_bytes:
             self._bury("memory")
         elif seconds > self.limits.cpu_seconds:
             self._bury("cpu")
-        elif time.monotonic() - self._started > self.limits.wall_seconds:
+        elif time.monotonic() - self._started - self.waited > self.limits.wall_seconds:
             self._bury("wall")
 
     def _read(self, timeout: float) -> bool:
@@ -159,13 +162,36 @@ class RunningSubmission:
             self._bury("exit")
         return passed_on
 
-    def _give_way(self, tree: list[int]) -> None:
-        """Lower the priority of a crowd of processes: Linux divides the processors among processes, not submissions."""
-        if len(tree) > _CROWD:
-            for pid in set(tree) - self._reniced:
-                with contextlib.suppress(OSError):
-                    os.setpriority(os.PRIO_PROCESS, pid, 19)
-        self._reniced = set(tree) if len(tree) > _CROWD else set()
+    def _give_way(self, tree: dict[int, list[str]]) -> None:
+        """Lower the priority of a crowd: Linux divides the processors among threads or sessions, not submissions."""
+        known = {pid: threads(pid) for pid in tree}
+        if (nice := _niceness(sum(at_work for each in known.values() for at_work in each.values()))) > self._nice:
+            self._nice, self._lowered = nice, set()
+        tasks = {task for each in known.values() for task in each} if self._nice else set()
+        for task in tasks - self._lowered:
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, task, self._nice)
+        self._lowered = tasks
+        # Where Linux groups by session (sched(7), autogroups), the above only counts within a session.
+        sessions = {fields[3]: pid for pid, fields in tree.items() if any(known[pid].values())}
+        if (nice := _niceness(len(sessions))) > self._nice_session:
+            self._nice_session, self._lowered_sessions = nice, set()
+        for session in sessions.keys() - self._lowered_sessions if self._nice_session else ():
+            try:
+                with open(f"/proc/{sessions[session]}/autogroup", "w") as file:
+                    file.write(str(self._nice_session))
+                self._lowered_sessions.add(session)
+            except BlockingIOError:  # Linux takes one in a tenth of a second
+                break
+            except OSError:  # it has ended, or Linux does not group
+                continue
+
+    def _note_waits(self, tree: dict[int, list[str]]) -> None:
+        """Add how long the submission has waited for a processor since the last look."""
+        waits = {pid: waited_seconds(pid) for pid in tree}
+        more = max((waits[pid] - self._waits.get(pid, 0.0) for pid in waits), default=0.0)
+        self._waits = waits
+        self.waited = min(self.waited + more, (1 - 1 / WIDE) * (time.monotonic() - self._started))
 
     def interrupt(self) -> None:
         """Interrupt the program, and return once its process has the signal: a late one would strike the next cell."""
@@ -203,6 +229,11 @@ class RunningSubmission:
             "peak_bytes": self._peak,
             "wall_seconds": time.monotonic() - self._started,
         }
+
+
+def _niceness(crowd: int) -> int:
+    """Return the nice value of each of so many, who from five on weigh less than one alone."""
+    return min(19, 3 * max(0, crowd - _FEW))
 
 
 def _hunt(place: Place) -> None:
@@ -284,7 +315,7 @@ class Zygote:
             return {"ok": True}
         if operation == "kill":
             submission.kill(message["reason"])
-        return {"ended": submission.ended} if submission.ended else {"running": True}
+        return {"ended": submission.ended} if submission.ended else {"running": True, "waited": submission.waited}
 
     def _start(self, message: dict, descriptors: list[int]) -> dict:
         limits = SubmissionLimits(**message["limits"])

@@ -86,6 +86,7 @@ class ZygoteClient:
     """The judge's handle of a zygote: a warmed process in the sandbox, which runs one submission at a time.
 
     Raises SandboxError if it does not start. `warm_seconds`: time its imports took. `used`: submissions started.
+    `waited`: seconds for which the submission was known to have waited for a processor at the last `status`.
     `warmth`: as given.
     """
 
@@ -100,6 +101,7 @@ class ZygoteClient:
         self.warmth = warmth
         self.used = 0
         self._limits = SubmissionLimits()
+        self.waited = 0.0
         self._broken = False
         self._group: MemoryGroup | None = None
         self._kills = 0  # by Linux, before the submission that runs
@@ -112,12 +114,13 @@ class ZygoteClient:
             raise
 
     def _start_process(self) -> None:
-        if (parent := memory_group.given()) is not None:
+        if parents := memory_group.given():
             try:
-                self._group = MemoryGroup(parent)
+                self._group = MemoryGroup(parents)
             except OSError as error:
+                folders = ":".join(map(str, parents))
                 raise SandboxError(
-                    f"{memory_group.SWITCH} names {parent}, in which no group with a limit of memory can be made "
+                    f"{memory_group.SWITCH} names {folders}, in which no group with a limit of memory can be made "
                     f"({error}); name a delegated cgroup, or unset {memory_group.SWITCH}"
                 ) from error
             self._stack.callback(self._group.close)
@@ -185,7 +188,7 @@ class ZygoteClient:
         for name in files:
             if not name or "\0" in name or os.path.isabs(name) or ".." in Path(name).parts:
                 raise ValueError(f"a submission's file must have a relative path without '..', got {name!r}")
-        self._limits = limits
+        self._limits, self.waited = limits, 0.0
         self.used += 1
         if self._group is not None:
             self._group.allow(limits.memory_bytes)
@@ -235,6 +238,7 @@ class ZygoteClient:
                 return Ended("exit", _KILLED)  # the submission could reach the zygote, and killed it
             return Ended("lost", _TEXTS["lost"])
         if "ended" not in answer:
+            self.waited = answer.get("waited", 0.0)
             return None
         ended = answer["ended"]
         if ended["reason"] == "exit" and self._group is not None and self._group.kills() > self._kills:

@@ -51,11 +51,9 @@ def acting(monkeypatch):
     return become
 
 
-def job(student: str = "ada", wall_seconds: float = 100) -> Job:
+def job(student: str = "ada", **limits: float) -> Job:
     key = Key(TINY, student, "5" * 64, "7" * 64)
-    return Job(
-        key, nbformat.writes(tiny_source()), {}, {}, "seed", SubmissionLimits(wall_seconds=wall_seconds), cell_seconds=1
-    )
+    return Job(key, nbformat.writes(tiny_source()), {}, {}, "seed", SubmissionLimits(**limits), cell_seconds=1)
 
 
 def results(*jobs: Job, count: int = 1) -> dict[str, Result]:
@@ -95,9 +93,9 @@ def test_a_judge_that_hangs_is_killed_with_all_that_it_started(acting, tmp_path,
         f"open({str(marks)!r}, 'a').write(f'{{child.pid}} {{os.getpid()}} ')",
     )
     monkeypatch.setattr(workers, "SPARE_SECONDS", 0.3)
-    late = job(wall_seconds=0.2)
-    # Three of wall clock for each of processor time: of that, a second for each of the two tests.
-    assert late.longest_seconds == pytest.approx(6.2)
+    late = job(wall_seconds=0.1, judge_seconds=0.5)
+    # Ten of wall clock for each of the notebook's time and of a judge's processor time.
+    assert late.longest_seconds == pytest.approx(6)
     result = results(late)["ada"]
     assert result.status == "infra_error"
     assert "gave no answer within 6 s" in result.reason

@@ -30,7 +30,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.support.waiting import HANG, until
 from warpcourse.grading.sandbox import isolation as sandboxes
-from warpcourse.grading.sandbox import linux, users
+from warpcourse.grading.sandbox import linux, users, zygote
+from warpcourse.grading.sandbox.child import Place
 from warpcourse.grading.sandbox.isolation import Bubblewrap, LimitsOnly
 from warpcourse.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
 from warpcourse.grading.sandbox.limits import SubmissionLimits
@@ -39,7 +40,7 @@ from warpcourse.grading.sandbox.relay import Counter, Excess
 from warpcourse.grading.sandbox.zygote import send
 from warpcourse.grading.sandbox.zygote_client import SandboxError
 from warpcourse.paths import COURSE
-from warpcourse.processes.tree import SOCKET_BYTES, descendants, is_running, processes
+from warpcourse.processes.tree import SOCKET_BYTES, descendants, is_running, processes, threads, waited_seconds
 
 REQUIRED = os.environ.get("WARPLAB_REQUIRE_SANDBOX") == "1"
 ROOT = os.geteuid() == 0
@@ -754,16 +755,58 @@ def test_too_large_a_submission_says_so(nested):
         nested.take(LIMITS).start({"big": bytes(5 << 20)}, LIMITS)
 
 
-def test_a_crowd_of_processes_gives_way_to_other_submissions(nested):
-    marker = f"warplab-{secrets.token_hex(8)}"
-    code = f"import subprocess, sys\nfor _ in range(12): subprocess.Popen({sleeper(marker)})"
-    with busy_kernel(nested, code) as manager:
-        until_in(manager, lambda: len(processes_with(marker)) == 12, "there was a crowd")
-        until_in(
-            manager,
-            lambda: {os.getpriority(os.PRIO_PROCESS, pid) for pid in processes_with(marker)} == {19},
-            "the crowd had given way",
-        )
+CROWDS = {
+    "processes": "import os\nfor _ in range(12):\n    if os.fork() == 0:\n        while True: pass",
+    "threads": "import hashlib, threading\nfor _ in range(12):\n    threading.Thread(target=hashlib.pbkdf2_hmac, "
+    "args=('sha256', b'', b'', 2**31 - 1)).start()",
+    "sessions": "import os\nfor _ in range(12):\n    if os.fork() == 0:\n        os.setsid()\n        while True: pass",
+}
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_a_crowd_gives_way_to_other_submissions(nested, crowd):
+    def given_way():
+        found = {pid: threads(pid) for pid in descendants(manager.provisioner.zygote.pid, processes())}
+        at_work = [task for each in found.values() for task, working in each.items() if working]
+        nice = {os.getpriority(os.PRIO_PROCESS, task) for task in at_work}
+        groups = [Path(f"/proc/{pid}/autogroup") for pid, each in found.items() if any(each.values())]
+        alike = {path.read_text().split()[-1] for path in groups if crowd == "sessions" and path.exists()}
+        return len(at_work) >= 12 and nice == {19} and alike <= {"19"}
+
+    with busy_kernel(nested, CROWDS[crowd]) as manager:
+        until_in(manager, given_way, "the crowd had given way")
+
+
+def test_a_crowd_weighs_less_than_one_process_that_computes():
+    assert [zygote._niceness(few) for few in (0, 1, 2)] == [0, 0, 0]
+    assert all(crowd * 1.25 ** -zygote._niceness(crowd) < 1 for crowd in range(5, 65))  # sched(7): 1.25 a step
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="Linux does not count here how long one waits")
+def test_processes_on_one_processor_wait_for_it():
+    place = min(os.sched_getaffinity(0))
+    code = f"import os\nos.sched_setaffinity(0, [{place}])\nwhile True: pass"
+    pair = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    try:
+        until(lambda: all(waited_seconds(process.pid) > 0.1 for process in pair))
+    finally:
+        for process in pair:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize(("gone", "waited", "reason"), [(50, 45, None), (50, 0, "wall"), (200, 200, "wall")])
+def test_seconds_in_which_a_submission_waits_for_a_processor_do_not_count(monkeypatch, gone, waited, reason):
+    """... up to ten times its limit of ten seconds."""
+    submission = zygote.RunningSubmission(Place("nested", Path("/tmp")), SubmissionLimits(wall_seconds=10), -1, 0)
+    submission._started -= gone
+    ends = []
+    monkeypatch.setattr(submission, "_read", lambda timeout: False)
+    monkeypatch.setattr(submission, "_bury", ends.append)
+    monkeypatch.setattr(zygote, "usage", lambda init, enough: ({7: ["R", "1", "7", "7"]}, 0.0, 0))
+    monkeypatch.setattr(zygote, "waited_seconds", lambda pid: waited)
+    submission.look()
+    assert ends == ([reason] if reason else [])
 
 
 def test_numbers_of_system_calls_are_those_of_the_kernels_headers():

@@ -82,6 +82,19 @@ def test_a_folder_that_is_no_group_is_named(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_group_of_cgroup_v1_is_one_in_each_hierarchy_that_is_named(hierarchy, tmp_path, monkeypatch):
+    cpu = tmp_path / "cpu"
+    cpu.mkdir()
+    monkeypatch.setattr(memory_group, "_numbers", iter([7]))
+    group = MemoryGroup([hierarchy, cpu])
+    name = f"warplab-{os.getpid()}-7"
+    assert [folder.is_dir() for folder in (hierarchy / name, cpu / name)] == [True, True]
+    subprocess.run(group.command(["true"]), check=True)
+    assert len({(folder / "cgroup.procs").read_text() for folder in group.folders}) == 1  # the process's own number
+    group.close()
+    assert [*hierarchy.iterdir(), *cpu.iterdir()] == [cpu]
+
+
 @pytest.mark.skipif(not os.environ.get(SWITCH), reason=f"needs a delegated cgroup, named by {SWITCH}")
 def test_a_real_group_counts_and_is_removed():
     group = MemoryGroup(memory_group.given())
