@@ -3,6 +3,7 @@
     python -m evidence.attacks_page          write the page with the last results
     python -m evidence.attacks_page --try    grade the attacks first: in the sandbox, under limits, by stock nbgrader
     python -m evidence.attacks_page --try tensorflow kernel/endless    only these groups and attacks; other results stay
+    python -m evidence.attacks_page --try labs             only the answers to exercises (tests/support/lab_attacks.py)
 
 tests/warpcourse/grading/attacks holds the attacks with what is expected of each; test_attacks.py beside it grades them,
 too.
@@ -45,9 +46,11 @@ from tests.support.attack_harness import (  # noqa: E402
     tensorflow_attacks,
 )
 from tests.support.chromium import missing  # noqa: E402
+from tests.support.lab_attacks import LabAttack, graded, lab_attacks  # noqa: E402
 from tests.support.waiting import until  # noqa: E402
 from warpcourse.grading.course.workers import LocalWorkers  # noqa: E402
 from warpcourse.grading.sandbox import isolation  # noqa: E402
+from warpcourse.grading.sandbox.kernel_manager import Zygotes  # noqa: E402
 
 PAGE = COURSE / "docs" / "attacks.md"
 SEEN = COURSE / "docs" / "attacks.json"
@@ -62,8 +65,16 @@ GROUPS = {
     "kernel": "Kernels: on the host, endless, or as hostile PTX",
     "notebook": "The notebook: its cells and the files beside it",
     "page": "What instructors and students open in a browser",
+    "limits": "What holds without bubblewrap, too",
     TENSORFLOW: "With TensorFlow, in the processes that have it",
 }
+LABS = """
+## Answers to the exercises of labs
+
+Each row answers one problem of an exercise, and is graded with the given cells and that problem's tests in the sandbox.
+The last rows are right and unusual answers, which a defence could hit. Bold: more than the answer deserves. Tried on
+{date}.
+"""
 HEAD = """# Attacks on the grading
 
 <!-- Written by evidence/attacks_page.py; do not edit. -->
@@ -111,6 +122,9 @@ TAIL = """
   counts all of it ([instructors.md](instructors.md) tells how to give the grader one).
 - The formgrader shows notebooks in the instructor's browser. Text, outputs and files of the graded copies are inert;
   what is in `grading/submitted/` is as the student handed it in.
+- What a function, or a cell, keeps in the student's process from one call to the next: a test cannot tell an order that
+  was drawn and remembered from one that is computed again.
+- An answer in Keras can look into the frames that call it, and compute the same in NumPy.
 - Without bubblewrap: everything that the column "limits" shows in bold, and whatever else the user who grades may read.
 """
 
@@ -125,12 +139,17 @@ def main() -> None:
         help=f"grade the attacks first, or some (GROUP/NAME) and those of some groups: {', '.join(GROUPS)} (minutes)",
     )
     groups = parser.parse_args().groups
-    if unknown := [name for name in groups or () if not every_attack([name])]:
+    if unknown := [name for name in groups or () if name != "labs" and not every_attack([name])]:
         parser.error(f"there is no group or attack {', '.join(unknown)}")
-    if groups is not None:
+    if groups is not None and (not groups or "labs" in groups):
+        found = json.loads(SEEN.read_text()) | {"labs": attempt_labs()}
+        SEEN.write_text(json.dumps(found, indent=1) + "\n")
+    if groups is not None and groups != ["labs"]:
+        kept, groups = json.loads(SEEN.read_text()).get("labs"), [name for name in groups if name != "labs"]
         found = attempt(groups or GROUPS)
         if groups:
             found = merged(json.loads(SEEN.read_text()), found, groups)
+        found["labs"] = kept
         SEEN.write_text(json.dumps(found, indent=1) + "\n")
     PAGE.write_text(page(), encoding="utf-8")
 
@@ -172,6 +191,19 @@ def attempt(groups: Iterable[str]) -> dict[str, Any]:
             target.hand_in_all(chosen)
             autograde_by_stock_nbgrader(target)
             found["stock"] = _with_pages(target, chosen, {attack.name: stock_seen(target, attack) for attack in chosen})
+    return found
+
+
+def attempt_labs() -> dict[str, Any]:
+    """Return what each answer to an exercise got, and when."""
+    found: dict[str, Any] = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "points": {}}
+    with contextlib.ExitStack() as stack:
+        warmed = {
+            w: stack.enter_context(Zygotes(isolation.find(), warmth=w)) for w in {a.warmth for a in lab_attacks()}
+        }
+        for one in lab_attacks():
+            failed = graded(one, warmed[one.warmth]).failed
+            found["points"][one.id] = one.points(one.tests - failed.keys())
     return found
 
 
@@ -249,8 +281,24 @@ def page() -> str:
             names = [name.partition("/")[2] for name in dates if name.startswith(f"{group}/") and dates[name] == date]
             parts.append(f"Tried on {date}: {', '.join(names)}.\n")
         parts += [markdown(("", "tries", "expected", "sandbox", "limits", "stock"), rows)]
+    found = found["labs"]
+    rows = [_lab_row(one, found["points"][one.id]) for one in lab_attacks()]
+    rows.sort(key=lambda row: row[2] == "all")
+    parts += [LABS.format(date=found["date"]), markdown(("", "tries", "expected", "sandbox"), rows)]
     parts += [FUZZ, markdown(FUZZ_COLUMNS, [_random_row(*one) for one in json.loads(RANDOM.read_text()).items()])]
     return "\n".join(parts) + "\n" + TAIL
+
+
+def _lab_row(one: LabAttack, points: float) -> list[str]:
+    possible, deserved = one.points(one.tests), one.points(one.holds)
+    got = f"{points:g} of {possible:g}"
+    more = one.open or points > deserved
+    return [
+        one.id,
+        one.tries,
+        "all" if one.honest else "less" if one.open else f"{deserved:g}",
+        f"**{got}**" if more else got,
+    ]
 
 
 def _random_row(target: str, found: dict[str, Any]) -> list[str]:

@@ -247,16 +247,24 @@ def attack_scores() -> list[list[str]]:
     return [row for row in rows if row[0].strip() not in ("sandbox", "---")]
 
 
+def lab_attack_scores() -> list[str]:
+    """Of each hostile answer to an exercise what it got in the sandbox."""
+    text = (COURSE / "docs" / "attacks.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[3:5] for line in text.splitlines() if re.match(r"\| \d\d/", line)]
+    return [got for expected, got in rows if expected.strip() != "all"]
+
+
 def attacks() -> Cells:
-    kept, rows = record(COURSE / "docs" / "attacks.json"), attack_scores()
+    kept, rows, labs = record(COURSE / "docs" / "attacks.json"), attack_scores(), lab_attack_scores()
     sandbox, limits, stock = (sum("**" in row[at] for row in rows) for at in range(3))
     tried = sum(bool(row[2].strip()) for row in rows)
     assert (len(rows), tried) == (len(kept["sandbox"]), len(kept["stock"]))
     return (
-        f"{len(rows)} attacks, in the sandbox (bubblewrap)",
-        f"{sandbox} of {len(rows)} get more than they deserve; without bubblewrap {limits} of {len(rows)}, with stock "
+        f"{len(rows)} attacks and {len(labs)} hostile answers to exercises, in the sandbox (bubblewrap)",
+        f"{sandbox} of {len(rows)} and {sum('**' in got for got in labs)} of {len(labs)} get more than they deserve; "
+        f"without bubblewrap {limits} of {len(rows)}, with stock "
         f"nbgrader {stock} of the {tried} tried",
-        f"{days([kept['date'], *kept['dates'].values()])}, no GPU",
+        f"{days([kept['date'], kept['labs']['date'], *kept['dates'].values()])}, no GPU",
     )
 
 
@@ -354,7 +362,7 @@ def test_a_row_says_what_its_record_says(row: str) -> None:
         ("**The stand-in for `numba.cuda`**", "13 differ", "3 differ"),
         ("the stand-in for `cupy`", "2026-11-25", "2026-11-26"),
         ("**Grading**", "; without", " or; without"),
-        ("**Grading**", "0 of 102 get more", "10 of 102 get more"),
+        ("**Grading**", "0 of 116 and", "10 of 116 and"),
         ("**Speed** of the simulator", "1,265", "11,265"),
         ("speed of the grading", "17 submissions", "7 submissions"),
         ("speed of the grading", "63 against", "163 against"),

@@ -3,6 +3,7 @@
 import json
 
 from evidence import attacks_page
+from tests.support.lab_attacks import lab_attacks
 
 
 def test_the_page_is_up_to_date():
@@ -20,3 +21,8 @@ def test_what_was_seen_is_what_is_expected():
             assert found["limits"][name] == attacks_page._plain(attack.limits), name
         if attack.stock is not None:
             assert found["stock"][name] == attacks_page._plain(attack.stock), name
+
+
+def test_what_answers_to_exercises_got_is_what_is_expected():
+    found = json.loads(attacks_page.SEEN.read_text())["labs"]["points"]
+    assert found == {one.id: one.points(one.holds) for one in lab_attacks()}, "run: ... --try labs"

@@ -1,7 +1,7 @@
 """Checks of a learner's answers: `kernel` for kernels, `examples` and `function` for functions, `array` for arrays,
 `predictions` for numbers to be predicted. `trials` repeats a check of the exercise's own on fresh random inputs,
-`called` calls a learner's function, and `returned` is for what one returns in several parts. `own_work` refuses cells
-that take answers from the course.
+`called` calls a learner's function, `returned` is for what one returns in several parts, and `untouched` for the arrays
+that it was given. `own_work` refuses cells that take answers from the course.
 
 A check prints one line and returns None, or raises `CheckFailed`, whose message says what was expected, what came,
 for which input, and where to look.
@@ -22,6 +22,6 @@ from warplab.checks.functions import examples, function
 from warplab.checks.kernels import kernel
 from warplab.checks.own_work import own_work
 from warplab.checks.predictions import predictions
-from warplab.checks.returned import returned
+from warplab.checks.returned import returned, untouched
 from warplab.checks.shared_work import shared_work
 from warplab.checks.trials import trials

@@ -1,4 +1,4 @@
-"""The check of what a function returns in several parts, such as a list of arrays: `returned`."""
+"""What a function returns in several parts, such as a list of arrays, and what it leaves: `returned`, `untouched`."""
 
 from __future__ import annotations
 
@@ -39,6 +39,16 @@ def returned(
             _leaf(f"the result of {name}", got, expected, rtol, atol)
     except CheckFailed as failed:
         raise failed.at(where) if where else failed from None
+
+
+def untouched(function: Any, given: Sequence[np.ndarray], before: Sequence[np.ndarray], *, where: str = "") -> None:
+    """Check that the latest call of `function` left the arrays `given` as they were `before`; raise `CheckFailed`.
+
+    A function in another process had copies of them, and tells by itself whether it changed these.
+    """
+    if getattr(function, "_warplab_changed", False) or not all(map(np.array_equal, before, given)):
+        problem, hint = f"{function.__name__} changes the arrays of the caller.", "what is done in place"
+        raise CheckFailed(problem, where=where, look_at=hint, kind="input modified")
 
 
 def _listed(

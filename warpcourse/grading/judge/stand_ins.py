@@ -288,6 +288,7 @@ class RemoteFunction:
         self._notebook, self._name = notebook, name
         self._warplab_on_the_host = answer.get("plain") is True
         self._warplab_blank = answer.get("blank") is True
+        self._warplab_changed = False  # the arrays of its last call, of which the process has copies
         if type(answer.get("name")) is str:
             self.__name__ = name  # the test's name for it, which messages show
 
@@ -306,6 +307,7 @@ class RemoteFunction:
             "calls": [[artefacts.encode(list(args)), artefacts.encode(kwargs)] for args, kwargs in calls],
         }
         (answer,) = self._notebook.ask([wish])
+        self._warplab_changed = answer.get("changed") is True
         results = answer.get("results") if answer["kind"] == "results" else None
         if not isinstance(results, list) or len(results) != len(calls):
             results = [answer] * len(calls)

@@ -25,9 +25,9 @@ import io
 import json
 import os
 import select
-import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 import warnings
@@ -44,6 +44,7 @@ TICK = 0.1  # seconds between two looks at a submission's processor time and mem
 _LOOKING_SHARE = 0.05  # of the time, at most
 _HASTE = 0.01  # seconds between two looks at a submission that has half of its memory
 _FEW = 2  # threads at work at once, or sessions, with which a submission keeps its priority
+_EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")  # folders; what stays in the third is memory
 _START_SECONDS = 60.0
 _INTERRUPT_SECONDS = 5.0  # for the submission's first process to pass an interrupt on
 _PROGRAMS = {
@@ -79,7 +80,7 @@ class RunningSubmission:
         self._report, self._forked, self._init = report, forked, 0
         self._started, self._rest = time.monotonic(), b""
         self._cpu, self._peak, self._memory, self.waited = 0.0, 0, 0, 0.0
-        self._waits: dict[int, float] = {}
+        self._kernel: list[int] = []
         self._nice, self._lowered = 0, set[int]()
         self._nice_session, self._lowered_sessions = 0, set[str]()
 
@@ -94,6 +95,7 @@ class RunningSubmission:
                     if self._init != self._forked:
                         os.waitpid(self._forked, 0)
                 elif "ready" in message:
+                    self._kernel = descendants(self._init, processes())[:1]
                     return None
                 elif "error" in message or "code" in message:
                     self._bury("lost")
@@ -138,7 +140,7 @@ class RunningSubmission:
         memory += sockets
         self._memory = memory
         self._give_way(tree)
-        self._note_waits(tree)
+        self._note_waits()
         self._cpu, self._peak = max(self._cpu, seconds), max(self._peak, memory)
         if memory > self.limits.memory_bytes:
             self._bury("memory")
@@ -186,12 +188,10 @@ class RunningSubmission:
             except OSError:  # it has ended, or Linux does not group
                 continue
 
-    def _note_waits(self, tree: dict[int, list[str]]) -> None:
-        """Add how long the submission has waited for a processor since the last look."""
-        waits = {pid: waited_seconds(pid) for pid in tree}
-        more = max((waits[pid] - self._waits.get(pid, 0.0) for pid in waits), default=0.0)
-        self._waits = waits
-        self.waited = min(self.waited + more, (1 - 1 / WIDE) * (time.monotonic() - self._started))
+    def _note_waits(self) -> None:
+        """Note how long the notebook has waited for a processor; children that it starts may wait for each other."""
+        most = (1 - 1 / WIDE) * (time.monotonic() - self._started)
+        self.waited = max(self.waited, min(most, sum(map(waited_seconds, self._kernel))))
 
     def interrupt(self) -> None:
         """Interrupt the program, and return once its process has the signal: a late one would strike the next cell."""
@@ -221,7 +221,7 @@ class RunningSubmission:
             os.close(self._report)
             self._report = -1
         if self.place.isolation == "limits":
-            shutil.rmtree(self.place.root, ignore_errors=True)
+            _clear(self.place)
         self.ended = {
             "reason": reason,
             "code": code,
@@ -258,6 +258,17 @@ def _hunt(place: Place) -> None:
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
+
+
+def _clear(place: Place) -> None:
+    """Remove a submission's folder, however deep, and what its user left where everybody may write."""
+    commands = [["rm", "-rf", "--", str(place.root)]]
+    if place.uid is not None:
+        left = ["-maxdepth", "2", "-uid", str(place.uid), "-prune", "-exec", "rm", "-rf", "--", "{}", "+"]
+        commands.append(["find", *_EVERYBODYS, *left])
+    for command in commands:
+        with contextlib.suppress(OSError):
+            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
 
 
 class Zygote:

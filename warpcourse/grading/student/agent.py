@@ -6,7 +6,7 @@ Requests and answers are JSON, with values as in `artefacts`:
 
     {"op": "describe", "name": n, "types": [[kind, ...], ...]}  what `n` is; for a Numba kernel also PTX for these types
     {"op": "compile", "name": n, "types": [kind, ...]}          PTX of a Numba kernel for these types
-    {"op": "call", "name": n, "calls": [[args, kwargs], ...]}   results of a function, in order
+    {"op": "call", "name": n, "calls": [[args, kwargs], ...]}   results of a function; has the last changed an array?
     {"op": "count", "next": i}                                  number the next cell i
     {"op": "define", "source": text}                            run definitions of locked cells again
 """
@@ -18,6 +18,7 @@ import io
 import json
 import linecache
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from warpcourse.grading.exchange import artefacts, numba_types
@@ -225,20 +226,30 @@ def _program(ptx: str, entry) -> dict:
 
 def _call(namespace: dict[str, Any], wish: dict) -> dict:
     function = namespace[wish["name"]]
-    results, unheard = [], Unheard()
+    results, unheard, changed = [], Unheard(), False
     for given in wish["calls"]:
         arguments, keywords = artefacts.decode(given[0]), artefacts.decode(given[1])
+        arrays = [(array, array.tobytes()) for array in _arrays([arguments, keywords])]
         try:
             with contextlib.redirect_stdout(unheard), contextlib.redirect_stderr(unheard):
                 result = function(*arguments, **keywords)
         except (Exception, SystemExit) as error:
             results.append({"kind": "raised", **_raised(error)})
             continue
+        changed = any(array.tobytes() != before for array, before in arrays)
         try:
             results.append({"kind": "value", "value": artefacts.encode(without_tensors(result))})
         except ArtefactError as error:
             results.append({"kind": "opaque", "type": type(result).__name__, "why": str(error)})
-    return {"kind": "results", "results": results, "printed": unheard.any}
+    return {"kind": "results", "results": results, "printed": unheard.any, "changed": changed}
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    """Yield the arrays in lists, tuples and dicts."""
+    if hasattr(value, "tobytes"):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from _arrays(part)
 
 
 def _raised(error: BaseException) -> dict:

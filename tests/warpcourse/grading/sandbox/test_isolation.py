@@ -795,16 +795,22 @@ def test_processes_on_one_processor_wait_for_it():
             process.wait()
 
 
-@pytest.mark.parametrize(("gone", "waited", "reason"), [(50, 45, None), (50, 0, "wall"), (200, 200, "wall")])
-def test_seconds_in_which_a_submission_waits_for_a_processor_do_not_count(monkeypatch, gone, waited, reason):
-    """... up to ten times its limit of ten seconds."""
+@pytest.mark.parametrize(
+    ("gone", "waited", "who", "reason"),
+    [(50, 45, 7, None), (50, 0, 7, "wall"), (200, 200, 7, "wall"), (50, 45, 8, "wall")],
+)
+def test_seconds_in_which_a_submission_waits_for_a_processor_do_not_count(monkeypatch, gone, waited, who, reason):
+    """... up to ten times its limit of ten seconds, and not those in which its children wait for each other."""
     submission = zygote.RunningSubmission(Place("nested", Path("/tmp")), SubmissionLimits(wall_seconds=10), -1, 0)
     submission._started -= gone
+    submission._kernel = [7]
     ends = []
     monkeypatch.setattr(submission, "_read", lambda timeout: False)
     monkeypatch.setattr(submission, "_bury", ends.append)
-    monkeypatch.setattr(zygote, "usage", lambda init, enough: ({7: ["R", "1", "7", "7"]}, 0.0, 0))
-    monkeypatch.setattr(zygote, "waited_seconds", lambda pid: waited)
+    monkeypatch.setattr(
+        zygote, "usage", lambda init, enough: ({7: ["R", "1", "7", "7"], 8: ["R", "7", "8", "8"]}, 0.0, 0)
+    )
+    monkeypatch.setattr(zygote, "waited_seconds", lambda pid: waited if pid == who else 0.0)
     submission.look()
     assert ends == ([reason] if reason else [])
 
