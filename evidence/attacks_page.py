@@ -48,6 +48,7 @@ from tests.support.attack_harness import (  # noqa: E402
 from tests.support.chromium import missing  # noqa: E402
 from tests.support.lab_attacks import LabAttack, graded, lab_attacks  # noqa: E402
 from tests.support.waiting import until  # noqa: E402
+from tests.warpcourse.grading.course.test_hostile_archives import ATTACKS as ARCHIVE_ATTACKS  # noqa: E402
 from warpcourse.grading.course.workers import LocalWorkers  # noqa: E402
 from warpcourse.grading.sandbox import isolation  # noqa: E402
 from warpcourse.grading.sandbox.kernel_manager import Zygotes  # noqa: E402
@@ -90,6 +91,12 @@ their own, without the kernel, whose given cell imports it.
 Tried on {date} as {user}, with Python {python}, Linux {kernel} and two judges. Bold: more than the answers deserve.
 The honest submissions got their points in all three ways, except that a friend of `gradebook` got full marks from stock
 nbgrader. The first two ways left no process behind.
+"""
+ARCHIVES = """
+## Archives of a class
+
+Each row is one student's part of the archive that `python -m warplab collect` reads. `test_hostile_archives.py` tries
+it beside the honest work of two, in both orders: theirs stays as they handed it in, and none of his counts as theirs.
 """
 FUZZ = """
 ## Random input
@@ -285,6 +292,7 @@ def page() -> str:
     rows = [_lab_row(one, found["points"][one.id]) for one in lab_attacks()]
     rows.sort(key=lambda row: row[2] == "all")
     parts += [LABS.format(date=found["date"]), markdown(("", "tries", "expected", "sandbox"), rows)]
+    parts += [ARCHIVES, markdown(("", "tries"), [[one.name, one.tries] for one in ARCHIVE_ATTACKS])]
     parts += [FUZZ, markdown(FUZZ_COLUMNS, [_random_row(*one) for one in json.loads(RANDOM.read_text()).items()])]
     return "\n".join(parts) + "\n" + TAIL
 

@@ -18,7 +18,7 @@ from warpcourse.grading.course.archives import ArchiveError, Entry, inside, of_c
 from warpcourse.grading.course.ledger import write_synced
 from warpcourse.grading.course.nbgrader_course import CONFIG, Course, CourseError
 from warpcourse.grading.course.plain_text import on_terminal
-from warpcourse.grading.course.platforms import NAMES, Collected
+from warpcourse.grading.course.platforms import NAMES, Collected, owner
 from warpcourse.grading.course.submissions import MAX_NOTES, problem_with_name
 from warpcourse.paths import COURSE
 
@@ -102,19 +102,21 @@ def _composed(text: str) -> str:
 
 
 def _sort(path: Path, number: int, handed: dict[str, Handed]) -> str:
-    """Add the files of an archive to those of their students. Return whose names it has."""
-    entries = of_class(path)
-    counts = {name: sum(any(map(names.fullmatch, e.parts)) for e in entries) for name, names in NAMES.items()}
-    platform = next((name for name, count in counts.items() if 2 * count > len(entries)), "plain")
-    folders = [] if path.is_dir() else [entry.parts[:-1] for entry in entries]
-    same = itertools.takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))
-    around = len(list(same)) if len(folders) > 1 else 0  # folders around a class that was packed with them
+    """Add the files of an archive to those of their students. Return whose names it has, and what is nobody's."""
+    entries, nobodys = of_class(path), []
+    folders = [entry.parts[:-1] for entry in entries]
+    same = len([*itertools.takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))])
+    around = same if len(folders) > 1 and not path.is_dir() else 0  # folders around a class that was packed with them
+    tops = {entry.parts[: same + 1] for entry in entries}  # names below, and how many there are, are a student's choice
+    counts = {name: sum(any(map(names.fullmatch, top)) for top in tops) for name, names in NAMES.items()}
+    platform = max(counts, key=counts.__getitem__)
+    platform = platform if 2 * counts[platform] > len(tops) else "plain"
     for entry in entries:
         parts = entry.parts[around:]
         if platform == "plain":
             key = parts[0] if len(parts) > 1 else re.sub(r"(\.tar)?\.\w+$", "", parts[0])
             handed.setdefault(key, Handed()).entries.append(((number, 0), entry))
-        elif match := next(filter(None, map(NAMES[platform].fullmatch, entry.parts)), None):
+        elif match := owner(platform, entry.parts):
             one, told = handed.setdefault(match["id"], Handed()), match.groupdict()
             attempt = int(told.get("attachment") or 0)
             if platform == "moodle":
@@ -127,7 +129,10 @@ def _sort(path: Path, number: int, handed: dict[str, Handed]) -> str:
                 one.entries.append(((number, attempt), entry))
             if told.get("late") and "Canvas calls it late." not in one.notes:
                 one.notes.append("Canvas calls it late.")
-    return platform
+        else:
+            nobodys.append("/".join(entry.parts))
+    more = f"; of nobody, and left out: {', '.join(nobodys[:5])}{' ...' * (len(nobodys) > 5)}" if nobodys else ""
+    return on_terminal(platform + more, lines=False)
 
 
 class _Collector:

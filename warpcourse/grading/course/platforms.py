@@ -30,6 +30,10 @@ NAMES = {
         r"(?:(?P<attachment>\d+)_(?P<file>.+)|(?P<kind>text|link)\.html)"
     ),
 }
+# A folder of Moodle's ends with the student's number, whatever the name before it says. A file that has two, of which
+# the student may have written either, is nobody's.
+MOODLE_FOLDER = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<kind>[a-z]+)_?(?P<file>)")
+_MARK = re.compile(r"_\d+_assignsubmission_")
 # Of a roster: what must be there (first: the platform's number), a student's id in nbgrader, where to upload.
 _COLUMNS = {"moodle": ("Identifier", "Grade", "Last modified (grade)"), "canvas": ("ID", "Student", "Section")}
 _STUDENT = {"moodle": ("ID number", "Email address"), "canvas": ("SIS Login ID", "SIS User ID")}
@@ -37,6 +41,15 @@ _UPLOAD = {
     "moodle": ("Upload grading worksheet", "Upload multiple feedback files in a zip"),
     "canvas": ("Grades: Import", "Upload Submissions"),
 }
+
+
+def owner(platform: str, parts: tuple[str, ...]) -> re.Match[str] | None:
+    """Return the match of the first part of a path that says whose it is."""
+    for at, part in enumerate(parts, 1):
+        names = MOODLE_FOLDER if platform == "moodle" and at < len(parts) else NAMES[platform]
+        if match := names.fullmatch(part):
+            return match if names is MOODLE_FOLDER or len(_MARK.findall(part)) < 2 or platform != "moodle" else None
+    return None
 
 
 @dataclass
