@@ -48,6 +48,7 @@ from tests.support.attack_harness import (  # noqa: E402
 from tests.support.chromium import missing  # noqa: E402
 from tests.support.lab_attacks import LabAttack, graded, lab_attacks  # noqa: E402
 from tests.support.waiting import until  # noqa: E402
+from tests.warpcourse.grading.course.test_costly_archives import ATTACKS as COSTLY_ARCHIVES  # noqa: E402
 from tests.warpcourse.grading.course.test_hostile_archives import ATTACKS as ARCHIVE_ATTACKS  # noqa: E402
 from warpcourse.grading.course.workers import LocalWorkers  # noqa: E402
 from warpcourse.grading.sandbox import isolation  # noqa: E402
@@ -97,6 +98,7 @@ ARCHIVES = """
 
 Each row is one student's part of the archive that `python -m warplab collect` reads. `test_hostile_archives.py` tries
 it beside the honest work of two, in both orders: theirs stays as they handed it in, and none of his counts as theirs.
+From `bzip2` on, `test_costly_archives.py` does so in one class: reports stay short, memory small.
 """
 FUZZ = """
 ## Random input
@@ -292,7 +294,10 @@ def page() -> str:
     rows = [_lab_row(one, found["points"][one.id]) for one in lab_attacks()]
     rows.sort(key=lambda row: row[2] == "all")
     parts += [LABS.format(date=found["date"]), markdown(("", "tries", "expected", "sandbox"), rows)]
-    parts += [ARCHIVES, markdown(("", "tries"), [[one.name, one.tries] for one in ARCHIVE_ATTACKS])]
+    parts += [
+        ARCHIVES,
+        markdown(("", "tries"), [[one.name, one.tries] for one in (*ARCHIVE_ATTACKS, *COSTLY_ARCHIVES)]),
+    ]
     parts += [FUZZ, markdown(FUZZ_COLUMNS, [_random_row(*one) for one in json.loads(RANDOM.read_text()).items()])]
     return "\n".join(parts) + "\n" + TAIL
 

@@ -12,11 +12,12 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Lanes, Observer
 from warplab.simulator.translate.block_writer import Site
 
-_MBARRIER = "Waits of several warps for one another at an mbarrier count as barriers here."
+_WAITS = "Waits for flags in shared memory, or of several warps at an mbarrier count as barriers here."
 _COUNTED = "Arrivals at an mbarrier count as atomics in a kernel that asks how many have arrived (pending_count)."
 _STORES = "Copies to shared memory (cp.async) and st.async count as stores here"
+_ORDERS = frozenset(("acquire", "relaxed"))
 REASONS = {
-    "barriers": _MBARRIER,
+    "barriers": _WAITS,
     "atomics": _COUNTED,
     "shared_atomic_requests": _COUNTED,
     "shared_load_requests": "Operations on mbarriers count as loads of shared memory here.",
@@ -31,16 +32,21 @@ class Uncounted(Observer):
 
     A wait of a warp at an mbarrier at which several warps have arrived is a barrier. Operations on mbarriers load and
     store shared memory; they are atomics where a kernel asks how many threads have arrived, since it can count so.
+    A line that loads a flag from shared memory, as its PTX says by acquire or relaxed, passes a barrier each time.
     What cp.async and st.async bring is stored.
     """
 
     def __init__(self) -> None:
         self._lines: dict[Place, Counts] = {}
+        self._flags: set[Place] = set()
 
     def watch(self, chunk) -> Observer:
         self._arrived: dict[int, set[int]] = {}  # warps that have arrived in the present phase, by mbarrier
         self._together: set[int] = set()  # mbarriers at which several warps arrived in the phase before
         self._waits: Site | None = None
+        for site in chunk.translation.sites:
+            if site.op == "load" and not _ORDERS.isdisjoint(site.text.split()[0].split(".")):
+                self._flags.add((site.where.file, site.where.line))
         return super().watch(chunk)
 
     def end_launch(self, profile, finished: bool) -> None:
@@ -105,6 +111,8 @@ class Uncounted(Observer):
             place: _with_copies(profile.lines.get(place, Counts()) + self._lines.get(place, Counts()))
             for place in sorted(profile.lines.keys() | self._lines.keys())
         }
+        for place in self._flags & lines.keys():
+            lines[place].barriers += lines[place].shared_load_requests
         return replace(profile, lines=lines, counts=sum(lines.values(), Counts()))
 
 

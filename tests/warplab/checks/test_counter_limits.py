@@ -230,7 +230,7 @@ TWO_WARPS = {"sizes": [64], "launches": [(1, 64)]}
 def test_warps_that_wait_for_one_another_at_an_mbarrier_pass_a_barrier():
     error = failure(meeting(64), PRODUCT, limits={"barriers": 2}, **TWO_WARPS)
     assert error.got == "4"  # the barrier and the mbarrier, once for each of two warps
-    assert error.look_at.endswith("Waits of several warps for one another at an mbarrier count as barriers here.")
+    assert error.look_at.endswith("of several warps at an mbarrier count as barriers here.")
     checks.kernel(meeting(64), PRODUCT, limits={"barriers": 4}, **TWO_WARPS)
     # Whatever one thread announces, such as a bulk copy, is not a meeting of the block.
     checks.kernel(meeting(1, "threadIdx.x == 0"), PRODUCT, limits={"barriers": 2}, **TWO_WARPS)

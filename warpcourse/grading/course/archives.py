@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from warpcourse.grading.course.submissions import MAX_ENTRIES
 from warpcourse.grading.exchange.artefacts import clean_text
 
+MAX_NAME = 255  # characters of a file's name, as most disks have it
 _JUNK = re.compile(r"__MACOSX|\.ipynb_checkpoints|\.DS_Store|Thumbs\.db|desktop\.ini|\._.*")
 
 
@@ -74,7 +75,14 @@ def _zip(file: Path | io.BytesIO) -> Iterator[tuple]:
         mode = stat.S_IFDIR if info.filename.endswith(("/", "\\")) else info.external_attr >> 16
         # Windows writes no mode.
         mode = mode if stat.S_IFMT(mode) else stat.S_IFREG
-        yield info.filename, info.date_time, mode, functools.partial(archive.open, info)
+        yield info.filename, info.date_time, mode, functools.partial(_opened, archive, info)
+
+
+def _opened(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
+    # Of the other methods zipfile unpacks whole blocks, whatever it was asked for: gigabytes of a kilobyte.
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ArchiveError("it is packed in a way that few programs read; pack it again as an ordinary zip")
+    return archive.open(info)
 
 
 def _tar(archive: tarfile.TarFile) -> Iterator[tuple]:
@@ -89,7 +97,7 @@ def _entries(found: Iterable[tuple]) -> list[Entry]:
     for path, when, mode, opened in found:
         # Windows has written backslashes into archives.
         parts = re.split(r"[\\/]", unicodedata.normalize("NFC", clean_text(path)))
-        parts = [part for part in parts if part not in ("", ".", "..")]
+        parts = [part[-MAX_NAME:] for part in parts if part not in ("", ".", "..")]
         if parts and not stat.S_ISDIR(mode) and not any(map(_JUNK.fullmatch, parts)):
             entries.append(Entry(tuple(parts), tuple(when)[:6], stat.S_ISREG(mode), opened))
     return entries

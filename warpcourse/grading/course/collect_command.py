@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpcourse.exercises.score import cell_id
-from warpcourse.grading.course.archives import ArchiveError, Entry, inside, of_class
+from warpcourse.grading.course.archives import MAX_NAME, ArchiveError, Entry, inside, of_class
 from warpcourse.grading.course.ledger import write_synced
 from warpcourse.grading.course.nbgrader_course import CONFIG, Course, CourseError
 from warpcourse.grading.course.plain_text import on_terminal
@@ -24,6 +24,7 @@ from warpcourse.paths import COURSE
 
 MAX_BYTES = 256 * 2**20  # read of one student, unpacked
 MAX_DEPTH = 3  # archives in archives
+BLOCK = 4096  # bytes that a file takes at least
 _NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # browsers add .txt and .json
 _ARCHIVE = re.compile(r"\.(zip|tar|tgz|tbz2?|gz|bz2)$", re.IGNORECASE)
 # What `make lab`, browsers, platforms and desktops put around a file's name.
@@ -135,6 +136,10 @@ def _sort(path: Path, number: int, handed: dict[str, Handed]) -> str:
     return on_terminal(platform + more, lines=False)
 
 
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+
+
 class _Collector:
     def __init__(self, course: Course, assignment: str) -> None:
         self.course, self.name = course, assignment
@@ -146,14 +151,15 @@ class _Collector:
         """Put a student's notebook where it is graded. Return whether there is one. Raises OSError, ValueError."""
         for order, entry in one.entries:
             self._read([entry], order, 0, one)
-        names = ", ".join(one.others[:5]) + (" ..." if len(one.others) > 5 else "")
+        names = _some(one.others)
         if not one.notebooks:
             one.notes.append(f"There is no notebook in what was handed in{': ' + names if names else ''}.")
             return False
         (mine, *_), path, content = max(one.notebooks)
         rest = [other for _, other, data in one.notebooks if data != content]
+        one.notebooks.clear()  # of a class they would fill the memory
         if rest:
-            one.notes.append(f"Several notebooks: {path} counts, not {', '.join(rest)}.")
+            one.notes.append(f"Several notebooks: {path} counts, not {_some(rest)}.")
         if names:
             one.notes.append(f"Only the notebook is graded, not {names}.")
         if not mine:
@@ -163,7 +169,11 @@ class _Collector:
 
     def _read(self, entries: Iterable[Entry], order: tuple[int, ...], depth: int, one: Handed) -> None:
         for entry in entries:
-            path, name = "/".join(entry.parts), entry.parts[-1]
+            path, name = "/".join(entry.parts)[-MAX_NAME:], entry.parts[-1]
+            one.left -= BLOCK
+            if one.left < 0:
+                one.notes.append(f"{path} and what follows was left out: there is too much.")
+                return
             if not entry.plain:
                 one.notes.append(f"{path} is a link or a device and was left out.")
                 continue
