@@ -9,7 +9,7 @@ LAB = Lab(
     "convolution is 80 to 90 % of a network's run time",
     benchmark="benchmark",
     launches="launches",
-    code_cells=97,
+    code_cells=98,
     pictures=11,
     shown={
         "conv-algorithms-measured": "Time and error of all algorithms on one layer, the course's and cuDNN's",
