@@ -17,6 +17,7 @@ PAGES = (
     "docs/glossary.md",
     "docs/instructors.md",
     "docs/launches.md",
+    "docs/layouts.md",
     "docs/after_hopper.md",
     "docs/front_ends.md",
     "docs/platforms.md",
