@@ -18,8 +18,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import json
 import math
+import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,6 +32,7 @@ _KINDS = {f"{order}{kind}" for order in "<>" for kind in ("i2", "i4", "i8", "u2"
 _DTYPES = _KINDS | {"<c16", ">c16", "|b1", "|i1", "|u1"}
 _MAX_DIMENSIONS = 16
 _MAX_INT_DIGITS = 4000
+_PILE = 64
 Order = Literal["C", "F"]
 
 
@@ -210,12 +214,17 @@ class _Decoder:
         return tuple(self._l(parts, depth))
 
     def _d(self, parts: list, depth: int) -> dict:
-        result = {}
+        result: dict[Any, Any] = {}
+        hashes = set()
         for pair in parts:
             if type(pair) is not list or len(pair) != 2:
                 raise ArtefactError("a dict of unknown form")
             key = self.value(pair[0], depth)
             try:
+                hashes.add(hash(key))
+                # Keys of one hash, such as multiples of 2**61 - 1, take time by the square of their number.
+                if len(result) > 2 * len(hashes) + 100:
+                    raise ArtefactError("a dict whose keys are too much alike")
                 result[key] = self.value(pair[1], depth)
             except TypeError:
                 raise ArtefactError("a dict with a key that cannot be one") from None
@@ -270,8 +279,20 @@ class _Decoder:
 
 
 def clean_text(text: str) -> str:
-    """Return text that can be written as UTF-8. Half a surrogate pair, which JSON can hold, becomes "?"."""
-    return text.encode("utf-8", "replace").decode()
+    """Return text that can be written as UTF-8, and shown: of more accents on one letter than `_PILE` the rest goes.
+
+    Half a surrogate pair, which JSON can hold, becomes "?".
+    """
+    text = text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else _piles().sub(r"\1", text)
+
+
+@functools.cache
+def _piles() -> re.Pattern[str]:
+    """Match marks that follow one another, also across colours: a browser takes the square of their number."""
+    marks = "".join(map(chr, filter(lambda code: unicodedata.category(chr(code))[0] == "M", range(0x20000))))
+    mark = rf"(?:[{marks}\u0e33\u0eb3]|\x1b\[[^@-~\n]*[@-~])"
+    return re.compile(f"({mark}{{{_PILE}}}){mark}+")
 
 
 def _texts(parts: list, count: int) -> list[str]:

@@ -16,6 +16,8 @@ from pathlib import PurePosixPath
 import nh3
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
+from warpcourse.grading.exchange.artefacts import clean_text
+
 PICTURES = ("image/png", "image/jpeg", "image/gif")
 BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 # Files that a browser shows without running anything, or only saves. Students' others stay in submitted/.
@@ -66,7 +68,7 @@ _cleaner = nh3.Cleaner(
 
 def inert_html(text: str) -> str:
     """Return HTML without scripts, forms, frames, styles, ids, and addresses that a browser loads by itself."""
-    return _cleaner.clean(text)
+    return clean_text(_cleaner.clean(text))  # whose marks may have been written as &#769;
 
 
 def inert_markdown(source: str, attachments: Mapping[str, Mapping[str, str]] | None = None) -> str:
@@ -123,6 +125,9 @@ class _Links(html.parser.HTMLParser):
     """Notes whether something is there that `inert_html` would change, in HTML that a renderer wrote."""
 
     plain = True
+
+    def handle_data(self, data: str) -> None:
+        self.plain &= clean_text(data) == data
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         for name, value in attributes:

@@ -286,3 +286,75 @@ def script_in_files(notebook: NotebookNode, folder: Path) -> None:
         text = PICTURE if name.endswith("svg") else f"<html{kind}><body><script>{SCRIPT}</script></body></html>"
         (folder / name).write_text(text)
         notebook.cells.append(new_markdown_cell(f"[{name}]({name}) and [again](./{name}) ![p]({name})"))
+
+
+# -- cells, kinds and characters that no student's program writes ------------------------------------------------
+
+
+def change_kinds(notebook: NotebookNode, folder: Path) -> None:
+    for cell in notebook.cells:
+        given = cell.metadata.get("nbgrader", {})
+        if given.get("solution") or given.get("grade"):
+            cell.cell_type = "raw" if given.get("grade") else "markdown"
+            cell.pop("outputs", None)
+            cell.pop("execution_count", None)
+    notebook.cells += [new_code_cell("This is prose."), new_code_cell("4.0")]
+
+
+def take_ids(notebook: NotebookNode, folder: Path) -> None:
+    """Cells with the ids of the tests in their places, and the tests without ids and names."""
+    for cell in tests_of(notebook):
+        own = new_code_cell("4.0", id=cell.id)
+        notebook.cells.insert(notebook.cells.index(cell), own)
+        cell.metadata, cell.id = {}, f"{cell.id}-2"
+        own.metadata = {"nbgrader": {"grade": True, "points": 1000, "solution": True, "grade_id": f"{cell.id} "}}
+
+
+def add_thousands_of_cells(notebook: NotebookNode, folder: Path) -> None:
+    notebook.cells += [new_code_cell("") for _ in range(60_000)] + tests_of(notebook)
+
+
+def add_likenesses(notebook: NotebookNode, folder: Path) -> None:
+    texts = [cell.source for cell in tests_of(notebook)]
+    for cell in notebook.cells:
+        cell.metadata = {}
+        cell.id = f"x{id(cell)}"
+    notebook.cells += [new_code_cell(f"{text * 20}#{n}") for n in range(180) for text in texts]
+
+
+def claim_odd_formats(notebook: NotebookNode, folder: Path) -> bytes:
+    text = nbformat.writes(notebook).encode()
+    return text.rstrip()[:-1] + b', "nbformat": 3, "nbformat_minor": 1e400, "worksheets": [{"cells": [[]]}, {}]}'
+
+
+def add_control_characters(notebook: NotebookNode, folder: Path) -> bytes:
+    odd = "\x00\x1b[2J\u2028\u202e\ufeff\U000e0001" * 1000
+    notebook.cells.insert(1, new_code_cell(odd))
+    notebook.cells.append(new_markdown_cell(odd))
+    text = nbformat.writes(notebook).replace("def double", "#half\\ndef double")
+    return text.encode("utf-8").replace(b"half", b"\\ud800\\udfff")
+
+
+def cover_the_page(notebook: NotebookNode, folder: Path) -> None:
+    texts = (
+        '<div style="position:fixed;top:0;left:0;width:100%;height:100%;background:white">Score: 6 of 6</div>',
+        "<style>body *{display:none} body::after{content:'Score: 6 of 6'}</style>",
+        '<meta http-equiv="refresh" content="0;url=http://127.0.0.1:9/"><base href="http://127.0.0.1:9/">',
+        '<form action="http://127.0.0.1:9/"><input name="password"><button autofocus>Log in again</button></form>',
+        '<img src="http://127.0.0.1:9/who.png"><picture><source srcset="//127.0.0.1:9/a.png"></picture>',
+        '<a id="title" name="body" class="navbar label-success" href="http://127.0.0.1:9/">Score: 6 of 6</a>',
+        '<link rel="stylesheet" href="http://127.0.0.1:9/a.css"><video src="http://127.0.0.1:9/v" autoplay></video>',
+        '<table><td colspan="9999" rowspan="9999" style="background:url(http://127.0.0.1:9/)">Score: 6 of 6</table>',
+        "</div></div></body></html><h1>Score: 6 of 6</h1><!--",
+    )
+    notebook.cells += [new_markdown_cell(text) for text in texts]
+    show = f"from IPython.display import HTML, display\nfor text in {texts!r}:\n    display(HTML(text))"
+    notebook.cells.append(new_code_cell(show))
+
+
+def pile_up_characters(notebook: NotebookNode, folder: Path) -> None:
+    text = "a" + "\u0301" * 200_000 + "\u202e\u2066" * 2_000 + "\u200b" * 50_000 + "\u0600" * 1_000 + "\ufdfd" * 1_000
+    notebook.cells.append(new_markdown_cell(text))
+    notebook.cells.append(new_markdown_cell("| " * 3_000 + "\n" + "|-" * 3_000))
+    source = f"text = {text!r}\nprint(text)\nprint('\\b\\r\\x7f' * 100_000)\nraise ValueError(text)"
+    notebook.cells.append(new_code_cell(source))

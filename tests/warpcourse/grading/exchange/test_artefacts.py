@@ -565,3 +565,30 @@ def test_a_function_that_gives_no_answer_fails(answer):
 def test_blank_is_the_only_wrong_claim_that_costs_points_only():
     with pytest.raises(checks.CheckFailed, match="not written yet"):
         checks.kernel(lying(kind="kernel", language="Numba", name="f", parameters=["a"], blank=True), PRODUCT)
+
+
+def test_keys_that_all_have_one_hash_are_refused():
+    """45,000 of them take a minute in each dict: as many comparisons as half the square of their number."""
+    for keys in ([k * (2**61 - 1) for k in range(500)], [(k * (2**61 - 1), 0) for k in range(500)]):
+        text = ["d", *([artefacts.encode(key), None] for key in keys)]
+        with pytest.raises(ArtefactError, match="too much alike"):
+            artefacts.decode(text)
+    for honest in (range(20_000), range(-1000, 1000), [k << 40 for k in range(2_000)], [k / 2 for k in range(2_000)]):
+        assert artefacts.decode(artefacts.encode(dict.fromkeys(honest))) == dict.fromkeys(honest)
+
+
+def test_accents_without_end_are_cut():
+    """A browser takes more than 25 s for 200,000 of them on one letter."""
+    for mark in ("\u0301", "\u0323\u0301", "\u0e33", "\u0301\x1b[m"):
+        text = artefacts.clean_text(f"a{mark * 1000}b")
+        assert text.startswith(f"a{mark}")
+        assert len(text) <= 2 + 64 * len(mark)
+        assert text.endswith("b")
+    for honest in (
+        "Zo\u0308e",
+        "ก\u0e33" * 500,
+        "\x1b[31mred\x1b[0m" * 500,
+        "\U0001f469\u200d\U0001f4bb" * 100,
+        "व्या" * 100,
+    ):
+        assert artefacts.clean_text(honest) == honest

@@ -162,3 +162,11 @@ def test_vast_metadata_is_refused_and_does_not_fill_the_judge():
     with pytest.raises(Unusable, match="1024 MiB of memory") as refused:
         Reading().notebook(notebook(b'{"":{"":0}},'))
     assert refused.value.status == "limit"
+
+
+def test_accents_without_end_are_cut_however_they_are_written():
+    piled = "a" + "&#769;" * 1000
+    for found in (inert.inert_html(f"<p>{piled}</p>"), inert.inert_markdown(piled), inert.inert_markdown(f"*{piled}*")):
+        assert 1 < found.count("\u0301") <= 64
+        assert "&#769;" not in found
+    assert inert.inert_markdown("Zoe\u0308 &#769;") == "Zoe\u0308 &#769;"
