@@ -133,6 +133,7 @@ TAIL = """
   what is in `grading/submitted/` is as the student handed it in.
 - What a function, or a cell, keeps in the student's process from one call to the next: a test cannot tell an order that
   was drawn and remembered from one that is computed again.
+- A prediction may come from a run whose import the cell hides: it is looked for in what the cell says.
 - An answer in Keras can look into the frames that call it, and compute the same in NumPy.
 - Without bubblewrap: everything that the column "limits" shows in bold, and whatever else the user who grades may read.
 """
