@@ -168,9 +168,9 @@ def _write(path: Path, notebook: NotebookNode) -> None:
     os.replace(unfinished, path)
 
 
-def _path(name: str) -> Path:
-    """Return the notebook that the command line names, by its path or its lab. ValueError when there is no such lab."""
-    return Path(name) if name.endswith(".ipynb") else find(name).notebook
+def _paths(name: str) -> list[Path]:
+    """Return what the command line names: a notebook, by its path, or a lab's. ValueError when there is no such lab."""
+    return [Path(name)] if name.endswith(".ipynb") else [lesson.notebook for lesson in find(name).lessons]
 
 
 def _runs_here(lab: Lab) -> bool:
@@ -192,13 +192,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--timeout", type=int, default=TIMEOUT, metavar="SECONDS", help="limit of one cell")
     arguments = parser.parse_args(argv)
     try:
-        paths = [_path(name) for name in arguments.notebooks] or [
-            lab.notebook for lab in labs() if lab.code_cells and _runs_here(lab)
-        ]
+        paths = [path for name in arguments.notebooks for path in _paths(name)]
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    paths = paths or [lab.notebook for lab in labs() if lab.code_cells and _runs_here(lab)]
+    paths = paths or [lesson.notebook for lab in labs() if _runs_here(lab) for lesson in lab.lessons]
     missing = [str(path) for path in paths if not path.is_file()]
     if missing or not paths:
         print(f"error: no such notebook: {', '.join(missing) or NOTEBOOKS}", file=sys.stderr)

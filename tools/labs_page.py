@@ -79,7 +79,7 @@ def readme_table() -> str:
         status = lab.status if lab.simulator else f"{lab.status}; {lab.runs_on}"
         text = "measured" if lab.recordings.path.exists() else "page"
         more = f"; [{text}]({_link(README, lab.folder / 'README.md')})" if has_page(lab) else ""
-        link = f"[{lab.title}]({_link(README, lab.notebook if lab.code_cells else lab.folder)})"
+        link = _links(README, lab, lab.title) or f"[{lab.title}]({_link(README, lab.folder)})"
         rows[lab.number] = (f"{lab.number:02}", link, lab.claim, status + more)
     for row in json.loads(PLANNED.read_text(encoding="utf-8")):
         rows.setdefault(row["number"], (f"{row['number']:02}", row["title"], row["claim"], "planned"))
@@ -113,7 +113,7 @@ def _parts(lab: Lab) -> Iterator[str]:
     here = lab.folder / "README.md"
     yield f"# {lab.number:02} {lab.title}"
     yield LAB_HEAD.format(index=_link(here, INDEX))
-    lesson = f" [The lesson]({_link(here, lab.notebook)})." if lab.code_cells else ""
+    lesson = f" {_links(here, lab, 'The lesson')}." if lab.code_cells else ""
     yield f"Runs on: {lab.runs_on}.{lesson}"
     if lab.benchmark:
         yield "## Kernels"
@@ -123,7 +123,7 @@ def _parts(lab: Lab) -> Iterator[str]:
     if found := pictures(lab):
         yield "## Pictures"
         yield from (f"![{lab.shown[Path(file).stem]}](pictures/{file})" for file in found)
-    if verdict := _verdict(_lesson(lab)):
+    if verdict := "\n".join(filter(None, map(_verdict, _lessons(lab)))):
         yield "## Verdict\n\nWhat the lesson prints, of what was recorded:"
         yield f"```text\n{verdict}\n```"
     if lab.solution:
@@ -181,9 +181,14 @@ def _link(page: Path, target: Path) -> str:
     return Path(os.path.relpath(target, page.parent)).as_posix()
 
 
-def _lesson(lab: Lab) -> NotebookNode:
-    """Return the notebook; an empty one for a lab without a lesson."""
-    return nbformat.read(lab.notebook, as_version=4) if lab.code_cells else nbformat.v4.new_notebook()
+def _links(page: Path, lab: Lab, first: str) -> str:
+    names = (first, "second notebook")
+    return ", ".join(f"[{name}]({_link(page, one.notebook)})" for name, one in zip(names, lab.lessons, strict=False))
+
+
+def _lessons(lab: Lab) -> list[NotebookNode]:
+    """Return the lab's notebooks."""
+    return [nbformat.read(lesson.notebook, as_version=4) for lesson in lab.lessons]
 
 
 def _verdict(lesson: NotebookNode) -> str:
@@ -208,7 +213,7 @@ def _verdict(lesson: NotebookNode) -> str:
 
 def pictures(lab: Lab) -> dict[str, bytes]:
     """Return PNG files by name: those that the lab shows, but what its lesson lacks yet, such as charts of times."""
-    cells = {cell.id: cell for cell in _lesson(lab).cells}
+    cells = {cell.id: cell for lesson in _lessons(lab) for cell in lesson.cells}
     if unknown := set(lab.shown) - set(cells):
         raise ValueError(f"{lab.notebook.name} has no cell {', '.join(sorted(unknown))}; correct `shown` in lab.py")
     return {
@@ -257,7 +262,7 @@ def _times(lab: Lab) -> str:
 def measure(lab: Lab) -> None:
     """Time a lesson, its tasks unsolved, and the check of its solution, each in processes of its own."""
     environment = os.environ | {"WARPLAB_BACKEND": "simulator"}
-    commands = {"lesson": ["-m", "tools.execute_notebooks", "--check", str(lab.notebook)]}
+    commands = {"lesson": ["-m", "tools.execute_notebooks", "--check", lab.slug]}
     if lab.solution:
         commands["exercise"] = ["-m", "warplab", "check", str(lab.solution.parent)]
     about = host()

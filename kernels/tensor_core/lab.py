@@ -9,8 +9,9 @@ LAB = Lab(
     "a V100's 640 tensor cores reach 120 TFLOPS",
     benchmark="benchmark",
     launches="launches",
-    code_cells=122,
-    pictures=13,
+    code_cells=60,
+    pictures=7,
+    further=(("05_tensor_machines", 63, 6),),
     shown={
         "tensor-error-positive": "The error of sums in FP16 and FP32 against their length",
         "tensor-formats-drawn": "The largest error of each format against the size of the number",

@@ -36,9 +36,14 @@ SLOW = "not runs_and_its_checks and not the_tool and not the_example and not is_
 
 def parts(lab: Lab) -> list[Path]:
     """All folders and files of a lab, as CONTRIBUTING.md lists them."""
-    places = [lab.folder, lab.notebook, lab.tests, COURSE / "evidence" / "estimates" / "of_labs" / f"{lab.topic}.py"]
+    places = [
+        lab.folder,
+        *(place for one in lab.lessons for place in (one.notebook, one.tests)),
+        lab.tests,
+        COURSE / "evidence" / "estimates" / "of_labs" / f"{lab.topic}.py",
+    ]
     places += [COURSE / folder / lab.slug for folder in ("solutions", "exercises")]
-    return [path for path in places if path.exists()]
+    return [path for path in dict.fromkeys(places) if path.exists()]
 
 
 def without(some: list[Lab], aside: Path, arguments: list[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,7 +36,7 @@ class Lab:
 
     `code_cells`: of the lesson, all of which run; 0 for a lab without a lesson. `pictures`: how many its committed
     outputs hold. `shown`: those that the lab's page shows, by the id of their cell, each with what is to be seen, for
-    those who cannot see it.
+    those who cannot see it. `further`: slug, code cells and pictures of each lesson after the first.
     """
 
     package: str
@@ -53,6 +53,7 @@ class Lab:
     code_cells: int = 0
     pictures: int = 0
     shown: Mapping[str, str] = field(default_factory=dict)
+    further: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def number(self) -> int:
@@ -73,6 +74,12 @@ class Lab:
     def notebook(self) -> Path:
         """Return the lesson; there is no such file where `code_cells` is 0."""
         return COURSE / "notebooks" / f"{self.slug}.ipynb"
+
+    @property
+    def lessons(self) -> tuple[Lab, ...]:
+        """Return the lab once for each of its lessons, with that one's slug, cells and pictures."""
+        further = [replace(self, slug=slug, code_cells=c, pictures=p, further=()) for slug, c, p in self.further]
+        return (self, *further) if self.code_cells else ()
 
     @property
     def solution(self) -> Path | None:

@@ -6,7 +6,6 @@ from tests.support.lesson_answers import Answers, one_line
 
 CLOCK = "clock(tflops, cores, flop)"
 SCALE = "loss_scale(largest)"
-PLACE, EXPECTED, PARITY = "place(row, column)", "expected(rows, columns, depth)", "parity(step, stages)"
 
 
 def long_tile(of_a: str = "a + i, k", of_b: str = "b + 16 * i, 16", first: str = "0", step: str = "16") -> str:
@@ -51,63 +50,6 @@ def rounded(result: str) -> str:
     return f"def rounded(x, bits):\n    m, e = math.frexp(x)\n    return {result}"
 
 
-def four_tiles(
-    of_a: str = "(row + 16 * i) * n + k",
-    of_b: str = "k * n + column + 16 * i",
-    to: str = "(row + 16 * i) * n + column + 16 * j",
-) -> str:
-    return f"""\
-%%cuda
-#include <mma.h>
-using namespace nvcuda::wmma;
-
-__global__ void four_tiles(const half *a, const half *b, float *d, int n) {{
-    int row = 32 * blockIdx.y, column = 32 * blockIdx.x;
-    fragment<matrix_a, 16, 16, 16, half, row_major> fa[2];
-    fragment<matrix_b, 16, 16, 16, half, row_major> fb[2];
-    fragment<accumulator, 16, 16, 16, float> sum[2][2];
-#pragma unroll
-    for (int i = 0; i < 4; i++) fill_fragment(sum[i / 2][i % 2], 0.0f);
-    for (int k = 0; k < n; k += 16) {{
-#pragma unroll
-        for (int i = 0; i < 2; i++) {{
-            load_matrix_sync(fa[i], a + {of_a}, n);
-            load_matrix_sync(fb[i], b + {of_b}, n);
-        }}
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-#pragma unroll
-            for (int j = 0; j < 2; j++) mma_sync(sum[i][j], fa[i], fb[j], sum[i][j]);
-    }}
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-#pragma unroll
-        for (int j = 0; j < 2; j++) store_matrix_sync(d + {to}, sum[i][j], n, mem_row_major);
-}}"""
-
-
-FOUR_TILES_IN_TURN = """\
-%%cuda
-#include <mma.h>
-using namespace nvcuda::wmma;
-
-__global__ void four_tiles(const half *a, const half *b, float *d, int n) {
-    fragment<matrix_a, 16, 16, 16, half, row_major> fa;
-    fragment<matrix_b, 16, 16, 16, half, row_major> fb;
-    fragment<accumulator, 16, 16, 16, float> sum;
-    for (int tile = 0; tile < 4; tile++) {
-        int row = 32 * blockIdx.y + 16 * (tile / 2), column = 32 * blockIdx.x + 16 * (tile % 2);
-        fill_fragment(sum, 0.0f);
-        for (int k = 0; k < n; k += 16) {
-            load_matrix_sync(fa, a + row * n + k, n);
-            load_matrix_sync(fb, b + k * n + column, n);
-            mma_sync(sum, fa, fb, sum);
-        }
-        store_matrix_sync(d + row * n + column, sum, n, mem_row_major);
-    }
-}"""
-
-
 ANSWERS = {
     "your-turn-clock": Answers(
         one_line(CLOCK, "1e12 * tflops / (cores * flop) / 1e6"),
@@ -130,14 +72,6 @@ ANSWERS = {
             LONG_TILE_WITHOUT_TENSOR_CORES: "the tensor cores do nothing",
         },
     ),
-    "your-turn-lane": Answers(
-        one_line("lane_of(row, column)", "row % 8 * 4 + column // 2"),
-        {
-            one_line("lane_of(row, column)", "row * 4 + column // 2"): "lane_of(row=8, column=0)",
-            one_line("lane_of(row, column)", "row % 8 * 4 + column % 4"): "lane_of(row=0, column=1)",
-            one_line("lane_of(row, column)", "row * 2 + column // 4"): "lane_of returns the wrong value",
-        },
-    ),
     "your-turn-round": Answers(
         rounded("round(m * 2**bits) * 2.0 ** (e - bits)"),
         {
@@ -154,42 +88,6 @@ ANSWERS = {
             one_line(SCALE, "2.0 ** round(math.log2(65504 / largest))"): "loss_scale(largest=1.0)",
             one_line(SCALE, "2.0 ** -math.floor(math.log2(largest))"): "loss_scale(largest=1.0)",
             one_line(SCALE, "max(1, 2 ** int(math.log2(65504 / largest)))"): "loss_scale(largest=100000.0)",
-        },
-    ),
-    "your-turn-four-tiles": Answers(
-        four_tiles(),
-        {
-            four_tiles(of_a="row * n + k"): "d is wrong",
-            four_tiles(of_b="k * n + column"): "d is wrong",
-            four_tiles(to="(row + 16 * j) * n + column + 16 * i"): "d is wrong",
-            FOUR_TILES_IN_TURN: "too many global load sectors",
-        },
-    ),
-    "your-turn-place": Answers(
-        one_line(PLACE, "128 * row + 16 * ((column // 8) ^ (row % 8)) + 2 * (column % 8)"),
-        {
-            one_line(PLACE, "128 * row + 2 * column"): "place(row=1, column=0)",
-            one_line(PLACE, "128 * row + 16 * ((column // 8) ^ (row % 8))"): "place(row=0, column=9)",
-            one_line(PLACE, "128 * row + 16 * ((column // 8) ^ row) + 2 * (column % 8)"): "place(row=8, column=8)",
-            one_line(PLACE, "128 * row + 2 * (column ^ (row % 8))"): "place(row=1, column=0)",
-        },
-    ),
-    "your-turn-expect": Answers(
-        one_line(EXPECTED, "2 * depth * (rows + columns)"),
-        {
-            one_line(EXPECTED, "depth * (rows + columns)"): "0.5 times the right one",
-            one_line(EXPECTED, "2 * (rows * columns)"): "the error differs from input to input",
-            one_line(EXPECTED, "2 * 64 * (rows + columns)"): "expected(rows=128, columns=256, depth=32)",
-            one_line(EXPECTED, "49152"): "expected(rows=128, columns=256, depth=32)",
-        },
-    ),
-    "your-turn-parity": Answers(
-        one_line(PARITY, "step // stages % 2"),
-        {
-            one_line(PARITY, "step % 2"): "parity returns the wrong value",
-            one_line(PARITY, "step // stages"): "parity returns the wrong value",
-            one_line(PARITY, "(step // stages + 1) % 2"): "parity returns the wrong value",
-            one_line(PARITY, "step % stages % 2"): "parity returns the wrong value",
         },
     ),
 }

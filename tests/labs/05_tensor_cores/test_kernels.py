@@ -33,7 +33,7 @@ SIMULATED = [name for name, step in STEPS.items() if not step.hopper]
 HOPPER = [name for name, step in STEPS.items() if step.hopper]
 SMALL = ((1, 1, 1), (2, 3, 1), (17, 33, 5), (31, 40, 66), (130, 9, 34))
 WHOLE = (128, 256, 64)
-LESSON = COURSE / "notebooks" / "05_tensor_cores.ipynb"
+LESSON = COURSE / "notebooks" / "05_tensor_machines.ipynb"
 
 
 def product(name, a, b, dtype=np.float32, offset=0):

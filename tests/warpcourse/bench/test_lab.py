@@ -13,7 +13,9 @@ RECORD = 'from warpcourse.bench.lab import Lab\nLAB = Lab(__package__, "{slug}",
 
 def test_every_lesson_has_its_record():
     slugs = [lab.slug for lab in LABS]
-    assert {path.stem for path in (lab_module.COURSE / "notebooks").glob("*.ipynb")} <= set(slugs)
+    assert {path.stem for path in (lab_module.COURSE / "notebooks").glob("*.ipynb")} <= {
+        lesson.slug for lab in LABS for lesson in lab.lessons
+    }
     for folder in ("solutions", "exercises"):
         assert {path.name for path in (lab_module.COURSE / folder).iterdir() if path.is_dir()} <= set(slugs)
 
@@ -22,6 +24,7 @@ def test_every_lesson_has_its_record():
 def test_a_record_names_what_is_there(lab):
     assert lab.tests.is_dir()
     assert lab.notebook.exists() == bool(lab.code_cells)
+    assert all(lesson.notebook.exists() and lesson.tests.is_dir() for lesson in lab.lessons)
     assert not lab.benchmark or lab.module(lab.benchmark).BENCHMARK
     assert not lab.launches or lab.module(lab.launches).LAUNCHES
     assert lab.simulator or lab.cpu or lab.gpus
