@@ -81,9 +81,11 @@ def features(ptx: str) -> Features:
     labels = [_hash(instruction.operation) for instruction in kernel.instructions]
     found: Features = Counter()
     for number in range(1, ROUNDS + 1):
+        # Once for each register: many instructions may write and read the same.
+        read = {name: _hash(*sorted({labels[n] for n in numbers})) for name, numbers in writers.items()}
         labels = [
-            _label(instruction, [_part(operand, kernel, writers, labels) for operand in instruction.operands])
-            for instruction in kernel.instructions
+            _label(i, [read.get(operand) or _part(operand, kernel, labels) for operand in i.operands])
+            for i in kernel.instructions
         ]
         found.update(f"{number} {label}" for label in labels)
     return found
@@ -95,10 +97,8 @@ def _label(instruction: _Instruction, parts: list[str]) -> str:
     return _hash(instruction.operation, *parts)
 
 
-def _part(operand: str, kernel: _Kernel, writers: dict[str, list[int]], labels: list[str]) -> str:
-    """Return an operand's part of a label: the labels of a register's writers, or the operand without its name."""
-    if operand in writers:
-        return " ".join(sorted({labels[number] for number in writers[operand]}))
+def _part(operand: str, kernel: _Kernel, labels: list[str]) -> str:
+    """Return the part of a label that an operand makes which no instruction writes: the operand without its name."""
     if operand in kernel.labels:
         number = kernel.labels[operand]
         return labels[number] if number < len(labels) else "end"

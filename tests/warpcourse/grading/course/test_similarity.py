@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.attack_harness import NAME, RIGHT, Target
 from tests.support.grading_harness import HereWorkers
-from warpcourse.grading.course import similar_command
+from warpcourse.grading.course import similar_command, similarity
 from warpcourse.grading.course.ledger import Ledger
 from warpcourse.grading.course.similarity import features, ranked
 from warplab import cp, cuda
@@ -283,3 +283,14 @@ def test_a_class_without_kernels_is_told_so(tmp_path, capsys):
     Target(tmp_path)
     assert similar_command.main([NAME, "--course", str(tmp_path)]) == 2
     assert f"run python -m warplab grade {NAME} first" in capsys.readouterr().err
+
+
+def test_a_register_that_all_write_and_read_costs_no_square(monkeypatch):
+    """20,000 such instructions took three minutes; each may read as many results as there are instructions."""
+    hashed, of = [], similarity._hash
+    monkeypatch.setattr(similarity, "_hash", lambda *parts: hashed.append(sum(map(len, parts))) or of(*parts))
+    number = 2000
+    steps = "".join(f"add.s32 %r1, %r1, {k};\n" for k in range(number))
+    similarity.features(f".visible .entry k()\n{{\n.reg .b32 %r<3>;\n{steps}ret;\n}}\n")
+    assert len(hashed) > number
+    assert sum(hashed) < 500 * number
