@@ -176,7 +176,7 @@ class _Decoder:
             return data
         if type(data) is str:
             self._count(len(data))
-            return clean_text(data)
+            return data.encode("utf-8", "replace").decode()
         if type(data) is not list or not data or type(data[0]) is not str:
             raise ArtefactError("a value of unknown form")
         tag, *parts = data
@@ -284,15 +284,19 @@ def clean_text(text: str) -> str:
     Half a surrogate pair, which JSON can hold, becomes "?".
     """
     text = text.encode("utf-8", "replace").decode()
-    return text if text.isascii() else _piles().sub(r"\1", text)
+    return text if text.isascii() else _marks()[1].sub(_cut, text)
+
+
+def _cut(run: re.Match[str]) -> str:
+    return run[0] if len(run[0]) <= _PILE else "".join(_marks()[0].findall(run[0])[:_PILE])
 
 
 @functools.cache
-def _piles() -> re.Pattern[str]:
-    """Match marks that follow one another, also across colours: a browser takes the square of their number."""
+def _marks() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Match a mark, and those in a row, also across colours, for which a browser takes the square of their number."""
     marks = "".join(map(chr, filter(lambda code: unicodedata.category(chr(code))[0] == "M", range(0x20000))))
-    mark = rf"(?:[{marks}\u0e33\u0eb3]|\x1b\[[^@-~\n]*[@-~])"
-    return re.compile(f"({mark}{{{_PILE}}}){mark}+")
+    mark = rf"[{marks}\u0e33\u0eb3\x1b](?:(?<=\x1b)\[[^@-~\n]*[@-~])?"
+    return re.compile(mark), re.compile(f"{mark}(?:{mark})*")
 
 
 def _texts(parts: list, count: int) -> list[str]:

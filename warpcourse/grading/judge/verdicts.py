@@ -188,7 +188,9 @@ def _facts(error: BaseException) -> tuple[str, str, str]:
 
 def _text(error: BaseException) -> str:
     try:
-        return clean_text(error.without_advice() if isinstance(error, InstructionLimit) else str(error))
+        return clean_text(
+            (error.without_advice() if isinstance(error, InstructionLimit) else str(error))[: MAX_MESSAGE + 1]
+        )
     except Exception:
         return ""
 
