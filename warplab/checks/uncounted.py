@@ -30,7 +30,8 @@ REASONS = {
 class Uncounted(Observer):
     """Counts, for the limits of a check, what one launch does past the counters that limit it.
 
-    A wait of a warp at an mbarrier at which several warps have arrived is a barrier. Operations on mbarriers load and
+    A wait of a warp at an mbarrier at which several warps have arrived is a barrier, and so are waits for several warps
+    at one mbarrier each. Operations on mbarriers load and
     store shared memory; they are atomics where a kernel asks how many threads have arrived, since it can count so.
     A line that loads a flag from shared memory, as its PTX says by acquire or relaxed, passes a barrier each time.
     What cp.async and st.async bring is stored.
@@ -42,7 +43,9 @@ class Uncounted(Observer):
 
     def watch(self, chunk) -> Observer:
         self._arrived: dict[int, set[int]] = {}  # warps that have arrived in the present phase, by mbarrier
-        self._together: set[int] = set()  # mbarriers at which several warps arrived in the phase before
+        self._met: dict[int, set[int]] = {}  # those of the phase before
+        self._brought: set[int] = set()  # where a copy reports its bytes, which a warp may announce to all
+        self._heard: dict[int, set[int]] = {}  # by warp: others for which it has waited, one at an mbarrier
         self._waits: Site | None = None
         for site in chunk.translation.sites:
             if site.op == "load" and not _ORDERS.isdisjoint(site.text.split()[0].split(".")):
@@ -55,6 +58,7 @@ class Uncounted(Observer):
     def mbarrier(self, site: Site, addresses: Addresses, lanes: Lanes, initialises: bool) -> None:
         operation = site.text.split()[0].removeprefix("cp.async.")
         if not operation.startswith("mbarrier."):
+            self._brought.update(np.atleast_1d(addresses.at(site.offset).view(np.int64)).tolist())
             return  # a copy that will report its bytes there
         waits, arrives = "_wait" in operation, operation.startswith("mbarrier.arrive")
         warps = self.chunk.group.warps
@@ -77,13 +81,22 @@ class Uncounted(Observer):
     def phase_over(self, places: np.ndarray) -> None:
         for place in np.atleast_1d(places).tolist():
             if place in self._arrived:
-                several = len(self._arrived.pop(place)) > 1
-                (self._together.add if several else self._together.discard)(place)
+                met = self._arrived.pop(place)
+                self._met[place] = set() if place in self._brought and len(met) == 1 else met
+            self._brought.discard(place)
 
     def wait_over(self, places: np.ndarray, lanes: np.ndarray) -> None:
-        if self._together and self._waits is not None:
-            among = np.isin(places, list(self._together))
-            self._add(self._waits, "barriers", np.unique(self._warp(lanes[among])).size)
+        if not self._met or self._waits is None:
+            return
+        enough = max(2, ((self.chunk.threads - 1) // WARP_SIZE).bit_length())  # for all to have heard of all, in rounds
+        through = set()
+        for place, warp in np.unique(np.stack((places, self._warp(lanes))), axis=1).T.tolist():
+            met, heard = self._met.get(place, set()), self._heard.setdefault(warp, set())
+            heard |= met - {warp}
+            if len(met) > 1 or len(heard) >= enough:
+                through.add(warp)
+                heard.clear()
+        self._add(self._waits, "barriers", len(through))
 
     def async_store(self, site: Site, addresses: Addresses, lanes: Lanes) -> None:
         group = self.chunk.group
