@@ -6,9 +6,12 @@ size or in an UnsupportedInstruction. No regular expression here takes more than
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
 import re
 import struct
+from collections.abc import Callable
 
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import UnsupportedInstruction, refusing
@@ -61,13 +64,28 @@ _LOC = re.compile(
 )
 _FILE = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 _OCTAL = re.compile(r"(?:\\[23][0-7]{2})+")  # LLVM writes so the bytes of a name beyond ASCII
+_OCTAL_LITERAL = re.compile(r"-?0[0-7]++U?", re.ASCII)
 _SECTION = re.compile(r"\s*\.section\s+[^{;]*\{[^}]*\}")
 _IDENTIFIER = r"[%$A-Za-z_][\w$.]*"
 _NAME = re.compile(rf"{_IDENTIFIER}+", re.ASCII)
 _WORD = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
 _ADDRESS = re.compile(rf"({_IDENTIFIER}+|\d\w*+)?\s*+(?:\+?\s*+(-?\w++))?$")
 # Instructions become Python code, in which none of these characters can end a string or a line.
-_INSTRUCTION = re.compile(r"[\w \t\n\r$%.,:|@!+\-<>\[\]{}()]*+", re.ASCII)
+_INSTRUCTION = re.compile(r"[\w \t\n\r$%.,:|@!+\-<>\[\]{}()~*&^]*+", re.ASCII)
+# A constant expression, but for comparisons, divisions and casts, which nobody writes.
+_EXPRESSION = re.compile(r"[-~+]?+[\s(~+-]*+(?:(?:0[xX][\da-fA-F]++|\d++)U?[-+~*&^()<>\s]*+)++", re.ASCII)
+_OPERATORS: dict[type, Callable] = {
+    ast.Invert: operator.invert,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.BitAnd: operator.and_,
+    ast.BitXor: operator.xor,
+    ast.LShift: lambda a, b: a << b % 64,
+    ast.RShift: lambda a, b: a >> b % 64,
+}
 _ATTRIBUTE = re.compile(r"\.attribute\([^)]*\)\s*")
 _VARIABLE = re.compile(
     r"(?P<qualifiers>(?:\.\w+\s+(?:\d+\s+)?)*)\.(?P<type>\w+)\s+(?P<name>[\w$%.]+)\s*"
@@ -472,11 +490,30 @@ def _literal(text: str) -> int | float | None:
     if text[:2] in ("0d", "0D") and len(text) == 18:
         return struct.unpack(">d", bytes.fromhex(text[2:]))[0]
     try:
-        return int(text.rstrip("U"), 0)
+        return int(text.rstrip("U"), 8 if _OCTAL_LITERAL.fullmatch(text) else 0)
     except ValueError:
         pass
     try:
         value = float(text)
     except ValueError:
-        return None
+        return _expression(text)
     return value if math.isfinite(value) else None  # "nan" and "inf" are names
+
+
+def _expression(text: str) -> int | None:
+    """Return the value of a constant expression such as `~0` or `1<<4`, None if the text is not one."""
+
+    def value(node: ast.expr) -> int:
+        match node:
+            case ast.UnaryOp():
+                return _OPERATORS[type(node.op)](value(node.operand))
+            case ast.BinOp():
+                return _OPERATORS[type(node.op)](value(node.left), value(node.right))
+        return ast.literal_eval(node)
+
+    if len(text) > 100 or _EXPRESSION.fullmatch(text) is None:
+        return None
+    try:
+        return value(ast.parse(text.replace("U", ""), mode="eval").body)
+    except (SyntaxError, KeyError, ValueError):
+        return None

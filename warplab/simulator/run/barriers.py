@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.constants import BARRIERS, WARP_SIZE
 from warplab.simulator.errors import DivergentBarrier, SimulatorError
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.ptx.program import Immediate, Instruction, Negated, Operand, name_of
@@ -55,7 +55,7 @@ class _State:
 
 
 _NOT_ARRIVED = -1
-_CLUSTER = 16  # the number of its barrier; the block has 0 to 15
+_CLUSTER = BARRIERS  # the number of its barrier
 
 
 class _ClusterState:
@@ -118,6 +118,11 @@ class Barriers:
         lanes = group.all_lanes
         numbers = np.broadcast_to(self._values(what.number, group), lanes.shape)
         for number in np.unique(numbers):
+            if not 0 <= number < BARRIERS:
+                raise DivergentBarrier(
+                    f"a barrier of number {number}: a block has 0 to {BARRIERS - 1}",
+                    **chunk.where_instruction(block.last, int(lanes[numbers == number][0])),
+                )
             chosen = numbers == number
             self._arrive(block, what, int(number), lanes[chosen], group, chosen)
         if what.kind == "arrive":

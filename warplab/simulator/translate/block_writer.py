@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from warplab.simulator.constants import BARRIERS
 from warplab.simulator.errors import UnsupportedInstruction
 from warplab.simulator.ptx.program import (
     Immediate,
@@ -19,6 +20,7 @@ from warplab.simulator.ptx.program import (
     Symbol,
     Where,
     as_address,
+    integer,
     name_of,
 )
 from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, GUARD, WARP_SYNC, Block
@@ -55,7 +57,7 @@ def item_bytes(dtype: str) -> int:
 
 _STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))
 _RELEASES = frozenset(("release", "acq_rel"))
-_BARRIERS = frozenset(("sync", "arrive", "red", "wait"))
+_BARRIERS, _CLUSTER_BARRIERS = frozenset(("sync", "arrive", "red")), frozenset(("arrive", "wait"))
 _MASKED = frozenset(("shfl", "vote", "match", "redux", "elect"))  # their last operand is a mask
 
 
@@ -116,7 +118,7 @@ class BlockWriter:
 
     def instruction(self, instruction: Instruction) -> None:
         self.now = instruction
-        emit = self.translator.emitter(instruction.opcode)
+        emit = self.translator.emitter(instruction)
         if emit is None:
             raise self.unsupported()
         try:
@@ -163,7 +165,7 @@ class BlockWriter:
         if isinstance(operand, Register):
             local = self.local(operand.name)
             return self.viewed(local, dtype)
-        if isinstance(operand, Negated):
+        if isinstance(operand, Negated) and dtype == "b1":
             return f"~{self.value(operand.register, dtype)}"
         if isinstance(operand, Immediate):
             return literal(operand.value, dtype)
@@ -224,6 +226,8 @@ class BlockWriter:
         register = self.translator.dtypes[operand.name]
         if (register == "b1") != (dtype == "b1"):
             raise self.unsupported("a predicate and a number in one")
+        if register == "V16" and dtype != "V16":
+            raise self.unsupported("a number written to a 128-bit register")
         if item_bytes(dtype) > item_bytes(register):
             raise self.unsupported(f"{item_bytes(dtype) * 8} bits written to a {item_bytes(register) * 8}-bit register")
         if register != "b1" and item_bytes(register) > item_bytes(dtype):  # ld.u8 into a wider register extends
@@ -317,23 +321,44 @@ class BlockWriter:
     def check_scheduled(self) -> None:
         """Refuse what the scheduler, which reads operands without an emitter, could not: of barriers and masks."""
         block = self.block
-        if block.end in (BARRIER, WARP_SYNC):
-            self.now = block.terminator
-            if _BARRIERS.isdisjoint(self.now.modifiers):
-                raise self.unsupported()
-            self._check_integers(self.now.operands)
-        if block.warp_wide is not None and block.warp_wide.opcode in _MASKED:
-            self.now = block.warp_wide
-            self._check_integers(self.now.operands[-1:])
+        try:
+            if block.end in (BARRIER, WARP_SYNC):
+                self.now = block.terminator
+                self._check_barrier(self.now.modifiers, list(self.now.operands))
+            if block.warp_wide is not None and block.warp_wide.opcode in _MASKED:
+                self.now = block.warp_wide
+                self._check_integers(self.now.operands[-1:])
+        except (IndexError, ValueError) as error:
+            raise self.unsupported() from error
+
+    def _check_barrier(self, modifiers: Sequence[str], operands: list[Operand]) -> None:
+        if (_CLUSTER_BARRIERS if "cluster" in modifiers else _BARRIERS).isdisjoint(modifiers):
+            raise self.unsupported()
+        if "red" in modifiers:  # d, a{, b}, {!}c
+            result, holds = operands.pop(0), operands.pop()
+            operation = next((m for m in modifiers if m in ("popc", "and", "or")), None)
+            kinds = {None: "", "popc": "ui"}.get(operation, "b")
+            self._check_kind(holds.register if isinstance(holds, Negated) else holds, "b")
+            self._check_kind(result, kinds)
+        if len(operands) > 2 or (len(operands) < 2 and "arrive" in modifiers and "cluster" not in modifiers):
+            raise self.unsupported()
+        self._check_integers(operands)
+        first = operands[0] if operands and self.block.end == BARRIER else None
+        if isinstance(first, Immediate) and not 0 <= first.value < BARRIERS:
+            raise self.unsupported(f"a block has barriers 0 to {BARRIERS - 1}")
 
     def _check_integers(self, operands: Sequence[Operand]) -> None:
         for operand in operands:
-            register = operand.register if isinstance(operand, Negated) else operand
-            if isinstance(operand, Immediate) and isinstance(operand.value, int):
-                continue
-            if self.translator.dtypes.get(name_of(register), "f")[0] not in "bui":
-                raise self.unsupported(f"{name_of(register)} is no register of whole numbers")
-            self.translator.slot(name_of(register))
+            if not isinstance(operand, Immediate):
+                self._check_kind(operand, "ui")
+            elif not -(1 << 31) <= integer(operand) < 1 << 32:
+                raise self.unsupported(f"{operand.value} has more than 32 bits")
+
+    def _check_kind(self, register: Operand, kinds: str) -> None:
+        name = name_of(register)
+        if self.translator.dtypes.get(name, "?")[0] not in kinds:
+            raise self.unsupported(f"{name} is no {'predicate' if kinds == 'b' else 'register of whole numbers'}")
+        self.translator.slot(name)
 
     def finish(self) -> str:
         block = self.block

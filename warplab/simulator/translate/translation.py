@@ -171,9 +171,12 @@ class _Translator:
             static.mix[kind] = static.mix.get(kind, 0) + amounts[id(instruction)]
         return counts
 
-    def emitter(self, opcode: str) -> Callable[[BlockWriter, Instruction], None] | None:
+    def emitter(self, instruction: Instruction) -> Callable[[BlockWriter, Instruction], None] | None:
         """Return the function that writes the code for an instruction, None if the simulator does not know it."""
-        emit = operations.TABLE.get(opcode)
+        least, most = operations.OPERANDS.get(instruction.opcode, (0, len(instruction.operands)))
+        if not least <= len(instruction.operands) <= most:
+            return None
+        emit = operations.TABLE.get(instruction.opcode)
         if emit is not None and self.register_faults:
             emit = warpgroup_registers.examined(emit, self.register_faults)
         return unwritten_fragments.tracked(emit) if emit is not None and self.maybe_unwritten else emit

@@ -46,6 +46,29 @@ TABLE = {
     **calls.TABLE,
 }
 
+# How many operands an opcode takes, at least and at most.
+_COUNTS = {
+    (0, 0): "brkpt griddepcontrol membar",
+    (0, 2): "fence",
+    (1, 1): "activemask nanosleep pmevent prefetch prefetchu setmaxnreg",
+    (1, 4): "createpolicy",
+    (
+        2,
+        2,
+    ): "abs applypriority bfind brev clz cnot cos cvta discard ex2 getctarank isspacep ldmatrix lg2 mov neg not popc"
+    " rcp rsqrt sin sqrt stmatrix suq tanh testp txq",
+    (2, 3): "elect ld ldu st suld sust",
+    (2, 4): "cvt red tex tld4",
+    (3, 3): "add addc and bmsk copysign div mapa max min mul mul24 or redux rem shl shr sub subc szext xor",
+    (3, 4): "match set vote",
+    (3, 5): "atom setp",
+    (4, 4): "bfe dp2a dp4a fma fns mad mad24 madc prmt sad selp shf slct vabsdiff2 vabsdiff4",
+    (5, 5): "bfi",
+    (5, 6): "shfl",
+    (5, 7): "lop3",
+}
+OPERANDS = {opcode: counts for counts, opcodes in _COUNTS.items() for opcode in opcodes.split()}
+
 # What Nsight Compute's counts of additions, multiplications and FMAs see: no comparison, so no minimum and no maximum.
 # One for a division, a root or a function, which the GPU makes of several instructions.
 FLOPS = {

@@ -180,8 +180,6 @@ def _least(w: BlockWriter, i: Instruction) -> None:
     if dtype[0] != "f":
         return _arithmetic(w, i)
     allow(w, modifiers, {"ftz", "NaN", "xorsign", "abs"})
-    if len(i.operands) != 3:
-        raise w.unsupported()
     a, b = (flushed(w, o, modifiers, dtype) for o in i.operands[1:])
     function = {"min": "minimum", "max": "maximum"}[i.opcode]
     second = i.operands[2]
@@ -223,7 +221,7 @@ def _multiply24(w: BlockWriter, i: Instruction) -> None:
     form, kind = i.modifiers
     if form not in ("hi", "lo"):
         raise w.unsupported()
-    dtype = DTYPES[kind]
+    dtype = {"u32": "u4", "s32": "i4"}[kind]
     a, b, *c = (w.array(o, dtype) for o in i.operands[1:])
     result = f"mul24({a}, {b}, {form == 'hi'})"
     w.define(i.operands[0], f"{result} + {c[0]}" if i.opcode == "mad24" else result, dtype)

@@ -87,6 +87,8 @@ def _bulk(w: BlockWriter, i: Instruction) -> None:
         {*_BULK, *(_TENSOR if tensor else ()), *(_REDUCING if operation != "None" else ())},
     )
     spaces = ["shared" if space in _SHARED else space for space in (to, come)]
+    if not {"global", "shared"}.issuperset(spaces):
+        raise w.unsupported()
     if "global" not in spaces and (tensor or spaces != ["shared", "shared"] or "bulk_group" in rest):
         raise w.unsupported()
     if (spaces[0] == "global") != ("bulk_group" in rest):

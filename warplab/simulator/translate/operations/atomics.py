@@ -40,9 +40,16 @@ def _atomic(w: BlockWriter, i: Instruction) -> None:
     vector = next((int(m[1:]) for m in modifiers if m in ("v2", "v4", "v8")), 0)
     hints = [m for m in modifiers if m.startswith(("L1::", "L2::"))]
     allow(w, modifiers, {operation, *_ORDER, *_SPACES, *hints, f"v{vector}"})
+    if vector and kind not in ("f32", "f16", "f16x2", "bf16", "bf16x2"):
+        raise w.unsupported()
     space = next((_SPACES[m] for m in modifiers if m in _SPACES), "generic")
     destination, address, *values = i.operands if i.opcode == "atom" else (Symbol("_"), *i.operands)
-    values = values[: 2 if operation == "cas" else 1]  # a cache policy may follow
+    wanted_values = 2 if operation == "cas" else 1
+    values = values[:wanted_values]  # a cache policy may follow
+    if len(values) < wanted_values or {len(items_of(o)) for o in (destination, *values) if o != Symbol("_")} != {
+        max(1, vector)
+    }:
+        raise w.unsupported("other registers than the instruction has elements")
     dtype, packed = _TYPES[kind]
     count = packed * max(1, vector)
     if kind[0] in "fb" and operation in ("add", "min", "max"):

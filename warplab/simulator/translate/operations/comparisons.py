@@ -6,6 +6,7 @@ from warplab.simulator.ptx.program import Instruction, Operand, Register
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
 from warplab.simulator.translate.operations.arithmetic import allow, flushed
 
+PROPERTIES = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
 COMPARISONS = {
     "eq": "{0} == {1}",
     "ne": "{0} != {1}",
@@ -125,6 +126,8 @@ def _select_by_sign(w: BlockWriter, i: Instruction) -> None:
 
 def _test_property(w: BlockWriter, i: Instruction) -> None:
     what, kind = i.modifiers
+    if what not in PROPERTIES or kind not in ("f32", "f64"):
+        raise w.unsupported()
     w.define(i.operands[0], f"has_property({w.array(i.operands[1], DTYPES[kind])}, {what!r})", "b1")
 
 

@@ -128,9 +128,9 @@ def _pack(w: BlockWriter, i: Instruction, rounding: str) -> None:
 def _pack_integers(w: BlockWriter, i: Instruction) -> None:
     """Write cvt.pack.sat."""
     to, have = i.modifiers[2:4]
+    bits = {"2": 2, "4": 4, "8": 8, "16": 16}[to[1:]]
     if have != "s32" or to[0] not in "us":
         raise w.unsupported()
-    bits = int(to[1:])
     low, high = (0, 2**bits - 1) if to[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     a, b = (w.array(o, "i4") for o in i.operands[1:3])
     c = w.array(i.operands[3], "u4") if len(i.operands) > 3 else "np.zeros(1, u4)"

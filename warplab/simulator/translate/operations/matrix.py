@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warplab.simulator.ptx.fragments import BITS, wmma_fragment
+from warplab.simulator.ptx.fragments import BITS, Fragment, wmma_fragment
 from warplab.simulator.ptx.program import Immediate, Instruction, Operand, items_of
 from warplab.simulator.translate import matrix_instructions
 from warplab.simulator.translate.block_writer import BlockWriter
@@ -33,14 +33,19 @@ def _dtype(kind: str) -> str:
     return "u8" if kind == "f64" else "u4"
 
 
+def _check_held(w: BlockWriter, operand: Operand, fragment: Fragment, kind: str) -> None:
+    """Refuse an operand that has not as many registers as a lane holds of a fragment."""
+    held, elements = len(items_of(operand)), fragment.row.shape[1]
+    if held != max(1, elements * BITS[kind] // (8 * int(_dtype(kind)[1]))):
+        raise w.unsupported(f"{held} registers for a fragment of {elements} elements of .{kind}")
+
+
 def _product(w: BlockWriter, i: Instruction, product: matrix_instructions.Product) -> None:
     a, b, c, d = product.kinds
     for operand, kind, fragment in zip(
         i.operands, (d, a, b, c), (product.fragments[k] for k in (3, 0, 1, 2)), strict=False
     ):
-        held = len(items_of(operand))
-        if held != max(1, fragment.row.shape[1] * BITS[kind] // (8 * int(_dtype(kind)[1]))):
-            raise w.unsupported(f"{held} registers for a fragment of {fragment.row.shape[1]} elements of .{kind}")
+        _check_held(w, operand, fragment, kind)
     groups = [_registers(w, o, _dtype(kind)) for o, kind in zip(i.operands[1:4], (a, b, c), strict=True)]
     metadata = "" if product.metadata is None else f", {w.array(i.operands[4], 'u4')}"
     call = f"m.matrix.product({w.object(product)}, {', '.join(groups)}, L{metadata})"
@@ -59,6 +64,9 @@ def _mma(w: BlockWriter, i: Instruction) -> None:
         return _product(w, i, matrix_instructions.single_bit_mma(shape, operation, w.now.where, w.now.text))
     *options, d, a, b, c = rest
     allow(w, options, {"satfinite"})
+    allow(w, (d, c), {"f16", "f32", "f64", "s32"})
+    if a != b and (not BITS[a] == BITS[b] <= 8 or (a[0] == "e") != (b[0] == "e")):  # e4m3 and e5m2 mix, s8 and u8 too
+        raise w.unsupported()
     kinds, saturate = (a, b, c, d), "satfinite" in options
     if sparse:
         selector = i.operands[5]
@@ -91,7 +99,7 @@ def _wmma_mma(w: BlockWriter, i: Instruction) -> None:
     _product(w, i, matrix_instructions.wmma(shape, (a, b, c, d), "satfinite" in options, w.now.where, w.now.text))
 
 
-def _transfer(w: BlockWriter, i: Instruction, address: Operand, stride) -> tuple[str, str]:
+def _transfer(w: BlockWriter, i: Instruction, registers: Operand, address: Operand, stride) -> tuple[str, str]:
     """Return the `Transfer` of a wmma.load or wmma.store, and the arguments that both take."""
     operation, operand, _, _, layout, shape, *_, kind = i.modifiers
     if layout not in _LAYOUTS:
@@ -104,6 +112,7 @@ def _transfer(w: BlockWriter, i: Instruction, address: Operand, stride) -> tuple
         packed, kind = 32 // BITS[kind], "b32"
         shape = "m8n8k4"
     fragment = wmma_fragment(shape, operand, kind)
+    _check_held(w, registers, fragment, kind)
     nbytes, by_tiles, accesses = matrix_instructions.wmma_accesses(fragment, operand, kind, by_column, space)
     base, offset = w.addresses(address, space)
     dtype, count = f"u{min(nbytes, 8)}", max(1, nbytes // 8)
@@ -118,21 +127,23 @@ def _transfer(w: BlockWriter, i: Instruction, address: Operand, stride) -> tuple
 
 def _wmma_load(w: BlockWriter, i: Instruction) -> None:
     destination, address, *stride = i.operands
-    transfer, arguments = _transfer(w, i, address, stride[0] if stride else None)
+    transfer, arguments = _transfer(w, i, destination, address, stride[0] if stride else None)
     _define(w, destination, f"m.matrix.load({transfer}, {arguments}, L)", _dtype(i.modifiers[-1]))
 
 
 def _wmma_store(w: BlockWriter, i: Instruction) -> None:
     address, source, *stride = i.operands
-    transfer, arguments = _transfer(w, i, address, stride[0] if stride else None)
+    transfer, arguments = _transfer(w, i, source, address, stride[0] if stride else None)
     registers = _registers(w, source, _dtype(i.modifiers[-1]))
     w.line(f"m.matrix.store({transfer}, {arguments}, {registers}, L)")
 
 
-def _rows(w: BlockWriter, i: Instruction, op: str, address: Operand) -> tuple[str, str, int, bool]:
+def _rows(w: BlockWriter, i: Instruction, op: str, registers: Operand, address: Operand) -> tuple[str, str, int, bool]:
     """Return site, base addresses, number of matrices and transposition of an ldmatrix or stmatrix."""
     allow(w, i.modifiers, {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "b16", *_SPACES})
     count = next(int(m[1]) for m in i.modifiers if m in ("x1", "x2", "x4"))
+    if len(items_of(registers)) != count:
+        raise w.unsupported(f"{len(items_of(registers))} registers for {count} matrices")
     # Without a space the address is generic but lies in shared memory.
     space = "shared" if _space(i) == "shared" else "generic"
     base, offset = w.addresses(address, space)
@@ -142,13 +153,13 @@ def _rows(w: BlockWriter, i: Instruction, op: str, address: Operand) -> tuple[st
 
 def _ldmatrix(w: BlockWriter, i: Instruction) -> None:
     destination, address = i.operands
-    site, base, count, transposed = _rows(w, i, "load", address)
+    site, base, count, transposed = _rows(w, i, "load", destination, address)
     _define(w, destination, f"m.matrix.load_rows({site}, {base}, {count}, {transposed}, L)", "u4")
 
 
 def _stmatrix(w: BlockWriter, i: Instruction) -> None:
     address, source = i.operands
-    site, base, _, transposed = _rows(w, i, "store", address)
+    site, base, _, transposed = _rows(w, i, "store", source, address)
     w.line(f"m.matrix.store_rows({site}, {base}, {_registers(w, source, 'u4')}, {transposed}, L)")
 
 

@@ -43,7 +43,7 @@ def _load(w: BlockWriter, i: Instruction) -> None:
         end = max(param.offset + param.size for param in w.translator.params.values())
         if not 0 <= offset <= end - count * item_bytes(dtype):
             raise w.unsupported(f"the kernel's parameters have {end} bytes")
-        for k, item in enumerate(items_of(destination)):
+        for k, item in zip(range(count), items_of(destination), strict=True):
             w.define(item, f"m.param({offset + k * item_bytes(dtype)}, {dtype})", dtype)
         return
     return _load_from(w, i, space, dtype, count, w.addresses(address, space))
@@ -80,7 +80,7 @@ def _store(w: BlockWriter, i: Instruction) -> None:
     if count == 1:
         w.line(f"m.store({site}, {base}, {w.array(source, dtype)}, L)")
     else:
-        items = ", ".join(w.array(item, dtype) for item in items_of(source))
+        items = ", ".join(w.array(item, dtype) for _, item in zip(range(count), items_of(source), strict=True))
         w.line(f"m.store_vector({site}, {base}, ({items}), L)")
 
 
