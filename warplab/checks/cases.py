@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from warplab.launch.guard_bands import POISON_BYTE
+from warplab.launch.device_arrays import POISON_BYTE
 
 DEFAULT_SIZES = (1, 2, 3, 31, 32, 33, 127, 128, 129, 1000)
 

@@ -29,6 +29,10 @@ TOTALS = {
     "writing_threads": "threads that write to global memory",
 }
 _ALIKE = 1.5  # times the work of the other threads: a guard or a tail makes that much difference
+_MAY = "times what each may"
+_HOW_OFTEN = (
+    "how often each element is loaded, computed and stored, and by how much a loop steps: by all threads of the grid"
+)
 _LOOK_AT = "which outputs a thread computes, which it leaves to other threads and blocks, and how often it does each"
 
 
@@ -109,12 +113,15 @@ class ThreadWork(Observer):
             if work <= most:
                 continue
             block, thread = divmod(number, run.threads_per_block)
+            share = _share(work, self._totals[kind], run.threads, most)
+            too_much, look_at = "one thread does too much of the work", _LOOK_AT
+            if share.endswith(_MAY):
+                too_much, look_at = f"{too_much}, and so do the others", _HOW_OFTEN
             raise run.failed(
-                f"{run.name}: one thread does too much of the work.",
+                f"{run.name}: {too_much}.",
                 expected=f"per thread at most {most:,.0f} {KINDS[kind]}",
-                got=f"{work:,} by thread {_place(thread, run.block)} of block {_place(block, run.grid)}: "
-                + _share(work, self._totals[kind], run.threads, most),
-                look_at="\n".join(filter(None, (_LOOK_AT, busiest_line if kind == "instructions" else ""))),
+                got=f"{work:,} by thread {_place(thread, run.block)} of block {_place(block, run.grid)}: " + share,
+                look_at="\n".join(filter(None, (look_at, busiest_line if kind == "instructions" else ""))),
                 kind="limit",
                 missed="one thread does too much of the work",
             )
@@ -129,7 +136,9 @@ def _share(work: int, total: int, threads: int, most: float) -> str:
         return f"nearly all of it ({100 * work / total:.0f} %), although the launch has {threads:,} threads"
     if work <= _ALIKE * others:
         alike = f"the other {threads - 1:,} threads do about as much"
-        return f"{alike}. Does every thread do all the work?" if work > 2 * most else alike
+        return (
+            f"{alike}. Does every thread do all the work?" if work > 2 * most else f"{alike}, {work / most:.2g} {_MAY}"
+        )
     return f"{work / (total / threads):,.0f} times what the launch's {threads:,} threads do on average"
 
 

@@ -330,11 +330,18 @@ def _numbers(kernel: ast.FunctionDef, error: str) -> Found:
     unset = re.search(r"Variable '(\w+)' is not defined", error)
     given = re.search(r">>> [gs]etitem\(array\(\w+, (\d)d[^)]*\), UniTuple\(int\w+ x (\d)\)", error)
     given = given if given and given[2] > given[1] else None
+    places = [node.slice for node in ast.walk(kernel) if isinstance(node, ast.Subscript)]
+    indices = {part.id for place in places for part in ast.walk(place) if isinstance(part, ast.Name)}
     for node in sorted((n for n in ast.walk(kernel) if isinstance(n, ast.expr | ast.stmt)), key=lambda n: n.lineno):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div) and isinstance(node.target, ast.Name):
             if f"('{node.target.id}." in error:
                 halved = f"{node.target.id} //= {ast.unparse(node.value)}"
                 yield node, f"{node.target.id} starts as a whole number, and / makes a float: write {halved}."
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Div):
+            name, side = ast.unparse(node.targets[0]), ast.unparse(node.value.left)
+            if name == side and name in indices and "float64" in error:
+                halved = f"{name} = {side} // {ast.unparse(node.value.right)}"
+                yield node, f"{name} starts as a whole number, and / makes a float: write {halved}."
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("np.max", "np.min") and len(node.args) == 2:
             name, numbers = ast.unparse(node.func), ", ".join(map(ast.unparse, node.args))
             yield node, f"{name} takes a whole array: for two numbers write {name[3:]}({numbers})."

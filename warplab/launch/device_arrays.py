@@ -17,6 +17,8 @@ import numpy as np
 from warplab import simulator
 
 Order = Literal["C", "F"]
+POISON_BYTE = 0xA5  # in every byte that nobody wrote
+_MOST_GARBAGE = 1 << 26  # bytes; larger arrays stay zeros, which take no memory of the host until they are written
 
 
 class Buffer:
@@ -80,6 +82,16 @@ class DeviceArray(OnDevice):
         shape, nbytes, offset = extent(shape, dtype, strides)
         buffer = Buffer(nbytes)
         return cls._wrap(buffer, np.ndarray(shape, dtype, buffer.bytes, offset, strides, order))
+
+    @classmethod
+    def _undefined(cls, shape, dtype, order: Order = "C", strides=None):
+        """Make an array of garbage, as on a GPU: NaN, or bytes of `POISON_BYTE`; zeros would look right by luck."""
+        array = cls._allocate(shape, dtype, order, strides)
+        if array._buffer.nbytes <= _MOST_GARBAGE:
+            array._buffer.bytes[:] = POISON_BYTE
+            if array._view.dtype.kind in "fc":
+                array._view[...] = np.nan
+        return array
 
     @classmethod
     def _from_host(cls, host: np.ndarray):

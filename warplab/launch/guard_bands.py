@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from warplab.launch.device_arrays import Buffer, DeviceArray
+from warplab.launch.device_arrays import POISON_BYTE, Buffer, DeviceArray
 from warplab.simulator import Device
 
 BAND_ELEMENTS = 8192  # at least, on each side of an array
-POISON_BYTE = 0xA5
 _ALIGNMENT = 512  # bytes, as of every allocation
 
 

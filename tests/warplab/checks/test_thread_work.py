@@ -61,6 +61,18 @@ def test_a_thread_that_writes_more_than_its_element(body, written, thread, share
     assert error.got == f"{written:,} by thread {thread}: {share}"
 
 
+def test_threads_that_all_do_twice_the_work_are_told_so_and_not_that_one_does():
+    kernel = cuda_kernel(
+        INDEX + "c[i] = a[i] * b[i]; c[i] = a[i] * b[i];",
+        "volatile float* a, volatile float* b, volatile float* c, int n",
+    )
+    error = failure(kernel, PRODUCT, per_thread=ONE_STORE, **FOUR_BLOCKS)
+    assert "and so do the others" in str(error)
+    assert error.got == "8 by thread 0 of block 0: the other 255 threads do about as much, 2 times what each may"
+    assert "by how much a loop steps" in error.look_at
+    assert "leaves to other threads" not in error.look_at
+
+
 def test_work_that_others_only_store_is_found_by_arithmetic():
     """Thread 0 computes all elements of its block; each thread stores its own."""
     kernel = cuda_kernel(

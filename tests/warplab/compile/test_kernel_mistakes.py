@@ -323,6 +323,24 @@ def numpy_max(x, y, out):
 
 
 @cuda.jit
+def halved_offset(x, y, out):
+    t = cuda.threadIdx.x
+    half = 32
+    while half > 0:
+        if t < half:
+            out[t] += x[t + half]
+        half = half / 2
+
+
+@cuda.jit
+def halved_value(x, y, out):
+    i = cuda.grid(1)
+    value = x[i]
+    value = value / 2
+    out[i] = max(y, value)
+
+
+@cuda.jit
 def guard_first(x, y, out):
     if i < out.size:  # noqa: F821
         i = cuda.grid(1)
@@ -331,6 +349,7 @@ def guard_first(x, y, out):
 
 MISTAKES = [
     (halves, "half /= 2", "half starts as a whole number, and / makes a float: write half //= 2."),
+    (halved_offset, "half = half / 2", "half starts as a whole number, and / makes a float: write half = half // 2."),
     (two_indices, "out[i] = x[i, i] + y[i]", "x has 1 dimension, and here 2 indices."),
     (numpy_max, "out[i] = np.max(x[i], 0)", "np.max takes a whole array: for two numbers write max(x[i], 0)."),
     (guard_first, "if i < out.size:", "i is read before it has a value: set it above this line."),
@@ -528,3 +547,9 @@ def test_an_array_that_is_read_only_is_named_so():
 def test_other_errors_are_left_alone():
     assert "no_such_function" in failure(unknown_function, SUM).got
     assert failure(unknown_function, SUM).look_at == ""
+
+
+def test_a_float_that_is_halved_is_not_taken_for_the_mistake():
+    error = failure(halved_value, SUM)
+    assert "write y[i]" in error.look_at
+    assert "value starts as" not in error.look_at

@@ -183,7 +183,7 @@ def asnumpy(
 
 def empty(shape, dtype=float, order: _Order = "C") -> ndarray:
     """Make an array of undefined values; a kernel that reads one before it is written fails on the simulator."""
-    return ndarray._allocate(shape, dtype, order)
+    return ndarray._undefined(shape, dtype, order)
 
 
 def zeros(shape, dtype=float, order: _Order = "C") -> ndarray:
@@ -204,7 +204,7 @@ def full(shape, fill_value, dtype=None, order: _Order = "C") -> ndarray:
 def empty_like(prototype, dtype=None, order: _Literal["K", "A", "C", "F"] = "K", subok=None, shape=None) -> ndarray:
     """Make an `empty` array of the shape, dtype and order of axes of `prototype`."""
     like = np.empty_like(_to_host(prototype), dtype, order, subok=False, shape=shape)
-    return ndarray._allocate(like.shape, like.dtype, strides=like.strides)
+    return ndarray._undefined(like.shape, like.dtype, strides=like.strides)
 
 
 def zeros_like(a, dtype=None, order: _Literal["K", "A", "C", "F"] = "K", subok=None, shape=None) -> ndarray:

@@ -35,7 +35,7 @@ def device_array(shape, dtype=np.float64, strides=None, order: Order = "C", stre
     sizes = shape if isinstance(shape, tuple | list) else np.ravel(shape) if np.ndim(shape) else (shape,)
     if any(not isinstance(n, int | np.integer) for n in sizes):
         raise TypeError(f"shape must be an integer or tuple of integers, not {shape!r}")
-    array = DeviceNDArray._allocate(tuple(map(int, sizes)), dtype, order, _strides(strides))
+    array = DeviceNDArray._undefined(tuple(map(int, sizes)), dtype, order, _strides(strides))
     return array.bind(stream) if stream else array
 
 

@@ -38,6 +38,27 @@ def test_to_the_device_and_back(a):
     np.testing.assert_array_equal(host(cp.array([a[0], a[1]])), [1, 2])
 
 
+def test_what_nobody_wrote_is_garbage_on_the_host_and_an_error_in_a_kernel():
+    @cuda.jit
+    def double(x):
+        x[cuda.grid(1)] *= 2
+
+    for make in (cp.empty, cuda.device_array):
+        for dtype in (np.float32, np.float64, np.complex64, np.int32, np.uint8):
+            x = make((2, 4), dtype)
+            held = x.get() if isinstance(x, cp.ndarray) else x.copy_to_host()
+            assert not (held == 0).any(), (make, dtype)
+            assert np.isnan(held).all() == (np.dtype(dtype).kind in "fc")
+    for x in (
+        cp.empty(4, np.float32),
+        cp.empty_like(cp.zeros(4, np.float32)),
+        cuda.device_array_like(np.zeros(4, "f4")),
+    ):
+        with pytest.raises(simulator.UninitializedRead):
+            double[1, 4](x)
+    np.testing.assert_array_equal(cp.zeros(4).get(), np.zeros(4))
+
+
 def test_a_copy_is_no_view(a):
     before = a.get()
     for copy in (a.copy(), cp.array(a), a.astype(np.float32), a.flatten(), a + 0):
