@@ -159,6 +159,9 @@ ANSWERS = {
             block_sums(
                 BARRIER, "s = np.float32(0)", "for k in range(64):", "    s += tile[k]", "out[cuda.blockIdx.x] = s"
             ): "shared load requests",
+            block_sums(
+                BARRIER, *HALVES, ADDED, f"    {BARRIER}", NEXT, "out[cuda.blockIdx.x] = tile[0]"
+            ): "too many global store requests",
         },
     ),
 }
