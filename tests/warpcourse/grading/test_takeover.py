@@ -49,13 +49,18 @@ def test_pages_of_nbgraders_own_command_are_inert_too(tmp_path, zygotes):
     course.directory.assignment_id = NAME
     shutil.rmtree(tmp_path / "grading" / "feedback")
     GenerateFeedback(coursedir=course.directory, config=course.config).start()
+    followed = []
     for attack in ATTACKS:
         page = (tmp_path / "grading" / "feedback" / attack.student / NAME / f"{NAME}.html").read_text()
         assert feedback_page.POLICY in page
         assert "<script" not in page
-        links = [
-            element[name]
-            for name in ("href", "src")
-            for element in BeautifulSoup(page, "html.parser").find_all(**{name: True})
+        elements = BeautifulSoup(page, "html.parser").find_all
+        loaded = [element["src"] for element in elements(src=True)] + [
+            element["href"] for element in elements(href=True) if element.name != "a"
         ]
-        assert [link for link in links if not link.startswith(("#", "data:image/"))] == []
+        assert [address for address in loaded if not address.startswith("data:image/")] == []
+        # What a student links to opens by a click only, and cannot reach back to the page.
+        left = [link for link in elements("a", href=True) if not link["href"].startswith("#")]
+        assert all("noopener" in link["rel"] for link in left)
+        followed += [link["href"] for link in left]
+    assert set(followed) == {"http://127.0.0.1:9/"}

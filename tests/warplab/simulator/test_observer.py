@@ -159,18 +159,24 @@ ON_HOPPER = r"""
 extern "C" __global__ void on_hopper(const __grid_constant__ TensorMap map, float *out) {
     __shared__ alignas(1024) half tile[64 * 64];
     __shared__ alignas(16) float ones[4];
-    __shared__ unsigned long long full;
+    __shared__ unsigned long long full, arrived;
+    __shared__ int sent;
     const unsigned at = shared_address(tile), barrier = shared_address(&full);
     if (threadIdx.x < 4) ones[threadIdx.x] = 1;
     if (threadIdx.x == 0) {
         barrier_init(barrier, 1);
+        barrier_init(shared_address(&arrived), 1);
         fence_barrier_init();
+        barrier_expect(shared_address(&arrived), sizeof sent);
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::
+                     "r"(shared_address(&sent)), "r"(1), "r"(shared_address(&arrived)) : "memory");
         barrier_expect(barrier, sizeof tile);
         load_box(at, map, 0, 0, barrier);
     }
     fence_for_tma();
     __syncthreads();
     barrier_wait(barrier, 0);
+    barrier_wait(shared_address(&arrived), 0);
     float sum[32];
     wgmma_fence();
     wgmma<K_MAJOR, MN_MAJOR>(sum, k_major(at, 0, 0), mn_major(at, 0, 64), 0);
