@@ -50,10 +50,12 @@ class _Merged(types.ModuleType):
     def __getattr__(self, name: str):
         if name in self._more:
             return self._more[name]()
+        module = self._standin or self._own
         try:
-            return getattr(self._standin or self._own, name)
-        except AttributeError:
-            if name.startswith("__") or not hasattr(self._own, name):
+            return getattr(module, name)
+        except AttributeError as error:
+            lacks_it = error.name == name and error.obj is module  # or it has it, and that fails
+            if not lacks_it or name.startswith("__") or not hasattr(self._own, name):
                 raise
             return getattr(self._own, name)
 
@@ -155,6 +157,7 @@ def _whole(library: str) -> types.ModuleType:
     use(library)
     module = _plain_import_module(STANDINS[library])
     getattr(module, "install", lambda: None)()
+    module.__name__ = library
     return module
 
 

@@ -8,7 +8,6 @@ input.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -40,6 +39,7 @@ from warplab.launch.launch_record import Assemble, LaunchRecord
 from warplab.launch.simulate import simulate
 from warplab.running.assertions import check_limits, limit_tests
 from warplab.running.collected import Collected
+from warplab.running.run_command import Parser
 from warplab.running.strictness import BOOKS
 
 COMPILE_SECONDS = 180.0
@@ -295,14 +295,14 @@ def _estimated(records: list[LaunchRecord], card: str) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m warplab judge", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m warplab judge", description=__doc__.splitlines()[0])
     parser.add_argument("task", help="a Python file that defines task = Task(...); it is executed")
     parser.add_argument("answer", help="a .cu or .py file with the task's kernels")
     parser.add_argument("--card", action="append", metavar="CARD", help="estimate times for this card (H100)")
     parser.add_argument("--seed", type=int, help="repeat the inputs of another verdict")
     parser.add_argument("--json", metavar="FILE", help="write the verdict here instead of to standard output")
-    chosen = parser.parse_args(arguments)
     try:
+        chosen = parser.parse_args(arguments)
         if not os.path.isfile(chosen.answer):
             raise BadTask(f"there is no file {chosen.answer}")
         if not chosen.answer.endswith((".py", ".cu", ".cuh")):

@@ -69,6 +69,9 @@ def run_program(files: Sequence[str], options: Sequence[str], arguments: Sequenc
                 device_memory.host_processes.append(str(process.pid))
                 try:
                     Runtime(program, device, cards.card(card)).serve(ours)
+                except BaseException:
+                    process.kill()
+                    raise
                 finally:
                     device_memory.host_processes.remove(str(process.pid))
             return process.wait()

@@ -54,7 +54,8 @@ def _kernel(kernel: Report, defects: list[Report]) -> str:
     size = f"{shape(kernel['grid'])} {TIMES} {shape(kernel['block'])}"
     own = [d for d in defects if (d["kernel"], d["kernel_file"]) == (name, kernel["file"]) and not d["suppressed"]]
     lines = [f"{name} ({shown_path(kernel['file'])}), {_number(kernel['launches'], 'launch')}, the costliest {size}"]
-    rows = [("checks", "passed" if not own else "; ".join(f"{d['error']} at line {d['line']}" for d in own))]
+    told = (d["error"] + f" at line {d['line']}" * bool(d["line"]) for d in own)
+    rows = [("checks", "; ".join(told) if own else "passed")]
     rows.append(("counters", ", ".join(_counters(kernel))))
     for line in kernel["lines"]:
         where = f"{percent(line['share']):>7} of {line['of']}: {os.path.basename(line['path'])}:{line['line']}"

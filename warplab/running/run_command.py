@@ -13,6 +13,7 @@ import contextlib
 import importlib.util
 import os
 import runpy
+import signal
 import sys
 import threading
 import traceback
@@ -30,18 +31,20 @@ FORMATS = ("json", "junit", "sarif")
 CUDA = (".cu", ".cuda")
 
 
-class BadInput(Exception):
+class BadInput(ValueError):
     """What `run` was given cannot be run; the message is the sentence that says so."""
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A command's, which raises BadInput."""
+
     def error(self, message: str):
-        raise BadInput(f"{message}; see python -m warplab run --help")
+        raise BadInput(f"{message}; see {self.prog} --help")
 
 
 def parser() -> argparse.ArgumentParser:
     also = "prog.cu [more.cu host.cpp] [-I... -D... -std=...] [-- ARGUMENT ...]: a program in CUDA C++"
-    found = _Parser(prog="python -m warplab run", description=__doc__.splitlines()[0], epilog=also)
+    found = Parser(prog="python -m warplab run", description=__doc__.splitlines()[0], epilog=also)
     add_settings(found.add_argument, "--")
     for name in FORMATS:
         found.add_argument(f"--{name}", metavar="FILE", help=f"also write the report as {name.upper()}")
@@ -97,6 +100,9 @@ def main(arguments: list[str]) -> int:
         leave(_finish(made, program, status, files, before))
 
     leave, os._exit = os._exit, exit_now
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # what `timeout` and a CI end a program with
+        signal.signal(signal.SIGTERM, _terminated)
+        os.register_at_fork(after_in_child=_end_by_default)
     try:
         code = program.run(made)
         # What Python does when main has ended, so that the report has all launches. There is no public way: a function
@@ -106,9 +112,21 @@ def main(arguments: list[str]) -> int:
         atexit._run_exitfuncs()
     except KeyboardInterrupt:
         code = 130
+    except SystemExit as error:  # of the signal, at Python's end
+        code = _exit_code(error)
     finally:
         os._exit = leave
+        _end_by_default()
     return _finish(made, program, code, files, before)
+
+
+def _terminated(number: int, frame: types.FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _end_by_default() -> None:
+    if signal.getsignal(signal.SIGTERM) is _terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class _Before:
@@ -194,6 +212,9 @@ class _Program:
         except KeyboardInterrupt:
             return 130
         except BaseException as error:
+            if type(error).__module__.startswith("cuda.pathfinder"):
+                self.refused = _of_the_driver(error, self.name)
+                return 2
             if _is_of_a_compiler(error):
                 self.refused = _of_a_kernel(error)
                 _print_short(error)
@@ -237,6 +258,8 @@ class _CudaProgram(_Program):
         except (run_program.BuildError, run_program.SourceError) as error:
             self.refused = str(error)
             return 2
+        except SystemExit as error:
+            return _exit_code(error)
         except KeyboardInterrupt:
             return 130
         except Exception as error:
@@ -273,6 +296,17 @@ def _of_a_kernel(error: BaseException) -> str:
     from warplab.compile.short_traceback import first_line
 
     return f"a kernel could not be compiled or run: {first_line(error)}"
+
+
+def _of_the_driver(error: BaseException, name: str) -> str:
+    from warplab.running.collected import is_program
+
+    rows = [row for row in traceback.extract_tb(error.__traceback__) if os.path.exists(row.filename)]
+    own = [f"{os.path.basename(row.filename)}:{row.lineno}" for row in rows if is_program(row.filename)]
+    return (
+        f"{own[-1] if own else name} calls NVIDIA's driver (cuda.core, cuda.bindings), which has no stand-in: launch its "
+        "kernels by cupy.RawModule or numba.cuda"
+    )
 
 
 def _print_short(error: BaseException) -> None:

@@ -7,6 +7,8 @@ its report there, after each launch without the estimates, which it adds when it
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -38,7 +40,7 @@ class Session:
 
     def __init__(self, settings: Settings, folder: str | None = None) -> None:
         self.settings, self.first = settings, folder is None
-        self.folder = folder or tempfile.mkdtemp(prefix="warplab-run-")
+        self.folder = folder or _new_folder()
         self.collected: Any = None  # made when a stand-in is loaded first, as a program may need none
         self._process = os.getpid()
         os.register_at_fork(after_in_child=self._forked)
@@ -130,6 +132,18 @@ class Session:
         if self.first:
             os.environ.pop(VARIABLE, None)
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _new_folder() -> str:
+    """Make a folder that is locked for as long as this process or a fork lives; remove those whose processes do not,
+    as they were killed or replaced."""
+    for lock in Path(tempfile.gettempdir()).glob("warplab-run-*/lock"):
+        with contextlib.suppress(OSError), open(lock, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)
+    folder = tempfile.mkdtemp(prefix="warplab-run-")
+    fcntl.flock(os.open(Path(folder, "lock"), os.O_CREAT | os.O_RDWR, 0o600), fcntl.LOCK_EX)
+    return folder
 
 
 _current: list[Session] = []

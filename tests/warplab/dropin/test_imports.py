@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+import types
 
 import pytest
 
 from tests.warplab.running.programs import COURSE, python
+from warplab.dropin import imports
 
 OF_LIBRARY = {
     "triton": """
@@ -46,23 +48,41 @@ def _run(tmp_path, text: str, **variables: str) -> str:
 @pytest.mark.parametrize(
     ("statement", "value"),
     [
-        ("from numba import cuda", "cuda.__name__"),
-        ("import numba", "numba.cuda.__name__"),
-        ("import numba.cuda", "numba.cuda.__name__"),
-        ("import numba.cuda as c", "c.__name__"),
-        ("import numba.core.types, numba.cuda", "numba.cuda.__name__"),
+        ("from numba import cuda", "cuda.__spec__.name"),
+        ("import numba", "numba.cuda.__spec__.name"),
+        ("import numba.cuda", "numba.cuda.__spec__.name"),
+        ("import numba.cuda as c", "c.__spec__.name"),
+        ("import numba.core.types, numba.cuda", "numba.cuda.__spec__.name"),
         ("from numba.cuda import jit", "jit.__module__"),
-        ("import importlib; c = importlib.import_module('numba.cuda')", "c.__name__"),
-        ("import importlib; c = importlib.import_module('numba').cuda", "c.__name__"),
-        ("c = __import__('numba').cuda", "c.__name__"),
+        ("import importlib; c = importlib.import_module('numba.cuda')", "c.__spec__.name"),
+        ("import importlib; c = importlib.import_module('numba').cuda", "c.__spec__.name"),
+        ("c = __import__('numba').cuda", "c.__spec__.name"),
         ("from numba.cuda.random import create_xoroshiro128p_states as c", "c.__module__"),
-        ("import cupy as cp", "cp.__name__"),
-        ("import cupy.cuda.texture as c", "c.__name__"),
-        ("from cupy import cuda", "cuda.__name__"),
+        ("import cupy as cp", "cp.__spec__.name"),
+        ("import cupy.cuda.texture as c", "c.__spec__.name"),
+        ("from cupy import cuda", "cuda.__spec__.name"),
     ],
 )
 def test_a_program_gets_the_stand_in_however_it_imports(tmp_path, statement: str, value: str) -> None:
     assert _run(tmp_path, f"{statement}\nprint({value})").startswith("warplab.dropin.")
+
+
+def test_stand_ins_have_the_names_of_what_they_stand_for(tmp_path) -> None:
+    text = """
+        import cupy, cupyx, numba.cuda
+        print(cupy.__name__, cupyx.__name__, numba.cuda.__name__, cupy.get_array_module(cupy.zeros(1)) is cupy)
+    """
+    assert _run(tmp_path, text).split() == ["cupy", "cupyx", "numba.cuda", "True"]
+
+
+def test_what_fails_in_a_stand_in_is_not_taken_for_missing() -> None:
+    own, standin = types.ModuleType("library"), types.ModuleType("stand_in")
+    vars(own).update(lacking="the library's", failing="the library's")
+    merged = imports._Merged(own, standin)
+    assert merged.lacking == "the library's"
+    vars(standin)["__getattr__"] = lambda name: getattr(None, f"no {name}")
+    with pytest.raises(AttributeError, match="no failing"):
+        merged.failing  # noqa: B018
 
 
 def test_what_is_no_kernel_is_numbas_own(tmp_path) -> None:
@@ -93,7 +113,7 @@ def test_children_follow_by_the_environment_and_keep_their_own_sitecustomize(tmp
     (tmp_path / "sitecustomize.py").write_text("print('own')\n")
     text = """
         import subprocess, sys
-        child = "from numba import cuda; print(cuda.__name__)"
+        child = "from numba import cuda; print(cuda.__spec__.name)"
         subprocess.run([sys.executable, "-c", child], check=True)
     """
     path = f"{COURSE}:{tmp_path}"

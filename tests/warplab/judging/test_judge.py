@@ -284,6 +284,18 @@ def test_files_that_are_not_there_are_refused(tmp_path, capsys) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "said"),
+    [([], "required: task, answer"), (["t.py", "a.cu", "--seed=x"], "invalid int"), (["t.py", "a.cu", "b.cu"], "b.cu")],
+)
+def test_bad_arguments_are_one_sentence_and_exit_code_2(capsys, arguments: list[str], said: str) -> None:
+    assert judge_command.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert error.endswith("see python -m warplab judge --help\n")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "os.mkfifo('result.json')",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import textwrap
 from xml.etree import ElementTree
 
 import pytest
@@ -292,7 +293,7 @@ def test_a_report_that_cannot_be_written_is_said(tmp_path) -> None:
 
 
 RACY = """
-import atexit, multiprocessing, os, sys, tempfile, threading, time
+import atexit, multiprocessing, os, signal, sys, tempfile, threading, time
 import numpy as np
 from numba import cuda
 
@@ -327,8 +328,9 @@ CHDIR = "folder = tempfile.mkdtemp(); os.chdir(folder); os.rmdir(folder)\n"
         f"go(); {CHDIR}",
         f"{CHDIR}go()",
         "import xml; assert xml.own; go()",
+        "go(); os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
     ],
-    ids=["thread", "process", "atexit", "_exit", "fork", "closed", "none", "no-folder", "no-folder-yet", "own-xml"],
+    ids=["thread", "process", "atexit", "_exit", "fork", "closed", "none", "no-folder", "no-folder-yet", "own-xml", "terminated"],
 )
 def test_however_a_program_ends_its_defects_are_reported(tmp_path, text: str) -> None:
     (tmp_path / "xml.py").write_text("own = True")
@@ -342,6 +344,33 @@ def test_however_a_program_ends_its_defects_are_reported(tmp_path, text: str) ->
     assert f"in script.py:{RACY.splitlines().index('    y[0] = y[0] + cuda.threadIdx.x') + 1}\n" in ran.stderr
     assert ElementTree.parse(tmp_path / "report.xml").find("testsuite/testcase/failure") is not None
     assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_folder_that_a_killed_program_left_is_removed_by_the_next(tmp_path) -> None:
+    (tmp_path / "tmp").mkdir()
+    left = []
+    for text in ("os.kill(os.getpid(), signal.SIGKILL)", "os.execv('/bin/true', ['true'])", "print(1)"):
+        (tmp_path / "script.py").write_text(f"import os, signal\n{text}")
+        python(tmp_path, "-m", "warplab", "run", "script.py", TMPDIR=str(tmp_path / "tmp"))
+        left.append(len(list((tmp_path / "tmp").glob("warplab-run-*"))))
+    assert left == [1, 1, 0]
+
+
+def test_a_process_that_is_terminated_ends_by_the_signal(tmp_path) -> None:
+    text = """
+        import multiprocessing, time
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        child.start(), child.terminate(), child.join()
+        print(child.exitcode)
+    """
+    assert run(tmp_path, textwrap.dedent(text)).stdout == "-15\n"
+
+
+def test_a_program_of_the_driver_is_refused_by_its_line_and_exit_code_2(tmp_path) -> None:
+    ran = run(tmp_path, "from cuda.bindings import driver\n\ndriver.cuInit(0)\n")
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: script.py:3 calls NVIDIA's driver (cuda.core, cuda.bindings), which has no")
+    assert len(ran.stderr.splitlines()) == 1
 
 
 def test_assert_counters_without_a_kernel_takes_the_latest_launch(tmp_path) -> None:

@@ -238,7 +238,7 @@ def get_array_module(*args):
     """Return this module if any of the arguments is one of its arrays, else numpy."""
     for arg in args:
         if isinstance(arg, ndarray):
-            return sys.modules[__name__]
+            return sys.modules[__spec__.name]  # a program finds cupy as __name__
     return np
 
 

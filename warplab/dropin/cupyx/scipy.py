@@ -43,7 +43,7 @@ globals()["spatial"].distance = globals()["spatial.distance"]
 def get_array_module(*args):
     """Return this module if any of the arguments is a device array, else SciPy."""
     ours = any(isinstance(arg, ndarray | sparse.spmatrix) for arg in args)
-    return sys.modules[__name__] if ours else importlib.import_module("scipy")
+    return sys.modules[__spec__.name] if ours else importlib.import_module("scipy")
 
 
 def __getattr__(name: str):
