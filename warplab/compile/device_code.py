@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_ON_DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__managed__)\b")
+_ON_DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__managed__|__shared__)\b")
 _KEPT = re.compile(r"^(?:static\s+|inline\s+)*(?:typedef|using|struct|class|union|enum|namespace|constexpr|const)\b")
 _TEMPLATE = re.compile(r"^template\s*<")
 _ALIGNMENT = re.compile(r"\b(?:alignas|__align__|__builtin_align__)\s*\([^()]*\)")

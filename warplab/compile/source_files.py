@@ -37,6 +37,13 @@ def label_files(ptx: str, texts: dict[str, str] | None = None) -> tuple[str, dic
     return labelled, found
 
 
+def read(path: str) -> tuple[str, str]:
+    """Return the label of a source file and its text, "" if there is no such file; `path_of` knows the path."""
+    label, text = PurePath(path).name, "".join(linecache.getlines(path))
+    _paths[label, text] = path
+    return label, text
+
+
 def path_of(label: str, text: str) -> str | None:
     """Return the path, as the compiler wrote it, of a file that `label_files` has called `label`; None if unknown."""
     return _paths.get((label, text))

@@ -11,15 +11,32 @@ from typing import NamedTuple
 
 from warplab import simulator
 from warplab.compile.architecture import DEFAULT_ARCH
+from warplab.launch import profiling
+from warplab.simulator.run.launch_limits import MAX_SHARED_BYTES
 
 NAME = "PTX simulator"
 COMPUTE_CAPABILITY = divmod(DEFAULT_ARCH, 10)
 SHARED_BYTES = 48 * 1024  # per block that did not ask for more
 MULTIPROCESSORS = 1  # the simulator runs thread blocks in order, as one multiprocessor would
+NO_TIME = "there is no GPU here and the simulator's own speed says nothing about one, so events give no time, only NaN"
 NO_CLOCK = (
-    "there is no GPU here and the simulator's own speed says nothing about one, so events give no time, only NaN; "
-    "`warplab run` estimates a card's time, as does warplab.roofline(p) after `with warplab.profile() as p:`"
+    f"{NO_TIME}; `warplab run` estimates a card's, as does warplab.roofline(p) after `with warplab.profile() as p:`"
 )
+
+
+def check_dynamic_bytes(dynamic: int, static: int, allowed: int | None, how: str) -> None:
+    """Raise InvalidLaunch for more shared memory of a launch than the kernel may have: `allowed`, or what 48 KiB leave.
+
+    `how`: what asks for more."""
+    most = SHARED_BYTES - static if allowed is None else allowed
+    if most < dynamic <= MAX_SHARED_BYTES - static:
+        error = simulator.InvalidLaunch(
+            f"{dynamic:,} bytes of dynamic shared memory per block, where the kernel may have {most:,}",
+            reason=f"More must be asked for before the launch: {how}.",
+        )
+        profiling.failed(error)
+        raise error
+
 
 _process: int | None = None  # the process that uses the device
 

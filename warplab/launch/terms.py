@@ -11,12 +11,18 @@ from pathlib import PurePath
 from warplab.simulator.errors import SimulatorError
 
 _CPP = ".cu", ".cuh", ".cuda", ".h", ".hpp"
+_CUDA = "CUDA C++"
 _TERMS = {
-    "CUDA C++": (
+    _CUDA: (
         (r" (?:\(in Numba(?:[^()]|\(\))*\)|In Numba: .*?\)\.(?= |$))", ""),
         (r"\(cuda\.to_device,", "(cudaMemcpy,"),
         ("`empty` and `device_array` leave", "cudaMalloc and cp.empty leave"),
         (r"`if ([^`(]*)`", r"`if (\1)`"),
+    ),
+    "CUDA C++ program": (  # after those of CUDA C++: no word of CuPy
+        (r"\(cudaMemcpy, cp\.asarray\) and pass that array", "(cudaMemcpy) and pass that copy"),
+        ("cudaMalloc and cp.empty leave", "cudaMalloc leaves"),
+        (r" a \w+ of the simulated device \(cp\.cuda\.texture\)", " the object that the runtime has made"),
     ),
     "Triton": (
         (r" \(or a __syncwarp\(\) within a warp\)\? In Numba: cuda\.syncthreads\(\), cuda\.syncwarp\(\)\.", "?"),
@@ -36,7 +42,8 @@ _TERMS = {
 
 def tell(error: SimulatorError, language: str = "") -> None:
     """Put the reason of an error in the terms of `language`, or of CUDA C++ where the error's file is in that."""
-    of = "CUDA C++" if PurePath(error.file or "").suffix in _CPP else language
-    for words, own in _TERMS.get(of, ()):
-        error.reason = re.sub(words, own, error.reason)
+    is_cpp = PurePath(error.file or "").suffix in _CPP or language.startswith(_CUDA)
+    for of in dict.fromkeys(([_CUDA] if is_cpp else []) + [language]):
+        for words, own in _TERMS.get(of, ()):
+            error.reason = re.sub(words, own, error.reason)
     error.args = (error.message(),)

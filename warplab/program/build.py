@@ -49,7 +49,8 @@ class Unit:
 
 @dataclass
 class Kernel:
-    """A kernel of a unit. `name`: as in the source, with template arguments."""
+    """A kernel of a unit. `name`: as in the source, with template arguments. `dynamic_bytes`: of shared memory, which
+    the program has asked for."""
 
     name: str
     entry: simulator.Entry
@@ -57,6 +58,7 @@ class Kernel:
     file: str
     options: tuple[str, ...]
     expressions: tuple[str, ...]
+    dynamic_bytes: int | None = None
 
     def assemble(self, arch: int) -> Assembled:
         """Return machine code for capability `arch` (75 for 7.5), with the assembler's report."""
@@ -129,7 +131,8 @@ class _Build:
             self.both.append("-std=c++17")
         self.cuda_folders = tuple(include_folders())
         # A program's own folder of include files may lie among CUDA's only by mistake.
-        self.system: list[str | Path] = [part for each in self.cuda_folders for part in ("-isystem", each)]
+        folders = (*self.cuda_folders, str(INCLUDE))
+        self.system: list[str | Path] = [part for each in folders for part in ("-isystem", each)]
         _hide_cudacc(self.cuda_folders, folder / "plain")
 
     def runtime(self) -> Path:

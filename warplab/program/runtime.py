@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warplab import simulator
+from warplab.compile import source_files
 from warplab.compile.headers import include_folders
-from warplab.dropin.simulated_device import NO_CLOCK
+from warplab.dropin.simulated_device import NO_TIME, check_dynamic_bytes
 from warplab.hardware import occupancy
 from warplab.hardware.cards import Card
 from warplab.launch import profiling, resources
@@ -103,8 +104,7 @@ class Runtime:
 
     def _failed(self, error: simulator.SimulatorError) -> None:
         file, error.line = self.program.place(self.where)
-        error.file = Path(file).name
-        text = Path(file).read_text(encoding="utf-8", errors="replace") if file and Path(file).is_file() else ""
+        error.file, text = source_files.read(file)
         error.sources = {error.file: text}
         rows = text.splitlines()
         error.source = rows[error.line - 1] if 0 < error.line <= len(rows) else None
@@ -122,7 +122,13 @@ class Runtime:
     def cudaEventElapsedTime(self) -> Reply:
         """Warn once for each line that asks: what it gets is NaN."""
         file, line = self.program.place(self.where)
-        warnings.warn_explicit(NO_CLOCK, RuntimeWarning, file or "cudaEventElapsedTime", line, registry=self._warned)
+        warnings.warn_explicit(
+            f"{NO_TIME}; the report estimates",
+            RuntimeWarning,
+            file or "cudaEventElapsedTime",
+            line,
+            registry=self._warned,
+        )
         return Reply()
 
     # -- memory --------------------------------------------------------------------------------------------
@@ -329,9 +335,11 @@ class Runtime:
             return Reply(self.sticky)
         options = simulator.Options(cooperative=name == "launch_cooperative", counters=True)
         bound = BoundKernel(kernel.entry, params, kernel.assemble)
-        launch = PreparedLaunch(kernel.name, bound, self.device, {}, lambda: None, (), "CUDA C++")
+        launch = PreparedLaunch(kernel.name, bound, self.device, {}, lambda: None, (), "CUDA C++ program")
+        how = f"cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared_bytes})"
         try:
             with launching, profiling.launched_from(self._place):
+                check_dynamic_bytes(shared_bytes, kernel.entry.shared_bytes, kernel.dynamic_bytes, how)
                 record = launch.run(grid, block, shared_bytes, options)  # type: ignore[arg-type]
         except simulator.InvalidLaunch:
             return Reply(_CONFIGURATION)
@@ -363,6 +371,8 @@ class Runtime:
                 f"{value:,} bytes of dynamic shared memory for a block; the {self.card.name} has {most:,}",
                 reason="Ask cudaDevAttrMaxSharedMemoryPerBlockOptin.",
             )
+        if attribute == 8:
+            self._kernel(address).dynamic_bytes = value
         return Reply()
 
     def _resources(self, address: int) -> resources.Resources:

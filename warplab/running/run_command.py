@@ -304,8 +304,8 @@ def _of_the_driver(error: BaseException, name: str) -> str:
     rows = [row for row in traceback.extract_tb(error.__traceback__) if os.path.exists(row.filename)]
     own = [f"{os.path.basename(row.filename)}:{row.lineno}" for row in rows if is_program(row.filename)]
     return (
-        f"{own[-1] if own else name} calls NVIDIA's driver (cuda.core, cuda.bindings), which has no stand-in: launch its "
-        "kernels by cupy.RawModule or numba.cuda"
+        f"{own[-1] if own else name} calls NVIDIA's driver (cuda.core, cuda.bindings), which has no stand-in: launch "
+        "its kernels by cupy.RawModule or numba.cuda"
     )
 
 

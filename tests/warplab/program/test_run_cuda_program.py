@@ -88,6 +88,7 @@ def test_several_files_and_macros(tmp_path):
         ("missing_barrier", "DataRace", 6, 12, "element 63 of `s`"),
         ("out_of_bounds", "IllegalAddress", 4, 9, "4 bytes past the end of array `x`"),
         ("unchecked_error", "InvalidLaunch", 0, 8, "block dimension x is 2,048"),
+        ("too_much_shared", "InvalidLaunch", 0, 8, "50,000 bytes of dynamic shared memory"),
         ("use_after_free", "IllegalAddress", 2, 8, "array `x` (256 bytes), which has been freed"),
         ("device_libraries", "AssertFailed", 21, 37, "assertion failed: x[i] < 63"),
         ("host_pointer", "HostPointer", 2, 5, "that is host memory"),
@@ -104,6 +105,14 @@ def test_a_defect_is_reported_at_its_line(tmp_path, name, error, line, launched,
     assert done.returncode == 1
     assert f"{name}.cu" in done.stderr
     assert "Numba" not in done.stderr
+    assert "cp." not in done.stderr
+    assert defect["path"] == (str(PROGRAMS / f"{name}.cu") if line else "")
+
+
+def test_dynamic_shared_memory_of_the_file_and_its_size(tmp_path):
+    done, report = run(tmp_path, "shared_memory.cu")
+    assert (done.returncode, done.stdout) == (0, "20000\n"), done.stderr
+    assert report["defects"] == []
 
 
 @pytest.mark.thorough

@@ -330,7 +330,19 @@ CHDIR = "folder = tempfile.mkdtemp(); os.chdir(folder); os.rmdir(folder)\n"
         "import xml; assert xml.own; go()",
         "go(); os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
     ],
-    ids=["thread", "process", "atexit", "_exit", "fork", "closed", "none", "no-folder", "no-folder-yet", "own-xml", "terminated"],
+    ids=[
+        "thread",
+        "process",
+        "atexit",
+        "_exit",
+        "fork",
+        "closed",
+        "none",
+        "no-folder",
+        "no-folder-yet",
+        "own-xml",
+        "terminated",
+    ],
 )
 def test_however_a_program_ends_its_defects_are_reported(tmp_path, text: str) -> None:
     (tmp_path / "xml.py").write_text("own = True")

@@ -10,12 +10,13 @@ from warplab import simulator
 from warplab.compile import cuda_signature
 from warplab.dropin.cupy._core.core import ndarray
 from warplab.dropin.cupy.cuda.memory import MemoryPointer
+from warplab.dropin.simulated_device import check_dynamic_bytes
 from warplab.launch import profiling
 from warplab.launch.device_arrays import Buffer, DeviceArray
 from warplab.launch.errors import ArgumentError, CallError, NoKernel, launch_of_cuda
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
-from warplab.simulator.run.launch_limits import MAX_SHARED_BYTES, MAX_THREADS
+from warplab.simulator.run.launch_limits import MAX_THREADS
 
 
 class RawKernel:
@@ -38,7 +39,7 @@ class RawKernel:
         self._warplab_source = CudaSource(code, name, options, by_cupy=True)
         self.backend = backend
         self.enable_cooperative_groups = enable_cooperative_groups
-        self.max_dynamic_shared_size_bytes = MAX_SHARED_BYTES
+        self.max_dynamic_shared_size_bytes: int | None = None  # 48 KiB, less what is static
         self.__name__ = name
 
     @classmethod
@@ -91,6 +92,8 @@ class RawKernel:
         for arg in args:
             _check_argument(arg)
         self.compile()
+        how = f"kernel.max_dynamic_shared_size_bytes = {shared_mem}"
+        check_dynamic_bytes(shared_mem, self.shared_size_bytes, self.max_dynamic_shared_size_bytes, how)
         launch = simulate(
             self,
             tuple(max(1, n) for n in grid),  # CuPy does this, too

@@ -123,6 +123,17 @@ def test_a_variable_of_a_module_that_has_templates_alone():
     np.testing.assert_array_equal(host(y), [2, 3, 4])
 
 
+def test_more_than_48_kib_of_shared_memory_must_be_asked_for():
+    code = 'extern "C" __global__ void last(int* x) { extern __shared__ int s[]; s[%d] = 7; x[0] = s[%d]; }'
+    kernel, x = cp.RawKernel(code % (12288, 12288), "last"), cp.zeros(1, np.int32)
+    with pytest.raises(simulator.InvalidLaunch, match="49,156 bytes of dynamic shared memory") as caught:
+        kernel((1,), (1,), (x,), shared_mem=49156)
+    assert "kernel.max_dynamic_shared_size_bytes = 49156" in caught.value.reason
+    kernel.max_dynamic_shared_size_bytes = 49156
+    kernel((1,), (1,), (x,), shared_mem=49156)
+    assert host(x)[0] == 7
+
+
 @pytest.mark.parametrize(
     ("grid", "block", "arguments", "error", "message"),
     [
