@@ -364,8 +364,8 @@ def test_a_row_says_what_its_record_says(row: str) -> None:
         ("**Grading**", "; without", " or; without"),
         ("**Grading**", "0 of 158 and", "10 of 158 and"),
         ("**Speed** of the simulator", "1,265", "11,265"),
-        ("speed of the grading", "17 submissions", "7 submissions"),
-        ("speed of the grading", "63 against", "163 against"),
+        ("speed of the grading", "20 submissions", "10 submissions"),
+        ("speed of the grading", "84 against", "184 against"),
     ],
 )
 def test_an_altered_page_is_told(row: str, said: str, instead: str) -> None:
