@@ -88,7 +88,7 @@ REASONS = {
     "3": "is a link or a device",
     "4": "is a link or a device",
     "8": "no notebook in what was handed in: ",
-    "10": "counts, not ",
+    "10": "zoë.ipynb of 2026-03-03 counts, not zoë.ipynb of 2026-03-02.",
 }
 
 

@@ -118,6 +118,8 @@ def _sort(path: Path, number: int, handed: dict[str, Handed]) -> str:
             key = parts[0] if len(parts) > 1 else re.sub(r"(\.tar)?\.\w+$", "", parts[0])
             handed.setdefault(key, Handed()).entries.append(((number, 0), entry))
         elif match := owner(platform, entry.parts):
+            own = entry.parts[entry.parts.index(match.string) + 1 :]  # the rest is the platform's
+            entry = entry._replace(parts=(match["file"], *own) if match["file"] else own or (match.string,))
             one, told = handed.setdefault(match["id"], Handed()), match.groupdict()
             attempt = int(told.get("attachment") or 0)
             if platform == "moodle":
@@ -140,6 +142,11 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
 
 
+def _of(when: tuple[int, ...]) -> str:
+    """Return the day of (archive, attempt, year, month, day, ...), "" without one."""
+    return f" of {when[2]}-{when[3]:02}-{when[4]:02}" if len(when) > 4 else ""
+
+
 class _Collector:
     def __init__(self, course: Course, assignment: str) -> None:
         self.course, self.name = course, assignment
@@ -155,11 +162,13 @@ class _Collector:
         if not one.notebooks:
             one.notes.append(f"There is no notebook in what was handed in{': ' + names if names else ''}.")
             return False
-        (mine, *_), path, content = max(one.notebooks)
-        rest = [other for _, other, data in one.notebooks if data != content]
+        (mine, when, *_), path, content = max(one.notebooks)
+        rest = [(other, then) for (_, then, *_), other, data in one.notebooks if data != content]
         one.notebooks.clear()  # of a class they would fill the memory
         if rest:
-            one.notes.append(f"Several notebooks: {path} counts, not {_some(rest)}.")
+            same = path in dict(rest)  # to a reader; a zip may hold two names that differ in their Unicode form
+            told = [f"{name}{_of(then) * same}" for name, then in rest]
+            one.notes.append(f"Several notebooks: {path}{_of(when) * same} counts, not {_some(told)}.")
         if names:
             one.notes.append(f"Only the notebook is graded, not {names}.")
         if not mine:

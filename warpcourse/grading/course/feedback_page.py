@@ -34,6 +34,17 @@ from warpcourse.grading.judge.hidden_tests import marked_lines, without_hidden_t
 SHORTEST = 8  # characters; a shorter hidden line, such as "):", tells nothing and may be in any traceback
 # No script runs, and nothing is loaded from anywhere: TeX is shown as it was written.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# Bootstrap hides the marker of a hint that opens, and gives headings a height for one line.
+_STYLE = """<style>
+summary { display: list-item; cursor: pointer; }
+div.nbgrader_cell .panel-heading { height: auto; min-height: 37px; overflow: hidden; }
+div.output_error pre { border-left: 5px solid #b3261e; background: #fff4f3; white-space: pre-wrap; }
+li.none, li.part { font-weight: bold; }
+li.none::after { content: " \\2717"; color: #b3261e; }
+li.part::after { content: " \\2717"; color: #8a5a00; }
+li.all::after { content: " \\2713"; color: #1b6e2d; }
+@media (max-width: 600px) { .container, .panel-body { padding-left: 4px; padding-right: 4px; } }
+</style>"""
 _SHOWN = ("text/plain", "text/html", *inert.PICTURES)
 
 
@@ -126,8 +137,9 @@ def _with_policy(page: str) -> str:
     head = re.sub(r"<script\b.*?</script>", "", head, flags=re.DOTALL)
     policy = (
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<meta name="referrer" content="no-referrer">'
+        '\n<meta name="viewport" content="width=device-width, initial-scale=1">'
     )
-    return head.replace("<head>", f"<head>\n{policy}", 1) + end + rest
+    return head.replace("<head>", f"<head>\n{policy}", 1) + _STYLE + end + rest
 
 
 def _name(cell: NotebookNode) -> str:
@@ -141,15 +153,25 @@ def _name(cell: NotebookNode) -> str:
 
 
 def _with_names(page: str, names: dict[str, str]) -> str:
-    """Return a page whose list of scores names the graded cells. nbgrader's calls each of them "Test cell"."""
+    """Return a page whose list of scores names the graded cells and marks what was lost.
+
+    nbgrader's calls each of them "Test cell", and each comment "Comment".
+    """
 
     def named(link: re.Match) -> str:
         name = html.escape(names.get(html.unescape(link["id"]), ""))
         what = "" if link["what"] == "Test cell" else link["what"]
-        return f"{link['start']}{': '.join(filter(None, [what, name]))}</a>" if name else link[0]
+        told = ": ".join(filter(None, [what, name])) or what
+        got, most = float(link["got"]), float(link["most"])
+        mark = "all" if got >= most else "part" if got > 0 else "none"
+        return f'<li class="{mark}"><a href="#{link["id"]}">{told}</a> (Score: {link["got"]} / {link["most"]})'
 
     kinds = "Test cell|Coding free-response|Written response|Task"
-    return re.sub(rf"""(?P<start><a href="#(?P<id>[^"]*)">)(?P<what>{kinds})</a>""", named, page)
+    score = r"\(Score: (?P<got>-?[\d.]+) / (?P<most>[\d.]+)\)"
+    contents, rest, notebook = page.partition('<div class="panel-body">')
+    contents = re.sub(rf"""<li><a href="#(?P<id>[^"]*)">(?P<what>{kinds})</a> {score}""", named, contents)
+    contents = re.sub(r"""(<li><a href="#comment-([^"]*)">Comment)</a>""", r"\1 on \2</a>", contents)
+    return contents + rest + notebook
 
 
 def _may_have_images(notebook: NotebookNode) -> bool:

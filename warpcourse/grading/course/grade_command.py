@@ -110,12 +110,13 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
             standings, due = book.standings(), book.due
             if not arguments.no_feedback:
                 failed += _write_feedback(course, grading, standings, arguments.workers)
-            not_handed_in = sorted((book.students() | collected.missing()) - standings.keys())
+            empty = collected.empty() - standings.keys()
+            missing = (book.students() | collected.missing()) - standings.keys() - empty
         finally:
             book.close()
         records = dict(sorted(grading.records.items()))
         if chosen is None:
-            print(summary.text(assignment.name, assignment.master, records, standings, not_handed_in, due))
+            print(summary.text(assignment.name, assignment.master, records, standings, missing, due, empty))
         else:
             print(summary.of_students(records, standings, due))
         if platform:

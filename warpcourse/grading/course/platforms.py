@@ -109,6 +109,10 @@ class Collected:
         """Return what a folder of this student may be called."""
         return [self.cell(row, column) for column in (*_STUDENT[self.platform], "Full name", "Student")]
 
+    def empty(self) -> set[str]:
+        """Return the students who handed in nothing that can be graded."""
+        return {one["student"] for one in self.students.values() if not one["found"]}
+
     def missing(self) -> set[str]:
         """Return the students of the roster of whom there is nothing to grade."""
         found = {one["student"] for one in self.students.values() if one["found"]}

@@ -7,7 +7,7 @@ import math
 import textwrap
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -56,10 +56,14 @@ def text(
     master: NotebookNode,
     records: Mapping[str, Mapping[str, Any]],
     standings: Mapping[str, Standing],
-    not_handed_in: list[str],
+    missing: Collection[str],
     due: datetime | None = None,
+    empty: Collection[str] = (),
 ) -> str:
-    """Return the summary to print. `records`: student -> current result in the ledger. `due`: UTC."""
+    """Return the summary to print. `due`: UTC.
+
+    `records`: student -> current result in the ledger. `missing`, `empty`: who handed in nothing, and nothing to grade.
+    """
     graded = [standings[student] for student in records if student in standings]
     lines = [f"{name}: {_count(len(records), 'submission')}"]
     statuses = Counter(record["status"] for record in records.values())
@@ -71,7 +75,7 @@ def text(
         lines += ["", *_by_problem(master, graded)]
         lines += _extremes(master, graded)
         lines += _failures(master, records)
-    lines += _people(records, standings, not_handed_in, due)
+    lines += _people(records, standings, missing, empty, due)
     return "\n".join(on_terminal(line, lines=False) for line in lines)
 
 
@@ -81,7 +85,7 @@ def of_students(
     """Return what to print of some students of a class, of whom no mean is the class's."""
     graded = [standings[student] for student in records if student in standings]
     lines = [f"  {one.student}: {one.points:g} of {one.possible:g}" for one in graded]
-    return "\n".join(on_terminal(line, lines=False) for line in lines + _people(records, standings, [], due))
+    return "\n".join(on_terminal(line, lines=False) for line in lines + _people(records, standings, (), (), due))
 
 
 def _by_problem(master: NotebookNode, graded: list[Standing]) -> list[str]:
@@ -150,7 +154,8 @@ def _failures(master: NotebookNode, records: Mapping[str, Mapping[str, Any]]) ->
 def _people(
     records: Mapping[str, Mapping[str, Any]],
     standings: Mapping[str, Standing],
-    not_handed_in: list[str],
+    missing: Collection[str],
+    empty: Collection[str],
     due: datetime | None,
 ) -> list[str]:
     lines = []
@@ -179,8 +184,8 @@ def _people(
     waiting = [student for student in records if student in standings and standings[student].needs_manual_grade]
     if waiting:
         lines.append(f"  to be graded by hand (nbgrader formgrader): {_names(waiting)}")
-    if not_handed_in:
-        lines.append(f"  nothing handed in: {_names(sorted(not_handed_in))}")
+    for what, students in (("nothing to grade", empty), ("nothing handed in", missing)):
+        lines += [f"  {what}: {_names(sorted(students))}"] if students else []
     return ["", *lines] if lines else []
 
 

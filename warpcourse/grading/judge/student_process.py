@@ -30,7 +30,7 @@ _RESPONSE_SECONDS = 5.0  # for a kernel whose time is up to show that it is aliv
 _LOOK_SECONDS = 0.25  # between two looks at a cell that has waited for a processor
 _FLOOD_SECONDS = 30.0  # the same for a kernel interrupted because of its output, much of which is still under way
 _REASONS = {
-    "ended": "The process of the notebook ended by itself. Later tests found nothing that it had defined.",
+    "ended": "The process of the notebook ended by itself, as by exit(). Later tests found nothing of it.",
     "silent": "The process of the notebook did not stop when its time was up, and was ended.",
     "wall": "The cells of the notebook together took longer than allowed; its process was ended.",
     "broken": "The process of the notebook sent messages that no notebook sends, and was ended.",
@@ -224,7 +224,9 @@ class StudentProcess(Execute):
             return answers
         except NoAnswer as error:
             if error.reason == "time":
-                raise CheckFailed("A function of the notebook did not end in time.", kind="endless") from None
+                name = next((wish["name"] for wish in wishes if "name" in wish), "A function of the notebook")
+                told = f"{name} did not end in time: does a loop in it never end?"
+                raise CheckFailed(told, kind="endless") from None
             early = self._end("timeout" if error.reason == "silent" else "student_crash", error.reason)
             raise CheckFailed(early.reason, kind="process") from None
 

@@ -129,8 +129,9 @@ def cells_of(content: str) -> dict[str, Any]:
     except MemoryError:
         raise
     except Exception as error:  # malformed JSON and malformed notebooks fail in a dozen ways
-        kind = type(error).__name__
-        return {"reason": f"This is not a Jupyter notebook ({kind}); save it again.", "status": "student_crash"}
+        what = f"is not a Jupyter notebook ({type(error).__name__})" if content else "is empty: it has 0 bytes"
+        told = f"The file {what}. Open it in JupyterLab, save it there, and hand it in again."
+        return {"reason": told, "status": "student_crash"}
     if len(given) > MAX_CELLS:
         return {"reason": f"The notebook has {len(given)} cells, and {MAX_CELLS} are allowed.", "status": "limit"}
     if sum(len(cell["source"]) for cell in cells) > MAX_TEXT:

@@ -352,15 +352,19 @@ def test_a_page_lists_tests_by_their_names(course):
     (course / "page.ipynb").write_text(nbformat.writes(notebook))
     page = feedback.Page("ada", TINY, course / "page.ipynb", course / "page.html", standing("ada", 1, 0))
     page.standing.scores["essay"] = (0.0, 1.0)
-    page.standing.comments.update(double=None, essay=None)
+    page.standing.comments.update(double="Twice.", essay=None)
     given = (str(course), page.student, page.assignment, str(page.notebook), page.shown())
-    toc = BeautifulSoup(feedback_page.render(*given), features="html.parser").find(id="toc")
+    shown = BeautifulSoup(feedback_page.render(*given), features="html.parser")
+    assert shown.find("meta", {"name": "viewport"})  # a phone would show it 980 pixels wide
+    toc = shown.find(id="toc")
     assert [" ".join(item.text.split()) for item in toc.find_all("li")] == [
+        "Comment on double",
         "test-one: two <b>twice</b> (Score: 1.0 / 1.0)",
         "test-two (Score: 0.0 / 2.0)",
         "Coding free-response: essay (Score: 0.0 / 1.0)",
     ]
-    assert [link["href"] for link in toc.find_all("a")] == ["#test-one", "#test-two", "#essay"]
+    assert [item.get("class") for item in toc.find_all("li")] == [None, ["all"], ["none"], ["none"]]
+    assert [link["href"] for link in toc.find_all("a")] == ["#comment-double", "#test-one", "#test-two", "#essay"]
 
 
 @pytest.mark.parametrize("answer", [RIGHT, "from IPython.display import Image"])
