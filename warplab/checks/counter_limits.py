@@ -87,7 +87,7 @@ class Limits:
         every = profile if uncounted is None else uncounted.added_to(profile)
         if work is not None:
             most = {kind: _of(run, limit) for kind, limit in self.per_thread.items()}
-            work.check(run, most, _busiest_line(profile))
+            work.check(run, most, "\n".join(filter(None, (_busiest_line(profile), _float64(profile.counts)))))
             for name in TOTALS:
                 _check_total(run, work, name, self.least.get(name, 0), self.most.get(name, math.inf))
         if self.products is not None:
@@ -244,8 +244,8 @@ def _under_limit(profile: LaunchProfile, counter: str) -> str:
     """
     if counter == "tensor_operations":
         return _ORDINARY
-    if counter == "flops_f32" and profile.counts.flops_f64:
-        return f"There are {profile.counts.flops_f64:,} FP64 operations. {FLOAT64}"
+    if counter == "flops_f32":
+        return _float64(profile.counts)
     if counter != "warp_efficiency":
         return ""
 
@@ -258,6 +258,10 @@ def _under_limit(profile: LaunchProfile, counter: str) -> str:
     counts = profile.lines[place]
     active = counts.thread_instructions / counts.warp_instructions
     return f"{_line(profile, place)}\nOn average, {_number(active)} of the {WARP_SIZE} lanes of a warp are active here."
+
+
+def _float64(counts: Counts) -> str:
+    return f"There are {counts.flops_f64:,} FP64 operations. {FLOAT64}" if counts.flops_f64 else ""
 
 
 def _busiest_line(profile: LaunchProfile) -> str:

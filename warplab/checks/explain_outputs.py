@@ -63,6 +63,19 @@ def _unwritten_elements(written: np.ndarray, blocks: int, threads_per_block: int
     if first == 0:
         return (f"none of its {n} elements was written", "the store to it: is there one, and does any thread reach it?")
     what = f"only the first {f'{first} of {n} elements were' if first > 1 else f'of {n} elements was'} written"
+    for parts, what_stores, own in (
+        (blocks, "block", "blockIdx.x"),
+        (
+            blocks * -(-threads_per_block // WARP_SIZE),
+            "warp",
+            "threadIdx.x / 32 in the block (% 32 gives a lane's number)",
+        ),
+    ):
+        if first == 1 and n == parts:
+            return (
+                what,
+                f"where each {what_stores} stores its own result: its number is {own}. Does one of its threads store?",
+            )
     if first == threads_per_block and blocks > 1:
         return (
             f"{what}, as many as one block has threads",
@@ -129,6 +142,11 @@ def wrong_values(
     if wrong.size < 4 < expected.size and wrong[0] >= expected.size // 4 * 4:
         return "the tail: only elements after the last whole group of 4 are wrong"
     if counts and counts.shared_store_requests + counts.shared_copy_wavefronts:
+        if len(shape) == 1 and counts.global_load_bytes >= 2 * _FEW * expected.nbytes:
+            return (
+                "which elements go into each result, and whether each does so exactly once: does the loop over shared "
+                "memory make its last step?"
+            )
         return (
             f"{READS}, including those that the block copies into shared memory: from which row and column, and to "
             "which place?"

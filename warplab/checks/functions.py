@@ -226,6 +226,8 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
             return near
         if any(expected) and all(float(g) == math.floor(float(e)) for g, e in zip(got, expected, strict=True)):
             return "every answer is the right one rounded down: // rounds down, / does not"
+        if all(isinstance(e, (int, np.integer)) and math.ceil(g) == e for g, e in zip(got, expected, strict=True)):
+            return "every answer is the right one before it is rounded up"
         if len(got) - right == 1 and len(got) > 4:
             return f"only this input: the other {right} answers are right. What is special about it?"
         if all_but_zeros:
@@ -238,7 +240,10 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
     for known, cause in _UNIT_RATIOS:
         if any(math.isclose(ratios[0], ratio, rel_tol=1e-9) for ratio in known):
             return cause
-    return f"what is counted: every result is {ratios[0]:.6g} times the right one"
+    whole = max(ratios[0], 1 / ratios[0]) if ratios[0] else 0.5
+    if len(got) == 1 and abs(whole - round(whole)) > 1e-6:
+        return ""  # of one result, a ratio that is no whole number tells nothing
+    return f"what is counted: {'the' if len(got) == 1 else 'every'} result is {ratios[0]:.6g} times the right one"
 
 
 def _unused(table: Sequence[tuple[Mapping[str, Any], Any]], answers: list[Any]) -> str:

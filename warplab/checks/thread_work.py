@@ -29,6 +29,7 @@ TOTALS = {
     "writing_threads": "threads that write to global memory",
 }
 _ALIKE = 1.5  # times the work of the other threads: a guard or a tail makes that much difference
+_AGAIN = 1.5  # stores per byte of the outputs: rounds of a loop that end late make less of a difference
 _MAY = "times what each may"
 _HOW_OFTEN = (
     "how often each element is loaded, computed and stored, and by how much a loop steps: by all threads of the grid"
@@ -103,10 +104,14 @@ class ThreadWork(Observer):
         """Return one of TOTALS, of the whole launch."""
         return self._writing if name == "writing_threads" else self._totals["bytes_loaded"]
 
+    def _times_stored(self, run: KernelRun) -> float:
+        """Return how often the launch stores each byte of its outputs, in the mean."""
+        return self._totals["bytes_written"] / max(1, sum(array.nbytes for array in run.case.expected.values()))
+
     def check(self, run: KernelRun, limits: Mapping[str, float], busiest_line: str = "") -> None:
         """Raise `CheckFailed` at the first kind of work (of `KINDS`) of which a thread did more than allowed.
 
-        `busiest_line`: a sentence on the source line with most instructions, for a thread that executes too many.
+        `busiest_line`: on the line with most instructions and on float64, for a thread that executes too many.
         """
         for kind, most in limits.items():
             work, number = self._busiest[kind]
@@ -115,8 +120,12 @@ class ThreadWork(Observer):
             block, thread = divmod(number, run.threads_per_block)
             share = _share(work, self._totals[kind], run.threads, most)
             too_much, look_at = "one thread does too much of the work", _LOOK_AT
+            again = self._times_stored(run)
             if share.endswith(_MAY):
                 too_much, look_at = f"{too_much}, and so do the others", _HOW_OFTEN
+            elif again >= _AGAIN and 2 * work <= self._totals[kind]:
+                too_much, look_at = f"{too_much}, and outputs are stored several times", _HOW_OFTEN
+                share = f"{share}\nEach output is stored {again:.2g} times in the mean."
             raise run.failed(
                 f"{run.name}: {too_much}.",
                 expected=f"per thread at most {most:,.0f} {KINDS[kind]}",

@@ -11,6 +11,8 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from importlib import import_module
 
 _ELEMENT = "A kernel is what one thread does, so it works on elements"
 _ARRAYS = frozenset({"array", "arange", "empty", "empty_like", "full", "linspace", "ones", "ones_like", "zeros"})
@@ -261,6 +263,11 @@ def _of_the_host(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _undefined(kernel: ast.FunctionDef, error: str) -> Found:
+    of_cuda = re.search(r"'numba\.cuda' has no attribute '(\w+)'", error)
+    for node in ast.walk(kernel):
+        if of_cuda and isinstance(node, ast.Attribute) and _of_cuda(node) == of_cuda[1]:
+            near = get_close_matches(of_cuda[1], dir(import_module("numba.cuda")), 1)
+            yield node, f"numba.cuda has no {of_cuda[1]}" + (f". Is cuda.{near[0]} meant?" if near else "")
     unknown = re.search(r"name '(\w+)' is not defined", error)
     for node in ast.walk(kernel):
         if unknown and isinstance(node, ast.Name) and node.id == unknown[1]:

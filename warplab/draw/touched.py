@@ -23,7 +23,7 @@ from warplab.launch.kernel_source import source_of
 from warplab.launch.simulate import simulate
 from warplab.simulator import Device
 from warplab.simulator.count.counters import Access
-from warplab.simulator.errors import DataRace
+from warplab.simulator.errors import DataRace, SimulatorError
 from warplab.text.tables import TIMES
 
 _MOST_ELEMENTS = 128  # of an array
@@ -70,12 +70,13 @@ class Panel:
         apart = 0.3 if element >= self.size else -0.3 if element < 0 else 0.0
         return column + apart, row
 
-    def note(self, access: Access, elements: Mapping[int, int]) -> None:
-        """Note an access: `elements` maps its lanes to what they touched."""
-        for lane, element in elements.items():
+    def note(self, access: Access, elements: Mapping[int, int], each: int = 1) -> None:
+        """Note an access: `elements` maps its lanes to what they touched, or to the first of `each` elements."""
+        for lane, first in elements.items():
             thread = int(access.block[lane]), int(access.thread[lane])
-            if thread not in (seen := self.threads.setdefault(element, [])):
-                seen.append(thread)
+            for element in range(first, first + each):
+                if thread not in (seen := self.threads.setdefault(element, [])):
+                    seen.append(thread)
 
 
 def draw_touched(
@@ -118,8 +119,11 @@ def draw_touched(
                 for array, value in guarded.items():
                     value.restore(given[array])
                 accesses = launch(False)
-    except Exception as error:  # the compilers raise classes of their own
+    except SimulatorError as error:
         notes.append(f"{name} was stopped: {first_line(error)}")
+        ran = False
+    except Exception as error:  # the compilers raise classes of their own, whose messages are long
+        notes.append(f"{name} does not run: {type(error).__name__}")
         ran = False
     panels = [*_of_arrays(accesses, guarded, given, expected or {}), *_of_shared_memory(accesses)]
     for panel in panels:
@@ -142,7 +146,8 @@ def _of_arrays(
             for access in accesses:
                 if (access.space, access.op) == ("global", op):
                     places = enumerate(access.address.tolist())
-                    panel.note(access, {lane: array.index(place) for lane, place in places if array.holds(place)})
+                    touched = {lane: array.index(place) for lane, place in places if array.holds(place)}
+                    panel.note(access, touched, max(access.width // given[name].itemsize, 1))
             if panel.threads or (op == "store" and name in expected):
                 yield panel
 

@@ -216,6 +216,11 @@ def test_a_task_is_kept_once_its_check_passes(capsys):
     with attempt("01/add"):
         raise CheckFailed("add wrote nothing")
     assert capsys.readouterr().out == "add wrote nothing\n"
+    drawn = []
+    for problem in ("add is not written yet: its body is empty.", "add is wrong"):
+        with attempt("01/add", lambda problem=problem: drawn.append(problem)):
+            raise CheckFailed(problem)
+    assert drawn == ["add is wrong"]
     assert record.entry("tasks", "01/add") == {}
     with attempt("01/add"):
         pass

@@ -124,6 +124,8 @@ def test_a_float64_sum_points_to_its_untyped_start():
     error = failure_on_one_warp(kernel=f, make_case=doubled_without_size, limits={"flops_f64": 0})
     assert "makes a sum float64" in error.look_at
     assert "total += a" in error.look_at
+    error = failure_on_one_warp(kernel=f, make_case=doubled_without_size, per_thread={"instructions": 4})
+    assert "FP64 operations. In Numba an untyped number" in error.look_at
 
 
 def test_local_memory_points_to_registers():

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.support.kernel_checks import cuda_kernel, failure, failure_on_one_warp
+from tests.support.kernel_checks import PRODUCT, cuda_kernel, failure, failure_on_one_warp
 from warplab import checks
 from warplab.checks import Case
 from warplab.checks.cases import cover_tiles, distinct, summable
@@ -86,6 +86,60 @@ def test_a_sum_without_atomics_is_explained():
     lost = cuda_kernel("s[0] += a[blockIdx.x];", "const float* a, float* s")
     error = failure(lost, summed, sizes=[4], launches=[(4, 1)])
     assert "warps store to it 4 times and no atomic operation is used" in error.look_at
+
+
+@pytest.mark.parametrize(
+    ("condition", "index", "launch", "look_at"),
+    [
+        ("threadIdx.x == 0", "0", (1, 128), "where each warp stores its own result: its number is threadIdx.x / 32"),
+        (
+            "threadIdx.x == 0",
+            "threadIdx.x",
+            (4, 32),
+            "where each block stores its own result: its number is blockIdx.x",
+        ),
+    ],
+)
+def test_one_result_for_each_warp_or_block(condition, index, launch, look_at):
+    def largest(rng, n):
+        a = rng.integers(-1000, 0, n).astype(np.int32)
+        return Case({"a": a, "s": None}, {"s": a[::32].copy()})
+
+    body = f"int i = blockIdx.x * blockDim.x + threadIdx.x; if ({condition}) s[{index}] = a[i];"
+    error = failure(cuda_kernel(body, "const int* a, int* s"), largest, sizes=[128], launches=[launch])
+    assert error.look_at.startswith(look_at)
+
+
+def test_warps_that_store_to_one_place_of_shared_memory_are_told_of_the_index():
+    body = "__shared__ volatile float part[2]; int t = threadIdx.x; if (t % 32 == 0) part[t % 32] = a[t];"
+    body += "c[t] = a[t] * b[t];"
+    error = failure(cuda_kernel(body), PRODUCT, sizes=[64], launches=[(1, 64)])
+    assert "Both store to one element: is the index right?" in str(error)
+
+
+def test_a_vote_without_sync_is_named():
+    error = failure_on_one_warp("    out[threadIdx.x] = __ballot(a[threadIdx.x] > 0);")
+    assert "GPUs since Volta have it with a mask alone: write __ballot_sync" in str(error)
+
+
+def test_sums_of_blocks_that_lack_the_last_step_of_a_loop():
+    def summed(rng, n):
+        a = summable(rng, n)
+        return Case({"a": a, "s": None}, {"s": a.reshape(-1, 64).sum(axis=1)})
+
+    body = """\
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    tile[t] = a[64 * blockIdx.x + t];
+    for (int half = 32; half > 1; half /= 2) {
+        __syncthreads();
+        if (t < half) tile[t] += tile[t + half];
+    }
+    if (t == 0) s[blockIdx.x] = tile[0];"""
+    error = failure(
+        cuda_kernel(body, "const float* a, float* s"), summed, sizes=[640], launches=[(10, 64)], limits={"atomics": 0}
+    )
+    assert error.look_at.endswith("does the loop over shared memory make its last step?")
 
 
 def test_a_wrong_value_from_a_tile_points_to_the_tile():

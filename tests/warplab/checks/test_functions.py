@@ -130,6 +130,18 @@ def test_division_that_rounds_down():
         checks.examples(lambda n, m: n // m, [({"n": 7, "m": 2}, 3.5), ({"n": 1, "m": 6}, 1 / 6)])
 
 
+def test_a_number_that_was_to_be_rounded_up():
+    with pytest.raises(checks.CheckFailed, match="every answer is the right one before it is rounded up"):
+        checks.examples(lambda n: n / 32, [({"n": n}, -(-n // 32)) for n in (5, 33, 64)])
+
+
+def test_the_ratio_of_a_single_result_is_told_only_if_it_is_whole():
+    for wrong, look_at in ((9, ""), (32, "what is counted: the result is 2 times the right one")):
+        with pytest.raises(checks.CheckFailed) as caught:
+            checks.examples(lambda n, wrong=wrong: wrong, [({"n": 1}, 16)])
+        assert caught.value.look_at == look_at
+
+
 def test_a_single_wrong_answer_is_named_as_such():
     table = [({"x": x}, round(4 * x) / 4) for x in (0.2, 0.7, 1.6, 2.125, 3.1, 9.9)]
     with pytest.raises(checks.CheckFailed, match="only this input: the other 5 answers are right"):

@@ -49,7 +49,12 @@ def test_one_element_per_thread_passes():
             "64 times what the launch's 256 threads do on average",
         ),
         ("if (i == 0) for (int j = 0; j < n; j++) atomicExch(c + j, a[j] * b[j]);", 1024, "0 of block 0", ALL),
-        ("for (int k = 0; k < 8; k++) c[i] = a[i] * b[i];", 32, "0 of block 0", EACH),
+        (
+            "for (int k = 0; k < 8; k++) c[i] = a[i] * b[i];",
+            32,
+            "0 of block 0",
+            f"{EACH}\nEach output is stored 8 times in the mean.",
+        ),
     ],
     ids=["a thread", "another thread", "a warp", "a block", "a thread per block", "atomics", "several times"],
 )
@@ -71,6 +76,15 @@ def test_threads_that_all_do_twice_the_work_are_told_so_and_not_that_one_does():
     assert error.got == "8 by thread 0 of block 0: the other 255 threads do about as much, 2 times what each may"
     assert "by how much a loop steps" in error.look_at
     assert "leaves to other threads" not in error.look_at
+
+
+@pytest.mark.parametrize(("step", "times"), [("blockDim.x", "2.5"), ("gridDim.x", "32")])
+def test_a_loop_that_steps_too_short_is_told_of_outputs_stored_again(step, times):
+    kernel = cuda_kernel(INDEX + f"for (; i < n; i += {step}) c[i] = a[i] * b[i];")
+    error = failure(kernel, PRODUCT, per_thread=ONE_STORE, **FOUR_BLOCKS)
+    assert "and outputs are stored several times" in str(error)
+    assert error.got.endswith(f"\nEach output is stored {times} times in the mean.")
+    assert "by how much a loop steps" in error.look_at
 
 
 def test_work_that_others_only_store_is_found_by_arithmetic():

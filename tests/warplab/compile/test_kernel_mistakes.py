@@ -49,6 +49,11 @@ def numpy_on_elements(x, y, out):
 
 
 @cuda.jit
+def older_name(x, y, out):
+    out[0] = cuda.ballot(x[0] > 0)
+
+
+@cuda.jit
 def makes_a_list(x, y, out):
     i = cuda.grid(1)
     parts = [x[i], y[i]]
@@ -369,6 +374,7 @@ MISTAKES = [
     (returns, "return x[i] + y[i]\n", "out[i] = x[i] + y[i]"),
     (numpy_function, "np.add(x, y, out)\n", "write the operator, on elements: x[i] + y[i]"),
     (numpy_on_elements, "out[i] = np.add(x[i], y[i])\n", "write the operator, on elements: x[i] + y[i]"),
+    (older_name, "out[0] = cuda.ballot(x[0] > 0)\n", "numba.cuda has no ballot. Is cuda.ballot_sync meant?"),
     (makes_a_list, "parts = [x[i], y[i]]\n", "cuda.local.array"),
     (grows_a_list, "parts = []\n", "cuda.local.array"),
     (makes_an_array, "z = np.zeros(4)\n", "cuda.shared.array"),

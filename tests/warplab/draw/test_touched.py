@@ -25,6 +25,7 @@ extern "C" __global__ void reversed(const float *x, float *out) {
     out[threadIdx.x] = tile[3 - threadIdx.x];
 }
 extern "C" __global__ void forever(float *out) { for (;;) out[0] += 1; }
+extern "C" __global__ void wide(const float4 *x, float4 *out) { *out = *x; }
 extern "C" __global__ void nothing(float *out) { }
 """
 X = np.arange(6, dtype=np.float32)
@@ -74,6 +75,11 @@ def test_wrong_elements_and_those_of_no_thread_are_red():
     assert "out[0] was stored by no thread (and 5 more are wrong)" in texts(figure)
 
 
+def test_a_wide_access_touches_several_elements():
+    figure = drawn("wide", 1, 1, {"x": X[:4], "out": X.copy()}, {"out": X})
+    assert [text for *_, text in cells(figure)] == [*"0000", *"0000", "", ""]
+
+
 def test_a_block_of_two_dimensions_is_named_by_both():
     figure = drawn("plane", 1, (4, 2), {"out": np.zeros((3, 4), np.float32)}, {"out": np.ones((3, 4))})
     assert [text for *_, text in cells(figure)][:8] == [f"{x},{y}" for y in range(2) for x in range(4)]
@@ -98,6 +104,11 @@ def test_a_kernel_that_does_not_run_is_drawn_with_the_reason():
     def empty(out):
         pass
 
+    @cuda.jit
+    def wrong(out):
+        out[cuda.threadIdx] = 1
+
+    assert "wrong does not run: TypingError" in texts(draw_touched(wrong, 1, 8, {"out": X.copy()}))
     assert red(draw_touched(empty, 1, 8, {"out": X.copy()}, {"out": X + 1})) == [""] * 6
 
 

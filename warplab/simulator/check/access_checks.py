@@ -177,7 +177,8 @@ class Checks(Observer):
             if at >= near.address:
                 past = at + site.width - near.end
                 what += f": {past:,} bytes past the end of {describe_array(near)}, element {index}{others}"
-                reason = "Is a guard missing (`if i < n`), or is the index or the size wrong?"
+                last = "i" if site.count == 1 else f"{site.count} * i + {site.count - 1}"
+                reason = f"Is a guard missing (`if {last} < n`), or is the index or the size wrong?"
             else:
                 what += (
                     f": {near.address - at:,} bytes before the start of {describe_array(near)}, element {index}{others}"

@@ -23,6 +23,9 @@ _FENCE = (
     "before the flag is set, and one after it was seen."
 )
 _UPDATE = " Do threads add to one element, `x += ...`? That needs an atomic."
+_SAME_PLACE = (
+    " Both store to one element: is the index right? (threadIdx.x / 32 is a warp's number, % 32 gives a lane's.)"
+)
 _NO_BARRIER = (
     "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
     "second kernel."
@@ -93,6 +96,8 @@ def race_error(
             reason = _FLAG
         elif own_block and other < 0 and earlier.where.line == site.where.line:
             reason += _UPDATE
+        elif own_block and verbs == ("writes", "writes") and earlier.where.line == site.where.line:
+            reason += _SAME_PLACE
     who = "other threads" if other < 0 else f"thread {_numbers(chunk.thread_index(other))}"
     return DataRace(
         f"race: thread {_numbers(chunk.thread_index(thread))} {does} {what}, which {who} {did} "

@@ -127,11 +127,11 @@ class BlockWriter:
             # A modifier or operand that the emitter does not know.
             raise self.unsupported() from error
 
-    def unsupported(self, what: str = "") -> UnsupportedInstruction:
+    def unsupported(self, what: str = "", reason: str = "") -> UnsupportedInstruction:
         entry, where = self.translator.entry, self.now.where
         return UnsupportedInstruction(
             f"the simulator does not know the PTX instruction `{self.now.text[:200]}`{what and ': ' + what}",
-            reason="The kernel would run on a GPU. Rewrite this line to run it here.",
+            reason=reason or "The kernel would run on a GPU. Rewrite this line to run it here.",
             kernel=entry.name,
             file=where.file or None,
             line=where.line or None,
@@ -327,6 +327,9 @@ class BlockWriter:
                 self._check_barrier(self.now.modifiers, list(self.now.operands))
             if block.warp_wide is not None and block.warp_wide.opcode in _MASKED:
                 self.now = block.warp_wide
+                if self.now.opcode in ("vote", "shfl") and "sync" not in self.now.modifiers:
+                    has = "GPUs since Volta have it with a mask alone: write __ballot_sync, __any_sync, __shfl_sync."
+                    raise self.unsupported(reason=has)
                 self._check_integers(self.now.operands[-1:])
         except (IndexError, ValueError) as error:
             raise self.unsupported() from error

@@ -15,6 +15,7 @@ extern "C" __global__ void no_guard(const float* a, float* c, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     c[i] = a[i];
 }
+extern "C" __global__ void fours(const float4* a, float4* c) { c[threadIdx.x] = a[threadIdx.x]; }
 extern "C" __global__ void guarded(const float* a, float* c, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) c[i] = a[i];
@@ -110,6 +111,11 @@ def test_out_of_bounds():
         f"  at kernel.cu, line {error.line}: c[i] = a[i];\n"
         "  Is a guard missing (`if (i < n)`), or is the index or the size wrong?"
     )
+
+
+def test_the_guard_of_four_elements():
+    with pytest.raises(simulator.IllegalAddress, match=r"a guard missing \(`if \(4 \* i \+ 3 < n\)`\)"):
+        run("fours", 1, 32, np.zeros(101, np.float32), np.zeros(128, np.float32))
 
 
 def test_before_the_array():
