@@ -10,7 +10,7 @@ LAB = Lab(
     benchmark="benchmark",
     launches="launches",
     code_cells=82,
-    pictures=10,
+    pictures=11,
     shown={
         "multiply-41": "The elements that each thread of two blocks takes in a loop with the stride of the grid",
         "multiply-83": "Bandwidth of each kernel, beside a copy and cupy.multiply",

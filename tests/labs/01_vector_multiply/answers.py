@@ -86,7 +86,7 @@ ANSWERS = {
             reverse("x.size - i", "if i <= out.size:").replace("cuda.grid(1)", "cuda.threadIdx.x"): "reaches past",
             reverse("x.size - 1 - i").replace("cuda.grid(1)", "cuda.threadIdx.x"): "as many as one block has threads",
             reverse("x.size - 1 - i", "if i <= out.size:"): "is n itself a valid index",
-            reverse("x.size - i"): "reaches past the end of x",
+            reverse("x.size - i"): "x[14], loaded by thread 0 of block 0, lies outside x",
             reverse("i"): "out is wrong",
             numba_kernel(
                 "reverse", "for i in range(out.size):", "    out[i] = x[x.size - 1 - i]"
@@ -96,7 +96,7 @@ ANSWERS = {
     "your-turn-multiply-add": Answers(
         cuda_multiply_add(CUDA_GRID, f"if (i < n) {CUDA_SUM}"),
         {
-            cuda_multiply_add(CUDA_GRID, CUDA_SUM): "a guard missing",
+            cuda_multiply_add(CUDA_GRID, CUDA_SUM): "out[14], stored by thread 2 of block 4, lies outside",
             cuda_multiply_add("threadIdx.x", f"if (i < n) {CUDA_SUM}"): "as many as one block has threads",
             cuda_multiply_add(CUDA_GRID, "if (i < n) out[i] = a[i] * b[i];"): "the expression that computes",
         },
@@ -106,7 +106,14 @@ ANSWERS = {
         {
             square("cuda.grid(1)", "out.size"): "there are fewer threads than elements",
             square("0", "1"): "one thread does too much of the work",
-            square("cuda.threadIdx.x", "cuda.blockDim.x"): "one thread does too much of the work",
+            square("cuda.threadIdx.x", "cuda.blockDim.x"): "outputs are stored several times",
+            square("cuda.grid(1)", "cuda.blockDim.x"): "square, 2 blocks of 4 threads; in each element threadIdx.x",
+            numba_kernel(
+                "square",
+                "each = -(-out.size // cuda.gridsize(1))",
+                "for i in range(cuda.grid(1) * each, min(out.size, (cuda.grid(1) + 1) * each)):",
+                "    out[i] = x[i] * x[i]",
+            ): "too many sectors per load request",
         },
     ),
     "your-turn-most": Answers(
@@ -125,7 +132,7 @@ ANSWERS = {
             scale_float4(FOUR_LOADED, FOUR_STORED.replace("x.w", "x.z")): "out is wrong",
             scale_float4(FOUR_LOADED.replace("[i]", "[4 * i]"), FOUR_STORED): "past the end of a",
             scale_float4(FOUR_LOADED, FOUR_STORED, fours="(n + 3) / 4", tail="false"): "crosses it",
-            scale_float4(FOUR_LOADED, FOUR_STORED, tail="false"): "only the first",
+            scale_float4(FOUR_LOADED, FOUR_STORED, tail="false"): "out[28] was stored by no thread",
         },
     ),
     "your-turn-shift": Answers(
