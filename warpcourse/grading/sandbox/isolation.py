@@ -175,9 +175,10 @@ class LimitsOnly(Sandbox):
         self.why = why
 
     def describe(self) -> str:
+        whose = "every user" if os.geteuid() == 0 else "you"
         return (
             f"NOT SANDBOXED ({self.why}). Only limits on time, memory, processes and the size of each file hold. "
-            "Submissions can use the network and read whatever you can read: solutions, hidden tests, other "
+            f"Submissions can use the network and read whatever {whose} can read: solutions, hidden tests, other "
             "submissions, the gradebook. "
             + (
                 "They can fill the disk through folders that every user may write to, such as /tmp."
