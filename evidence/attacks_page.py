@@ -134,8 +134,8 @@ TAIL = """
 - What a function keeps from one call to the next, in memory or in a file: an order that was drawn and remembered looks
   like one that is computed again (exercise 12, 2 points). Only a second run of the notebook, in a second sandbox, could
   tell them apart.
-- Where a predicted number comes from (exercise 02, 2 points): whoever has the course finds it by a run at home and types
-  it in. A run inside the answer, whose import is hidden from what the cell says, saves that typing and no more.
+- Where a predicted number comes from (exercise 02, 2 points): whoever has the course finds it by a run at home and
+  types it in. A run inside the answer, whose import is hidden from what the cell says, saves that typing and no more.
 - Whether Keras trains, where its losses are those of a NumPy program (exercise 12, 5 points): an answer must be given
   the network, and its weights are in it, in the process that is the student's, whatever else the frames there hold.
 - Without bubblewrap: everything that the column "limits" shows in bold, and whatever else the user who grades may read.
