@@ -22,7 +22,7 @@ def draw_least_times(nbytes: float, claimed: float) -> Figure:
     """Draw the least time in which each card's memory can move `nbytes` bytes, beside a `claimed` time in seconds."""
     cards = list(CARDS.values())
     least = [nbytes / (card.bandwidth_gbs * 1e9) for card in cards]
-    with chart(figsize=(7.5, 2.5)) as (figure, ax):
+    with chart(figsize=(7.5, 0.7 + 0.3 * len(cards))) as (figure, ax):
         ax.axvline(claimed, color=ORANGE, lw=2)
         ax.annotate(
             f"claimed: {duration(claimed)}",
