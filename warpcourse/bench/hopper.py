@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from warpcourse.bench import simulated_hopper
+from warpcourse.bench.lab_kernels import NotOnThisCard
 from warpcourse.bench.simulated_hopper import SimulatedKernel
 from warplab.compile import headers, nvrtc
 from warplab.dropin import choice
@@ -381,9 +382,9 @@ def include() -> tuple[str, ...]:
 
 
 def require(what: str, instead: str) -> None:
-    """Raise RuntimeError where kernels run on a GPU without these instructions. `instead`: a kernel for others."""
+    """Raise NotOnThisCard where a GPU without these instructions runs kernels. `instead`: a kernel for others."""
     if lack := missing(what, instead):
-        raise RuntimeError(lack)
+        raise NotOnThisCard(lack)
 
 
 def missing(what: str, instead: str) -> str:

@@ -21,6 +21,9 @@ from warpcourse.paths import COURSE
 from warplab.compile import headers
 from warplab.dropin import choice
 from warplab.hardware import backend
+from warplab.launch import profiling
+from warplab.launch.kernel_source import CudaSource
+from warplab.launch.on_gpu import InSimulator
 
 OPTIONS = ("-std=c++17", "-lineinfo")  # of NVRTC; line numbers are for reports by source line
 
@@ -39,6 +42,22 @@ def card() -> tuple[int, int]:
         return 90, 227 * 1024  # those of an H100: the simulator has no limit of its own
     device = choice.load("cp").cuda.Device()
     return int(device.compute_capability), device.attributes["MaxSharedMemoryPerBlockOptin"]
+
+
+class Lacking(InSimulator):
+    """A kernel that needs what the GPU lacks, as `lack` says: `simulate` and profiles count it, in the simulator;
+    outside of a profile a launch raises NotOnThisCard."""
+
+    def __init__(self, source: CudaSource, lack: str) -> None:
+        super().__init__(source)
+        self._lack = lack
+
+    def __call__(self, grid: Any, block: Any, args: tuple, *, shared_mem: int = 0) -> None:
+        """Run a launch in the simulator, if a profile is open, and say so."""
+        if not profiling.active():
+            raise NotOnThisCard(self._lack)
+        print(f"Not on this card, in the simulator: {self._lack}")
+        super().__call__(grid, block, args, shared_mem=shared_mem)
 
 
 class Sources:
@@ -98,6 +117,10 @@ class Sources:
             if file.endswith(".py"):
                 module = importlib.import_module(f"{self.package}.{file.removesuffix('.py').replace('/', '.')}")
                 self._functions[key] = getattr(module, entry)
+            elif COPIES_AHEAD in self.text(file) and card()[0] < 80:
+                lack = f"{file} copies by {COPIES_AHEAD}, of compute capability 8.0 and newer; this GPU has "
+                source = CudaSource(self.text(file), entry, self.options(file), file, by_cupy=True)
+                self._functions[key] = Lacking(source, lack + str(card()[0] / 10))
             else:
                 self._functions[key] = self._module(file, entry).get_function(entry)
         return self._functions[key]
@@ -107,9 +130,6 @@ class Sources:
         alone = "<" in entry and entry not in listed
         key = file, entry if alone else ""
         if key not in self._modules:
-            if COPIES_AHEAD in self.text(file) and card()[0] < 80:
-                has = f"this GPU has {card()[0] / 10}"
-                raise NotOnThisCard(f"{file} copies by {COPIES_AHEAD}, of compute capability 8.0 and newer; {has}")
             self._modules[key] = choice.load("cp").RawModule(
                 code=self.text(file), options=self.options(file), name_expressions=(entry,) if alone else listed or None
             )

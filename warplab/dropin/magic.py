@@ -36,6 +36,7 @@ def run(shell, line: str, cell: str) -> None:
     from warplab.compile.source_files import current_cell_name
     from warplab.dropin import choice
     from warplab.launch.kernel_source import CudaSource
+    from warplab.launch.on_gpu import InSimulator
 
     # The magic's own line is line 1 of the cell.
     code = f"// %%cuda {line}".rstrip() + f"\n{cell}"
@@ -57,6 +58,6 @@ def run(shell, line: str, cell: str) -> None:
         found = {name: module.get_function(name) for name in names}
     except Exception as error:  # CuPy's, of a GPU without the instructions of an H100: the cell itself compiles
         why = (str(error) or repr(error)).splitlines()[0]
-        print(f"This GPU cannot run the cell, the simulator can (checks, simulate): {why}")
-        found = {name: CudaSource(code, name, options, file, names, by_cupy=True) for name in names}
+        print(f"Not on this card, in the simulator: {why}")
+        found = {name: InSimulator(CudaSource(code, name, options, file, names, by_cupy=True)) for name in names}
     shell.push(found, interactive=True)

@@ -123,6 +123,23 @@ def _cupy_classes() -> tuple[type, type]:
     return RawKernel, RawModule
 
 
+class InSimulator:
+    """A kernel that this GPU lacks instructions for: called like CuPy's, it is simulated on copies of its arrays, which
+    then get what it wrote."""
+
+    def __init__(self, source: CudaSource) -> None:
+        self._warplab_source = source
+
+    def __call__(self, grid, block, args, *, shared_mem: int = 0) -> None:
+        """Run a launch, and record it in profiles, without a time. Raises SimulatorError for what it does wrong."""
+        copies = {id(a): host_array(a) for a in args if hasattr(a, "__cuda_array_interface__")}
+        given = tuple(copies.get(id(a), a) for a in args)
+        profiling.record(simulate(self, grid, block, given, shared_bytes=shared_mem, counters=profiling.active()))
+        for array in args:
+            if id(array) in copies:
+                array.set(copies[id(array)])
+
+
 def _simulate(kernel, grid, block, args: tuple, shared_bytes: int) -> tuple[LaunchRecord, str | None]:
     """Return the launch as the simulator counts it, or without counters and with a note that says why."""
     name = source_of(kernel).name

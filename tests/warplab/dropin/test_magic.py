@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from nbclient import NotebookClient
 
-from warplab import simulate
+from warplab import profile, simulate
 from warplab.compile.errors import CompileError
 from warplab.dropin import choice, magic
 
@@ -156,9 +156,13 @@ def test_what_the_gpu_cannot_compile_is_left_to_the_simulator(monkeypatch, capsy
     monkeypatch.setattr(choice.load("cp").RawModule, "get_function", refuse)
     magic.run(shell, "", CELLS["kernel"].partition("\n")[2].replace("FACTOR", "2"))
     said = capsys.readouterr().out  # after the line that names the simulator, in a process that has not said it yet
-    assert said.endswith(
-        "This GPU cannot run the cell, the simulator can (checks, simulate): ptxas: 'wgmma' needs .target sm_90a\n"
-    )
+    assert said.endswith("Not on this card, in the simulator: ptxas: 'wgmma' needs .target sm_90a\n")
     x = np.zeros(32, np.float32)
     assert simulate(names["fill"], 1, 32, (x,)).kernel == "fill"
     assert x.all()
+    cp = choice.load("cp")
+    on_device = cp.zeros(32, np.float32)
+    with profile() as launches:
+        names["fill"]((1,), (32,), (on_device,))
+    assert cp.asnumpy(on_device).all()
+    assert launches.counts.global_store_bytes == 128
