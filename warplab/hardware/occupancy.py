@@ -14,7 +14,7 @@ from warplab.hardware.cards import Card, card
 WARP_SIZE = 32
 MAX_THREADS = 1024  # per block
 MAX_REGISTERS = 255  # per thread
-REGISTERS = 65536  # per SM, and the most that one block can have; the same from 6.0 to 9.0
+REGISTERS = 65536  # per SM, and the most that one block can have; the same from 6.0 to 12.0
 REGISTER_UNIT = 256  # warps get registers in multiples of this
 
 
