@@ -12,7 +12,7 @@ USAGE = """usage: python -m warplab COMMAND
   run SCRIPT ...             run a program of numba.cuda, CuPy, ... on the simulator, with its checks, and report
   judge TASK ANSWER          judge a kernel by a task: right, defects, counters, estimated time
 """
-COURSE = "Lessons and the course's commands come with its repository: clone it and run make lab there."
+COURSE = "Install its wheel: pip install warpcourse. Lessons come with its repository: clone it and run make lab there."
 MODULES = {"run": "warplab.running.run_command", "judge": "warplab.judging.judge_command"}
 
 

@@ -24,6 +24,10 @@ _HINTS = (
         "Declare a function that a kernel calls with __device__ in front, a kernel with __global__.",
     ),
     (
+        re.compile("device-side kernel launch"),
+        "A kernel that launches kernels (dynamic parallelism) is not supported: launch from the host.",
+    ),
+    (
         re.compile(r'no instance of overloaded function "mma_sync"'),
         "mma_sync takes the result, A's fragment, B's fragment and the sums so far: mma_sync(sum, fa, fb, sum).",
     ),

@@ -325,7 +325,7 @@ class Runtime:
     def _launch(self, name: str, numbers: tuple[int, ...], more: bytes) -> Reply:
         address, *sizes, shared_bytes = numbers
         kernel = self._kernel(address)
-        grid, block = tuple(sizes[:3]), tuple(sizes[3:])
+        grid, block, cluster = (tuple(sizes[n : n + 3]) for n in (0, 3, 6))
         params, at = [], 0
         for param in kernel.entry.params:
             params.append(more[at : at + param.size])
@@ -333,7 +333,8 @@ class Runtime:
         self._name_arrays(kernel, params)
         if self.sticky:
             return Reply(self.sticky)
-        options = simulator.Options(cooperative=name == "launch_cooperative", counters=True)
+        together = {"cooperative": name == "launch_cooperative", "cluster": cluster if any(cluster) else None}
+        options = simulator.Options(**together, counters=True)  # type: ignore[arg-type]
         bound = BoundKernel(kernel.entry, params, kernel.assemble)
         launch = PreparedLaunch(kernel.name, bound, self.device, {}, lambda: None, (), "CUDA C++ program")
         how = f"cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared_bytes})"

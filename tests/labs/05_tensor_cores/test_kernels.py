@@ -226,8 +226,10 @@ def test_copies_past_the_l1_cache_to_padded_rows_take_more_passes():
     folders = (f"-I{folder}" for folder in headers.include_folders())
     module = cp.RawModule(code=source, options=("-std=c++17", *folders), name_expressions=(entry,))
     step = STEPS["wmma_shared"]
+    kernel = module.get_function(entry)
+    kernel.max_dynamic_shared_size_bytes = step.shared_bytes
     with profile() as p:
-        module.get_function(entry)(
+        kernel(
             step.grid(m, n),
             (step.threads,),
             (a, b, cp.zeros((m, n), np.float32), *map(np.int32, WHOLE)),

@@ -109,9 +109,10 @@ def test_a_defect_is_reported_at_its_line(tmp_path, name, error, line, launched,
     assert defect["path"] == (str(PROGRAMS / f"{name}.cu") if line else "")
 
 
-def test_dynamic_shared_memory_of_the_file_and_its_size(tmp_path):
-    done, report = run(tmp_path, "shared_memory.cu")
-    assert (done.returncode, done.stdout) == (0, "20000\n"), done.stderr
+@pytest.mark.parametrize(("name", "printed"), [("shared_memory", "20000\n"), ("launch_attributes", "20 21 20 21\n")])
+def test_what_a_launch_asks_for(tmp_path, name, printed):
+    done, report = run(tmp_path, f"{name}.cu")
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
     assert report["defects"] == []
 
 
@@ -128,6 +129,7 @@ def test_functions_of_cub_and_curand_for_the_device(tmp_path):
         (["not_there.cu"], "the program calls cudaGraphCreate, which Warp Lab's CUDA runtime does not have"),
         (["does_not_compile.cu"], 'does_not_compile.cu, line 2: error: identifier "undeclared" is undefined'),
         (["does_not_compile.cu"], "error: a kernel could not be compiled or run: "),
+        (["nested_launch.cu"], "A kernel that launches kernels (dynamic parallelism) is not supported: launch from"),
         (["vector_add.cu", "gone.cpp"], "error: there is no file gone.cpp"),
         (["thrust.cu"], "error: the program uses Thrust, which Warp Lab does not have (thrust.cu:4:"),
         (["no_main.cu"], "error: the program has no main; name the file that has it, too"),

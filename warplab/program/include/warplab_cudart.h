@@ -243,7 +243,7 @@ cudaError_t copy(const char* name, const void* place, void* target, size_t targe
 }
 
 cudaError_t launch(const char* name, const void* place, const void* kernel, dim3 grid, dim3 block, void** arguments,
-                   size_t shared_bytes) {
+                   size_t shared_bytes, dim3 cluster = {0, 0, 0}) {
   std::lock_guard<std::recursive_mutex> turn(taking_turns);
   if (!parameters.count(kernel)) {
     std::string sizes;
@@ -256,7 +256,7 @@ cudaError_t launch(const char* name, const void* place, const void* kernel, dim3
   size_t position = 0;
   for (Number size : parameters[kernel]) bytes.append(static_cast<char*>(arguments[position++]), size);
   return note(ask(name, place, {Number(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                Number(shared_bytes)}, nullptr, bytes).error);
+                                cluster.x, cluster.y, cluster.z, Number(shared_bytes)}, nullptr, bytes).error);
 }
 
 struct sigaction before_us;
@@ -323,6 +323,17 @@ cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** a
 cudaError_t cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t bytes,
                                         cudaStream_t) {
   return launch("launch_cooperative", HERE, kernel, grid, block, arguments, bytes);
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
+  const char* name = "launch";
+  dim3 cluster = {0, 0, 0};
+  for (unsigned i = 0; i < config->numAttrs; i++) {  // the others ask for an order that there is anyway
+    const cudaLaunchAttribute& one = config->attrs[i];
+    if (one.id == cudaLaunchAttributeCooperative && one.val.cooperative) name = "launch_cooperative";
+    if (one.id == cudaLaunchAttributeClusterDimension)
+      cluster = {one.val.clusterDim.x, one.val.clusterDim.y, one.val.clusterDim.z};
+  }
+  return launch(name, HERE, kernel, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, cluster);
 }
 
 // Memory
