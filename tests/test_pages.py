@@ -18,6 +18,7 @@ PAGES = (
     "docs/instructors.md",
     "docs/launches.md",
     "docs/layouts.md",
+    "docs/lessons_weight.md",
     "docs/after_hopper.md",
     "docs/front_ends.md",
     "docs/platforms.md",

@@ -74,17 +74,16 @@ def draw_offsets(m: Measurement, sectors: Mapping[int, float]) -> Figure:
 
 def _with_sectors(m: Measurement, key: str, sectors: Mapping[int, float], xlabel: str) -> Figure:
     rows = m.value["rows"]
-    with chart(figsize=(7.5, 2.9)) as (figure, ax):
-        ax.plot([row[key] for row in rows], [row["gbps"] for row in rows], "o-", color=BLUE, ms=4)
-        ax.set(xlabel=xlabel, ylim=(0, 1.08 * max(row["gbps"] for row in rows)))
-        ax.set_ylabel("GB/s of useful bytes", color=BLUE)
-        count_axis(ax.yaxis)
-        other = ax.twinx()
-        other.plot(list(sectors), list(sectors.values()), "s--", color=ORANGE, ms=3, lw=1)
-        other.set_ylabel("sectors per load request (simulator)", color=ORANGE)
-        other.set_ylim(0, 1.2 * max(sectors.values()))
-        other.spines["top"].set_visible(False)
-        finish(figure, ax, f"Copy of {count(m.value['n'])} float32, {m.label}")
+    with chart(2, 1, figsize=(7.5, 4), sharex=True) as (figure, (timed, counted)):
+        timed.plot([row[key] for row in rows], [row["gbps"] for row in rows], "o-", color=BLUE, ms=4)
+        timed.set(ylim=(0, 1.08 * max(row["gbps"] for row in rows)), ylabel="GB/s of useful bytes")
+        count_axis(timed.yaxis)
+        counted.plot(list(sectors), list(sectors.values()), "s--", color=ORANGE, ms=3, lw=1)
+        counted.set(
+            xlabel=xlabel, ylim=(0, 1.2 * max(sectors.values())), ylabel="sectors per load\nrequest (simulator)"
+        )
+        finish(figure, timed, f"Copy of {count(m.value['n'])} float32, {m.label}")
+        finish(figure, counted, "")
     return figure
 
 

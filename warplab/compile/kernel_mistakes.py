@@ -26,8 +26,8 @@ def hint(function: Callable, error: Exception) -> str:
 
 def lost_result(function: Callable) -> str:
     """Return, for a kernel that compiles and stores nothing: the line with which it gives a parameter a new value, as
-    in `out = x[i]`, and what was meant; "" if it has none."""
-    return _first_mistake(function, (_rebound,), "")
+    in `out = x[i]`, or computes a value for nobody, and what was meant; "" if it has none."""
+    return _first_mistake(function, (_rebound, _unused), "")
 
 
 def never_set(function: Callable) -> str:
@@ -122,6 +122,8 @@ def _positions(kernel: ast.FunctionDef, error: str) -> Found:
         elif isinstance(node, ast.Attribute) and _of_cuda(node) in _COUNTED and id(node) not in called:
             name = _of_cuda(node)
             yield node, f"cuda.{name} is a function. Call it: cuda.{name}(1) {_COUNTED[name]}."
+        elif isinstance(node, ast.Call) and _of_cuda(getattr(node.func, "value", node)) in _TRIPLES:
+            yield node, f"{ast.unparse(node.func)} is a number, no function: write it without ()."
         elif isinstance(node, ast.Attribute) and _of_cuda(node) in _TRIPLES and id(node) not in inside:
             yield node, f"{ast.unparse(node)} has three numbers: write {ast.unparse(node)}.x, .y or .z."
         elif (
@@ -392,6 +394,13 @@ def _rebound(kernel: ast.FunctionDef, error: str) -> Found:
                     name, value = target.id, ast.unparse(node.value)
                     element = f"{name}[i] = {value if len(value) < 40 else '...'}"
                     yield node, f"This gives the name {name} a new value, the array none; name the element: {element}"
+
+
+def _unused(kernel: ast.FunctionDef, error: str) -> Found:
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare | ast.BinOp):
+            compares = isinstance(node.value, ast.Compare)
+            yield node, "== compares; = stores." if compares else "Nothing keeps this value: store it, out[i] = ..."
 
 
 def _only_added_to(kernel: ast.FunctionDef, error: str) -> Found:

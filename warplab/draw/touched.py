@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -115,7 +116,8 @@ def draw_touched(
             try:
                 accesses = launch(True)
             except DataRace as race:
-                notes.append(race.what)
+                # The bytes are those of memory in which bands lie around the arrays.
+                notes.append(re.sub(r"byte \d+ of array (`\w+`) \((.*?)\)", r"\2 of \1", race.what))
                 for array, value in guarded.items():
                     value.restore(given[array])
                 accesses = launch(False)

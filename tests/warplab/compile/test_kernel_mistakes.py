@@ -49,6 +49,12 @@ def numpy_on_elements(x, y, out):
 
 
 @cuda.jit
+def called_index(x, y, out):
+    i = cuda.threadIdx.x()
+    out[i] = x[i] + y[i]
+
+
+@cuda.jit
 def older_name(x, y, out):
     out[0] = cuda.ballot(x[0] > 0)
 
@@ -374,6 +380,7 @@ MISTAKES = [
     (returns, "return x[i] + y[i]\n", "out[i] = x[i] + y[i]"),
     (numpy_function, "np.add(x, y, out)\n", "write the operator, on elements: x[i] + y[i]"),
     (numpy_on_elements, "out[i] = np.add(x[i], y[i])\n", "write the operator, on elements: x[i] + y[i]"),
+    (called_index, "i = cuda.threadIdx.x()\n", "cuda.threadIdx.x is a number, no function: write it without ()."),
     (older_name, "out[0] = cuda.ballot(x[0] > 0)\n", "numba.cuda has no ballot. Is cuda.ballot_sync meant?"),
     (makes_a_list, "parts = [x[i], y[i]]\n", "cuda.local.array"),
     (grows_a_list, "parts = []\n", "cuda.local.array"),
@@ -510,6 +517,25 @@ def test_a_result_that_is_stored_nowhere():
     assert error.kind == "not written"
     assert "out = x[i] + y[i]" in error.look_at
     assert "name the element: out[i] = x[i] + y[i]" in error.look_at
+
+
+@cuda.jit
+def compares(x, y, out):
+    i = cuda.grid(1)
+    out[i] == x[i] + y[i]  # noqa: B015
+
+
+@cuda.jit
+def keeps_nothing(x, y, out):
+    i = cuda.grid(1)
+    x[i] + y[i]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "meant"), [(compares, "== compares; = stores."), (keeps_nothing, "Nothing keeps this value: store it")]
+)
+def test_a_kernel_that_computes_for_nobody_is_told_so(kernel, meant):
+    assert meant in failure(kernel, SUM, sizes=[32], launches=[(1, 32)]).look_at
 
 
 def test_a_notebook_says_it_in_place_of_numba_s_own_message():

@@ -26,6 +26,7 @@ extern "C" __global__ void reversed(const float *x, float *out) {
 }
 extern "C" __global__ void forever(float *out) { for (;;) out[0] += 1; }
 extern "C" __global__ void wide(const float4 *x, float4 *out) { *out = *x; }
+extern "C" __global__ void racing(float *out) { out[1] += threadIdx.x; }
 extern "C" __global__ void nothing(float *out) { }
 """
 X = np.arange(6, dtype=np.float32)
@@ -93,6 +94,12 @@ def test_shared_memory_is_drawn_as_stored_and_as_loaded():
     assert "shared memory of block 0, stored" in texts(figure)
     assert [text for *_, text in cells(figure)][-8:] == [*"0123", *"3210"]
     assert not red(figure)
+
+
+def test_a_race_is_told_by_elements_as_bytes_are_those_of_other_memory():
+    said = texts(drawn("racing", 1, 32, {"out": X.copy()}))
+    assert "element 1 of `out`" in said
+    assert "byte" not in said
 
 
 def test_a_kernel_that_does_not_run_is_drawn_with_the_reason():
