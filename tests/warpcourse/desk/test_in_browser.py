@@ -125,6 +125,37 @@ def cell_with(lab, text):
     return lab.browser.run(script, text)
 
 
+def seen_by_a_screen_reader(lab):
+    """(role, name) of each thing on the page that is not ignored, from the browser's accessibility tree."""
+    nodes = lab.browser.devtools("Accessibility.getFullAXTree")["nodes"]
+    value = {"value": ""}
+    return [(n.get("role", value)["value"], n.get("name", value)["value"]) for n in nodes if not n["ignored"]]
+
+
+def test_a_lesson_by_keyboard_and_for_a_screen_reader(lab):
+    lab.open_notebook(str(LESSON.own))
+    for text in ("import numpy as np", "predict(", "draw_grid("):
+        lab.run_cell(cell_with(lab, text))
+    asks, draws = cell_with(lab, "predict("), cell_with(lab, "draw_grid(")
+    until(lambda: lab.element(asks, "input") and lab.element(draws, "details"), "the form and the picture's words")
+    seen = seen_by_a_screen_reader(lab)
+    assert not [role for role, name in seen if role in ("radio", "radiogroup", "button", "slider") and not name]
+    (question,) = [name for role, name in seen if role == "radiogroup" and name.startswith("Can a GPU do these ten")]
+    # The keyboard alone: Space chooses, Tab leads to the button, Enter commits.
+    lab.browser.type(lab.element(asks, "input"), " \ue004\ue004")
+    focused = "return document.activeElement"
+    assert lab.browser.run(f"{focused}.textContent") == "Commit"
+    lab.browser.type(lab.browser.run(focused), "\ue007")
+    until(lambda: "You predicted yes" in lab.output(asks), "the prediction in the form's place")
+    assert question in lab.output(asks)
+    # A picture's words are folded: Enter opens them, and then a screen reader reads them.
+    words = lab.browser.run("return arguments[0].textContent", lab.element(draws, "details")).removeprefix("In words")
+    assert "1 024 threads" in words.replace("\u2009", " ").replace("\u202f", " ")
+    assert ("StaticText", words) not in seen
+    lab.browser.type(lab.element(draws, "summary"), "\ue007")
+    until(lambda: ("StaticText", words) in seen_by_a_screen_reader(lab), "the picture's words")
+
+
 def test_a_prediction_from_the_form_to_the_comparison(lab):
     write("lesson.ipynb", *PREDICTION)
     lab.open_notebook("lesson.ipynb")
