@@ -73,7 +73,10 @@ def test_a_lesson_runs_and_its_checks_tell_right_from_wrong(lab, wrong):
     tried = [
         (source, reason, known.shows, try_at_the_end(notebook, cells[check_of(task)], source))
         for task, known in answers(lab).items()
-        for source, reason in [(known.right, None), *(known.wrong.items() if wrong else ())]
+        for source, reason in [
+            (known.right, None),
+            *([*((other, None) for other in known.also), *known.wrong.items()] if wrong else ()),
+        ]
     ]
     appended = 2 * len(tried)
     tool.execute(notebook)

@@ -11,11 +11,13 @@ from warpcourse.bench.lab import Lab
 
 @dataclass(frozen=True)
 class Answers:
-    """`right`: accepted. `wrong`: source -> what the check must say of it. `shows`: what it prints of the right one."""
+    """`right`, and `also`, unlike it: accepted. `wrong`: source -> what the check must say of it. `shows`: what the
+    check prints of a right one."""
 
     right: str
     wrong: dict[str, str]
     shows: str = ""
+    also: tuple[str, ...] = ()
 
 
 def answers(lab: Lab) -> dict[str, Answers]:

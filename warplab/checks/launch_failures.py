@@ -11,6 +11,7 @@ from warplab.checks.errors import CheckFailed, kind_of, line_of
 from warplab.checks.kernel_run import KernelRun
 from warplab.checks.thread_work import ThreadWork
 from warplab.checks.uncounted import Uncounted
+from warplab.compile.kernel_mistakes import without_effect
 from warplab.compile.short_traceback import first_line
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError, SimulatorFailure
@@ -80,6 +81,8 @@ def _data_race(run: KernelRun, error: DataRace) -> CheckFailed:
     look_at = "which thread owns which element"
     if "shared memory" in str(error):
         look_at = "what must be done before that line, by which threads, and what makes the others wait for it"
+    function = getattr(run.kernel, "py_func", None)
+    look_at = (without_effect(function) if function else "") or look_at
     return run.failed(
         f"{run.name} has a data race.", got=str(error), look_at=look_at, kind=kind_of(error), line=line_of(error)
     )

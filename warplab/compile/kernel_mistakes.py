@@ -30,6 +30,12 @@ def lost_result(function: Callable) -> str:
     return _first_mistake(function, (_rebound, _unused), "")
 
 
+def without_effect(function: Callable) -> str:
+    """Return the first line that computes a value for nobody, or names a barrier without calling it, and what was
+    meant; "" without one."""
+    return _first_mistake(function, (_unused,), "")
+
+
 def never_set(function: Callable) -> str:
     """Return, for a kernel that adds to the elements of a local array of which it sets none: the line, and what was
     meant; "" for others.
@@ -398,7 +404,9 @@ def _rebound(kernel: ast.FunctionDef, error: str) -> Found:
 
 def _unused(kernel: ast.FunctionDef, error: str) -> Found:
     for node in ast.walk(kernel):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare | ast.BinOp):
+        if isinstance(node, ast.Expr) and _of_cuda(node.value):
+            yield node, f"This only names {ast.unparse(node)}. Call it: {ast.unparse(node)}()."
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare | ast.BinOp):
             compares = isinstance(node.value, ast.Compare)
             yield node, "== compares; = stores." if compares else "Nothing keeps this value: store it, out[i] = ..."
 

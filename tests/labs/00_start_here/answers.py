@@ -132,6 +132,10 @@ ANSWERS = {
             add_mirrored(PUT, BARRIER, MIRRORED.replace("63", "64")): "reaches outside its arrays",
             add_mirrored(PUT, BARRIER, MIRRORED.replace("63 - t", "t")): "out is wrong",
         },
+        also=(
+            add_mirrored(PUT, BARRIER, "s = tile[63 - t]", BARRIER, "tile[t] += s", "out[cuda.grid(1)] = tile[t]"),
+            add_mirrored("v = x[cuda.grid(1)]", "tile[63 - t] = v", BARRIER, "out[cuda.grid(1)] = v + tile[t]"),
+        ),
     ),
     "your-turn-sum": Answers(
         block_sums(BARRIER, *HALVES, ADDED, f"    {BARRIER}", NEXT, FIRST),
@@ -163,5 +167,24 @@ ANSWERS = {
                 BARRIER, *HALVES, ADDED, f"    {BARRIER}", NEXT, "out[cuda.blockIdx.x] = tile[0]"
             ): "too many global store requests",
         },
+        also=(
+            block_sums(
+                "cuda.syncthreads()",
+                "for k in range(6):",
+                "    o = tile[t ^ (1 << k)]",
+                f"    {BARRIER}",
+                "    tile[t] += o",
+                f"    {BARRIER}",
+                FIRST,
+            ),
+            block_sums(
+                "for k in (16, 8, 4, 2, 1):",
+                "    v += cuda.shfl_down_sync(0xffffffff, v, k)",
+                "tile[t] = v",
+                BARRIER,
+                "if t == 0: out[cuda.blockIdx.x] = tile[0] + tile[32]",
+                start="v = x[cuda.grid(1)]",
+            ),
+        ),
     ),
 }

@@ -115,6 +115,16 @@ ANSWERS = {
                 "    out[i] = x[i] * x[i]",
             ): "too many sectors per load request",
         },
+        also=(
+            numba_kernel(
+                "square",
+                "each = cuda.blockDim.x * -(-out.size // cuda.gridsize(1))",
+                "first = cuda.blockIdx.x * each + cuda.threadIdx.x",
+                "last = min((cuda.blockIdx.x + 1) * each, out.size)",
+                "for i in range(first, last, cuda.blockDim.x):",
+                "    out[i] = x[i] * x[i]",
+            ),
+        ),
     ),
     "your-turn-most": Answers(
         most("-(-n // (grid * block))"),
@@ -134,6 +144,11 @@ ANSWERS = {
             scale_float4(FOUR_LOADED, FOUR_STORED, fours="(n + 3) / 4", tail="false"): "crosses it",
             scale_float4(FOUR_LOADED, FOUR_STORED, tail="false"): "out[28] was stored by no thread",
         },
+        also=(
+            scale_float4(
+                FOUR_LOADED, FOUR_STORED, tail="i == 0) for (int k = n / 4 * 4; k < n; k++) if (k < n"
+            ).replace("[n / 4 * 4 + i]", "[k]"),
+        ),
     ),
     "your-turn-shift": Answers(
         "sectors_per_request = 5",

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from numba import float32
 from numba.core.errors import TypingError
 
 from tests.support.kernel_checks import failure
@@ -529,6 +530,21 @@ def compares(x, y, out):
 def keeps_nothing(x, y, out):
     i = cuda.grid(1)
     x[i] + y[i]
+
+
+@cuda.jit
+def names_a_barrier(x, y, out):
+    tile = cuda.shared.array(64, float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[t] + y[t]
+    cuda.syncthreads  # noqa: B018
+    out[63 - t] = tile[63 - t]
+
+
+def test_a_barrier_that_is_not_called_is_named_in_place_of_the_race():
+    error = failure(names_a_barrier, SUM, sizes=[64], launches=[(1, 64)])
+    assert error.kind == "race"
+    assert "This only names cuda.syncthreads. Call it: cuda.syncthreads()." in error.look_at
 
 
 @pytest.mark.parametrize(
