@@ -37,7 +37,7 @@ def launch(run: KernelRun, *, counters: bool, by_thread: bool = False, path_limi
     are no reason to call the kernel endless. Raises `CheckFailed`.
     """
     buffers, work, uncounted = run.case.buffers(), ThreadWork() if by_thread else None, Uncounted()
-    observers = (*[work] * by_thread, *[uncounted] * counters)
+    observers = (*[work] * by_thread, *[uncounted, uncounted.flags] * counters)
     try:
         profile = run.simulate(tuple(buffers.values()), path_limit=path_limit, counters=counters, observers=observers)
         return profile, buffers, work, uncounted

@@ -12,7 +12,7 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Lanes, Observer
 from warplab.simulator.translate.block_writer import Site
 
-_WAITS = "Waits for flags in shared memory, or of several warps at an mbarrier count as barriers here."
+_WAITS = "Waits for flags of the same block, or of several warps at an mbarrier count as barriers here."
 _COUNTED = "Arrivals at an mbarrier count as atomics in a kernel that asks how many have arrived (pending_count)."
 _STORES = "Copies to shared memory (cp.async) and st.async count as stores here"
 _ORDERS = frozenset(("acquire", "relaxed"))
@@ -33,13 +33,15 @@ class Uncounted(Observer):
     A wait of a warp at an mbarrier at which several warps have arrived is a barrier, and so are waits for several warps
     at one mbarrier each. Operations on mbarriers load and
     store shared memory; they are atomics where a kernel asks how many threads have arrived, since it can count so.
-    A line that loads a flag from shared memory, as its PTX says by acquire or relaxed, passes a barrier each time.
+    A line that loads a flag from shared memory, as its PTX says by acquire or relaxed, passes a barrier each time; of
+    global memory, so does a warp that sees what another of its block has set (`flags`, one more observer).
     What cp.async and st.async bring is stored.
     """
 
     def __init__(self) -> None:
         self._lines: dict[Place, Counts] = {}
         self._flags: set[Place] = set()
+        self.flags = _GlobalFlags(self)
 
     def watch(self, chunk) -> Observer:
         self._arrived: dict[int, set[int]] = {}  # warps that have arrived in the present phase, by mbarrier
@@ -48,7 +50,7 @@ class Uncounted(Observer):
         self._heard: dict[int, set[int]] = {}  # by warp: others for which it has waited, one at an mbarrier
         self._waits: Site | None = None
         for site in chunk.translation.sites:
-            if site.op == "load" and not _ORDERS.isdisjoint(site.text.split()[0].split(".")):
+            if _is_flag(site):
                 self._flags.add((site.where.file, site.where.line))
         return super().watch(chunk)
 
@@ -111,8 +113,7 @@ class Uncounted(Observer):
         return self.chunk.all_lanes if lanes is None else lanes
 
     def _warp(self, lanes: np.ndarray) -> np.ndarray:
-        block, thread = np.divmod(lanes, self.chunk.threads)
-        return block * self.chunk.threads + thread // WARP_SIZE
+        return _warp_of(self.chunk, lanes)
 
     def _add(self, site: Site, counter: str, amount: int) -> None:
         counts = self._lines.setdefault((site.where.file, site.where.line), Counts())
@@ -127,6 +128,54 @@ class Uncounted(Observer):
         for place in self._flags & lines.keys():
             lines[place].barriers += lines[place].shared_load_requests
         return replace(profile, lines=lines, counts=sum(lines.values(), Counts()))
+
+
+class _GlobalFlags(Observer):
+    """Sees warps wait for flags in global memory; inert where no instruction of a kernel may do that."""
+
+    def __init__(self, counted: Uncounted) -> None:
+        self._counted = counted
+
+    def watch(self, chunk) -> Observer:
+        super().watch(chunk)
+        self._set: dict[int, set[int]] = {}  # warps that have stored there, by pieces of 16 bytes
+        return (
+            self if any(_is_flag(site) and site.space != "shared" for site in chunk.translation.sites) else Observer()
+        )
+
+    def end_launch(self, profile, finished: bool) -> None:
+        self.chunk = None
+
+    def store(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values) -> None:
+        if space == "global" and site.flag:
+            for place, warp in self._pairs(site, addresses, lanes):
+                self._set.setdefault(place, set()).add(warp)
+
+    def load(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
+        if space == "global" and _is_flag(site):
+            block = self.chunk.threads
+            seen = (
+                (warp, other)
+                for place, warp in self._pairs(site, addresses, lanes)
+                for other in self._set.get(place, ())
+            )
+            waited = {warp for warp, other in seen if warp != other and warp // block == other // block}
+            self._counted._add(site, "barriers", len(waited))
+
+    def _pairs(self, site: Site, addresses: Addresses, lanes: Lanes) -> list[list[int]]:
+        every = self.chunk.all_lanes if lanes is None else lanes
+        places = np.broadcast_to(addresses.at(site.offset).view(np.int64) // 16, every.shape)
+        return np.unique(np.stack((places, _warp_of(self.chunk, every))), axis=1).T.tolist()
+
+
+def _is_flag(site: Site) -> bool:
+    return site.op == "load" and not _ORDERS.isdisjoint(site.text.split()[0].split("."))
+
+
+def _warp_of(chunk, lanes: np.ndarray) -> np.ndarray:
+    """Return a number for the warp of each lane; divided by a block's threads, that of its block."""
+    block, thread = np.divmod(lanes, chunk.threads)
+    return block * chunk.threads + thread // WARP_SIZE
 
 
 def _with_copies(counts: Counts) -> Counts:
