@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter
 
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import BLUE, DPI, GREEN, GREY, ORANGE, PINK, finish
+from warplab.draw.style import BLUE, DPI, GREEN, GREY, ORANGE, PINK, closed, finish
 from warplab.hardware.cards import Card
 
 SECTOR = 32  # bytes
@@ -223,7 +223,8 @@ def draw_ratios(ratios: Mapping[int, float], lines: Mapping[str, float], ylabel:
             )
         ax.set(ylim=(0, 1.1 * max(*ratios.values(), *lines.values())), xlabel="rows and columns", ylabel=ylabel)
         finish(figure, ax, "Arithmetic, no measurement")
-    return figure
+    told = [f"{name} {value:.2f}" for name, value in lines.items()]
+    return closed(figure, f"{ylabel}: {', '.join(told)}; {min(ratios.values()):.2f} to {max(ratios.values()):.2f}")
 
 
 def _source(m: Measurement, beside: Measurement) -> str:

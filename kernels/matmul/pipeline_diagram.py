@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from warpcourse.bench.charts import chart
-from warplab.draw.style import BLUE, GREY, ORANGE
+from warplab.draw.style import BLUE, GREY, ORANGE, closed
 from warplab.launch.profile_queries import one_launch, source_lines
 from warplab.simulator.count.counters import LaunchProfile
 
@@ -84,4 +84,8 @@ def draw_pipeline(profile: object, lines: Mapping[str, str], tiles: int = 4) -> 
             f"{name}: the tiles of A and B, as the first warp ran", fontsize=9, weight="bold", x=0.02, ha="left"
         )
         figure.tight_layout(pad=0.6)
-    return figure
+    ways = [
+        f"tiles {k}: ordered in step {at['order', k]}, come in {at['come', k]}, used in {at['use', k]}"
+        for k in range(tiles)
+    ]
+    return closed(figure, "; ".join(ways))

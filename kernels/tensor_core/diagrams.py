@@ -16,7 +16,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from warpcourse.bench.charts import chart
-from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PALE, PINK, finish, ink
+from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PALE, PINK, closed, finish, ink
 from warplab.text.tables import count
 
 CURVES = ((BLUE, "o-"), (ORANGE, "s-"), (GREEN, "^-"), (PINK, "D-"), (GREY, "v-"))
@@ -48,7 +48,9 @@ def draw_steps(row: int = 1, column: int = 2, side: int = 16, step: int = 4) -> 
                 ax.axvline(line, **style)
             ax.set_title(name, loc="left", weight="bold")
         figure.tight_layout(pad=0.4)
-    return figure
+    return closed(
+        figure, f"block ({row}, {column}) of D, {step} × {step}: {blocks} blocks along a row of A and a column of B"
+    )
 
 
 def draw_fragments(a: np.ndarray, b: np.ndarray, d: np.ndarray, lane: int = 5, n: int = 8) -> Figure:

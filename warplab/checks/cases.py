@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -21,10 +21,12 @@ class Case:
     `arguments`: maps each parameter of the kernel, in their order, to a NumPy array, a NumPy scalar, or None for an
     output. The check allocates an output with the shape and dtype of `expected[name]` and poisons it.
     `expected`: maps names to arrays after the launch. Arrays that it does not name must come back unmodified.
+    `mistakes`: maps a sentence on where to look to a function of what an output then is, in place of the expected.
     """
 
     arguments: Mapping[str, np.ndarray | np.generic | None]
     expected: Mapping[str, np.ndarray]
+    mistakes: Mapping[str, Callable[[], np.ndarray]] = field(default_factory=dict)
 
     def buffers(self) -> dict[str, np.ndarray | np.generic]:
         """Return fresh copies of the arguments, outputs poisoned."""

@@ -11,6 +11,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from warplab.draw.style import Picture, folded
+
 MOST_SLIDERS = 4
 MOST_VALUES = 256
 WORDS = 6  # values that are not numbers get a button each, up to so many
@@ -57,6 +59,7 @@ class Sliders:
                 "sliders(lambda stride: draw_accesses(copied(stride)), stride=range(1, 9))"
             )
         stream = io.BytesIO()
+        self.says = figure.says if isinstance(figure, Picture) else ""
         figure.savefig(stream, format="png", dpi=figure.dpi, facecolor="white")
         return stream.getvalue()
 
@@ -67,6 +70,7 @@ class Sliders:
         # Without this a box stretches the picture to its own width.
         natural = widgets.Layout(align_self="flex-start", max_width="calc(100% - 4px)")  # its own margins count
         image, message = widgets.Image(value=self.png, format="png", layout=natural), widgets.HTML()
+        words = widgets.HTML(folded(self.says))
 
         def moved(name: str) -> Callable[[Any], None]:
             def redraw(change: Any) -> None:
@@ -75,7 +79,7 @@ class Sliders:
                 except Exception as error:  # a learner's kernel may fail in any way
                     message.value = f"<pre>{html.escape(f'{type(error).__name__}: {error}')}</pre>"
                 else:
-                    image.value, message.value = self.png, ""
+                    image.value, words.value, message.value = self.png, folded(self.says), ""
 
             return redraw
 
@@ -87,12 +91,15 @@ class Sliders:
             made = widgets.ToggleButtons(**style) if buttons else _slider(widgets, style)
             made.observe(moved(name), names="value")
             controls.append(made)
-        return widgets.VBox([image, *controls, message])
+        return widgets.VBox([image, words, *controls, message])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """Give a notebook the widget, and the picture to readers who have none, as in a saved notebook."""
         said = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.values.items())
-        bundle = {"image/png": base64.b64encode(self.png).decode(), "text/plain": f"<picture for {said}>"}
+        bundle = {
+            "image/png": base64.b64encode(self.png).decode(),
+            "text/plain": f"<picture for {said}> {self.says}".strip(),
+        }
         if importlib.util.find_spec("ipywidgets") is None:
             return bundle
         self._view = self._view or self.widget()

@@ -6,13 +6,16 @@ The colours can be told apart with any kind of colour vision (Okabe and Ito 2008
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import to_rgb
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.typing import ColorType, RcKeyType
 
 _DIGIT = re.compile(r"\d")
+MOST_NUMBERS = 16  # of one kind of bars, in a picture's words
 
 # Charts of the labs.
 FONT: dict[RcKeyType, Any] = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
@@ -51,6 +55,30 @@ def finish(figure: Figure, ax: Axes, title: str, *, pad: float = 6) -> None:
     figure.tight_layout()
 
 
+def _bars(ax: Axes) -> Iterator[str]:
+    """Say the length of each bar, by the tick that it stands at, up to MOST_NUMBERS of one kind."""
+    for kind in ax.containers:
+        if isinstance(kind, BarContainer):
+            across = kind.orientation == "horizontal"
+            axis = ax.yaxis if across else ax.xaxis
+            ticks = dict(zip(axis.get_ticklocs(), (t.get_text() for t in axis.get_ticklabels()), strict=False))
+            told = []
+            for bar in kind.patches[:MOST_NUMBERS]:
+                place = bar.get_y() + bar.get_height() / 2 if across else bar.get_x() + bar.get_width() / 2
+                near = min(ticks, key=lambda tick: abs(tick - place), default=0.0)
+                told.append(f"{ticks.get(near, '')} {(bar.get_width() if across else bar.get_height()):.3g}".strip())
+            named = kind.get_label()
+            yield ("" if named.startswith("_") else f"{named}: ") + ", ".join(told)
+
+
+def _lines(ax: Axes) -> Iterator[str]:
+    """Say where each curve that has a name begins and ends."""
+    for line in ax.get_lines():
+        named, heights = str(line.get_label()), np.asarray(line.get_ydata(), dtype=float)
+        if not named.startswith("_") and len(heights) > 1:
+            yield f"{named} from {heights[0]:.3g} to {heights[-1]:.3g}"
+
+
 class Picture(Figure):
     """A figure that a notebook shows with what it says in words, since JupyterLab gives images no text alternative."""
 
@@ -67,6 +95,7 @@ class Picture(Figure):
         found += [text.get_text() for text in self.texts]
         labels = [text.get_text() for legend in legends for text in (legend.get_title(), *legend.get_texts())]
         found += [label for label in labels if _DIGIT.search(label)]
+        found += [drawn for ax in self.axes for drawn in (*_bars(ax), *_lines(ax))]
         kept = dict.fromkeys(" ".join(text.split()).rstrip(".") for text in [*found, self.more])
         return "; ".join(text for text in kept if text) + "."
 
@@ -76,8 +105,12 @@ class Picture(Figure):
 
         shown = {"image/png": print_figure(self, base64=True), "text/plain": repr(self)}
         display(shown, raw=True, metadata={"image/png": {"needs_background": "light"}})
-        words = f"<details><summary>In words</summary>{escape(self.says)}</details>"
-        display({"text/html": words, "text/plain": self.says}, raw=True)
+        display({"text/html": folded(self.says), "text/plain": self.says}, raw=True)
+
+
+def folded(words: str) -> str:
+    """Return a picture's words as HTML, folded."""
+    return f"<details><summary>In words</summary>{escape(words)}</details>" if words else ""
 
 
 def closed(figure: Figure, more: str = "") -> Picture:

@@ -43,7 +43,8 @@ def draw_sum(x: np.ndarray, w: np.ndarray, y: np.ndarray, at: tuple[int, int], c
             ax.set_title(name, loc="left", weight="bold")
         for ax, sign in ((axes[1], "·"), (axes[2], "=")):
             ax.text(-0.09, 0.5, sign, transform=ax.transAxes, ha="right", va="center", fontsize=14)
-    return closed(figure)
+    terms = " + ".join(f"{padded[place]:g} · {factor:g}" for place, factor in zip(sorted(window), w.flat, strict=True))
+    return closed(figure, f"y[{at[0]}, {at[1]}] = {terms} = {y[at]:g}")
 
 
 def draw_windows(variants: Mapping[str, Convolution]) -> Figure:
@@ -268,7 +269,7 @@ def draw_wavefronts(layers: int = 4, steps: int = 8) -> Figure:
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         ax.set_title("number: when a cell can run", loc="left", weight="bold")
-    return figure
+    return closed(figure, f"{layers} layers of {steps} steps: {layers * steps} cells in {layers + steps - 1} diagonals")
 
 
 def _panels(width: float, height: float, widths: Sequence[float]) -> tuple[Figure, Sequence[Axes]]:

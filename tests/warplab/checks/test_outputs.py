@@ -89,3 +89,15 @@ def test_of_a_wrong_byte_that_looks_like_the_poison_nobody_can_tell(body):
 def test_many_bytes_that_look_like_the_poison_were_never_written():
     error = failure(bytes_kernel("if (i < 200) c[i] = i;"), bytes_in_order, sizes=[256], launches=[(4, 64)])
     assert "only the first 200 of 256 elements were written" in error.problem
+
+
+@pytest.mark.parametrize("factor", [3, 5])
+def test_a_mistake_that_a_case_knows_is_named(factor):
+    kernel = cuda_kernel(f"{INDEX} if (i < n) c[i] = {factor} * a[i];", "const float* a, float* c, int n")
+
+    def make_case(rng, n):
+        a = rng.integers(1, 100, n).astype(np.float32)
+        return Case({"a": a, "c": None, "n": np.int32(n)}, {"c": 2 * a}, {"the factor": lambda: 3 * a})
+
+    said = str(failure(kernel, make_case))
+    assert ("the factor" in said) == (factor == 3)

@@ -105,4 +105,4 @@ def test_the_words_say_where_times_are_from_that_a_legend_names():
     ax.plot([1, 2], label="kernel")
     figure.legend(title="recorded on NVIDIA H100, 2026-11-22")
     ax.set_title("layer: 37.3 ms", loc="left")
-    assert closed(figure).says == "layer: 37.3 ms; recorded on NVIDIA H100, 2026-11-22."
+    assert closed(figure).says == "layer: 37.3 ms; recorded on NVIDIA H100, 2026-11-22; kernel from 1 to 2."
