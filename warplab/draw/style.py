@@ -67,7 +67,7 @@ def _bars(ax: Axes) -> Iterator[str]:
                 place = bar.get_y() + bar.get_height() / 2 if across else bar.get_x() + bar.get_width() / 2
                 near = min(ticks, key=lambda tick: abs(tick - place), default=0.0)
                 told.append(f"{ticks.get(near, '')} {(bar.get_width() if across else bar.get_height()):.3g}".strip())
-            named = kind.get_label()
+            named = str(kind.get_label())
             yield ("" if named.startswith("_") else f"{named}: ") + ", ".join(told)
 
 
