@@ -137,6 +137,7 @@ ANSWERS = {
         {
             reverse_tiles("pass"): "nothing orders the two",
             reverse_tiles(second_wait="pass"): "nothing orders the two",
+            reverse_tiles().replace("64 * cuda.gridDim.x)", "64)"): "and outputs are stored several times",
             numba_kernel(
                 "reverse_tiles(source, out)",
                 "if cuda.grid(1) == 0:",
@@ -165,6 +166,11 @@ ANSWERS = {
                 OWN_PRODUCT,
             ): "one thread does too much of the work",
         },
+        also=(
+            products(
+                "for k in range(t, 128, cuda.blockDim.x):", "    own[k] = pairs[first + k]", COPIED[2], OWN_PRODUCT
+            ),
+        ),
     ),
     "your-turn-banks": Answers(
         one_line("wavefronts(stride)", "math.gcd(stride, 32)"),
@@ -194,6 +200,14 @@ __global__ void flip(const float *in, float *out, int columns) {
             lifted("34"): "too many shared load bank conflicts",
             lifted("33", loaded="tile[ty][tx]"): "out is wrong",
             lifted("33", wait=""): "nothing orders the two",
+            lifted("33")
+            .replace(
+                "tile[ty][tx] = in[(top + ty) * columns + left + tx]",
+                "tile[tx][ty] = in[(top + tx) * columns + left + ty]",
+            )
+            .replace("left + tx < columns && top + ty < rows", "left + ty < columns && top + tx < rows"): (
+                "too many sectors per load request"
+            ),
             """%%cuda
 extern "C" __global__ void transpose_lifted(const float *in, float *out, int rows, int columns) {
     int x = blockIdx.x * 32 + threadIdx.x, top = blockIdx.y * 32;
@@ -277,6 +291,16 @@ extern "C" __global__ void transpose_lifted(const float *in, float *out, int row
                 "out[i] = a[i] + x + y",
             ): "too many global load bytes",
         },
+        also=(
+            three(
+                "own[t] = a[i]",
+                "if t == 0:",
+                "    for k in range(64, 66):",
+                "        own[k] = a[i + k] if i + k < a.size else 0",
+                "cuda.syncthreads()",
+                OWN_SUM,
+            ),
+        ),
     ),
     "your-turn-little": Answers(
         one_line(LITTLE, "bandwidth * latency / multiprocessors"),

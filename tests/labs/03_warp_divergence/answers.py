@@ -188,9 +188,10 @@ ANSWERS = {
             one_way("step = np.float32(2) if (i >> shift) % 2 == 0 else np.float32(1)"): "out is wrong",
             one_way(passes="399"): "too few",
             one_way("step = np.float32(2)"): "out is wrong",
-            TWO_LOOPS: "too many divergent branches",
+            TWO_LOOPS: "too many warp instructions",
             ONE_THREAD: "one_way does not end",
         },
+        also=(one_way("step = (np.float32(1), np.float32(2))[(i >> shift) % 2]"),),
     ),
     "your-turn-deal": Answers(
         deal("i % 32 * (cuda.gridsize(1) // 32) + i // 32"),
@@ -285,6 +286,15 @@ ANSWERS = {
                 "    out[i // 32] = n",
             ): "too many",
         },
+        also=(
+            numba_kernel(
+                "positive",
+                "bits = cuda.ballot_sync(ALL, x[i] > 0)",
+                "if cuda.laneid == 0:",
+                "    warps = cuda.blockDim.x // 32",
+                "    out[cuda.blockIdx.x * warps + cuda.threadIdx.x // 32] = cuda.popc(bits)",
+            ),
+        ),
     ),
     "your-turn-alike": Answers(
         alike("__popc(__match_any_sync(0xffffffff, x[i]))"),
