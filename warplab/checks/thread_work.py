@@ -120,10 +120,9 @@ class ThreadWork(Observer):
             block, thread = divmod(number, run.threads_per_block)
             share = _share(work, self._totals[kind], run.threads, most)
             too_much, look_at = "one thread does too much of the work", _LOOK_AT
-            again = self._times_stored(run)
             if share.endswith(_MAY):
                 too_much, look_at = f"{too_much}, and so do the others", _HOW_OFTEN
-            elif again >= _AGAIN and 2 * work <= self._totals[kind]:
+            if (again := self._times_stored(run)) >= _AGAIN and 2 * work <= self._totals[kind]:
                 too_much, look_at = f"{too_much}, and outputs are stored several times", _HOW_OFTEN
                 share = f"{share}\nEach output is stored {again:.2g} times in the mean."
             raise run.failed(

@@ -73,7 +73,10 @@ def test_threads_that_all_do_twice_the_work_are_told_so_and_not_that_one_does():
     )
     error = failure(kernel, PRODUCT, per_thread=ONE_STORE, **FOUR_BLOCKS)
     assert "and so do the others" in str(error)
-    assert error.got == "8 by thread 0 of block 0: the other 255 threads do about as much, 2 times what each may"
+    assert error.got == (
+        "8 by thread 0 of block 0: the other 255 threads do about as much, 2 times what each may\n"
+        "Each output is stored 2 times in the mean."
+    )
     assert "by how much a loop steps" in error.look_at
     assert "leaves to other threads" not in error.look_at
 
