@@ -12,7 +12,9 @@ from collections.abc import Iterator
 _ON_DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__managed__|__shared__)\b")
 _KEPT = re.compile(r"^(?:static\s+|inline\s+)*(?:typedef|using|struct|class|union|enum|namespace|constexpr|const)\b")
 _TEMPLATE = re.compile(r"^template\s*<")
-_ALIGNMENT = re.compile(r"\b(?:alignas|__align__|__builtin_align__)\s*\([^()]*\)")
+_ALIGNMENT = re.compile(
+    r"\b(?:alignas|__align__|__builtin_align__)\s*\([^()]*\)|__attribute__\s*\(\([^()]*\([^()]*\)\s*\)\)"
+)
 _HEADERS = ("cooperative_groups", "cuda_fp16", "cuda_bf16", "mma.h", "cuda/")
 _USING = re.compile(r"^using\s+\w+::(\w+)\s*;", re.M)  # of a name in a namespace, which may be a host function's
 _SCOPE = re.compile(r'^(?:extern\s+"C"|namespace\s+\w+)\s*\{')

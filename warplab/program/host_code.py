@@ -111,10 +111,11 @@ def _first_mark(mask: str, at: int) -> int:
         match = re.compile(r"[(;={\[]").search(mask, at)
         if match is None:
             return len(mask) - 1
-        attribute = mask.startswith("[[", match.start()) or re.search(
-            r"\boperator\s*$", mask[max(0, match.start() - 20) : match.start()]
-        )
-        if attribute or (match[0] == "(" and _WITH_PARENTHESES.search(mask, 0, match.start())):
+        before = mask[max(0, match.start() - 20) : match.start()]
+        attribute = mask.startswith("[[", match.start()) or re.search(r"\boperator\s*$", before)
+        if match[0] == "=" and re.search(r"\boperator\s*[^\w\s(]*$", before):  # +=
+            at = match.end()
+        elif attribute or (match[0] == "(" and _WITH_PARENTHESES.search(mask, 0, match.start())):
             at = closing(mask, match.start()) + 1
         else:
             return match.start()

@@ -15,6 +15,8 @@ static const char *const other = "x";
 const int radius = 3;
 float *d_data;
 struct __align__(16) Four { float v[4]; };
+typedef struct __attribute__((aligned(4))) { unsigned char r, g, b, a; }
+Pixel;
 enum Mode { NEAREST, LINEAR };
 template <class T> struct alignas(16) Packed { T part[4]; __device__ T sum() { return part[0]; } };
 __constant__ float weights[2 * radius + 1];
@@ -51,6 +53,7 @@ def test_what_is_for_the_device_stays():
         "namespace cg",
         "const int radius",
         "struct __align__(16) Four",
+        "a; }\nPixel;",
         "enum Mode",
         "struct alignas(16) Packed",
         "__constant__ float weights",

@@ -45,6 +45,7 @@ def test_bodies_for_the_device_go_and_those_for_both_stay():
         "struct P { int x; __device__ P(int a) : x{a}, y(2) { x = dev(); } int y;\n"
         "__host__ __device__ int both() { return x; }\n__device__ int only() const { return dev(); }\n"
         "__device__ __forceinline__ int operator()(int i) const { return dev(); } };"
+        "inline __device__ void operator^=(P& a, P b) { dev(); } __device__ bool operator==(P a, P b) { return dev(); }"
     ).text
     assert "dev()" not in text
     assert "int both() { return x; }" in text
