@@ -244,7 +244,10 @@ def draw_topology(topology: Topology, rings: Sequence[Sequence[int]] = (), title
         ax.set_axis_off()
         ax.set_title(title or topology.name, loc="left", weight="bold")
         figure.tight_layout()
-    return figure
+    told = [
+        f"ring {', '.join(map(str, ring))}: {len(ring_edges(topology, list(ring)))} links one way" for ring in rings
+    ]
+    return closed(figure, "; ".join([f"{len(topology.places)} nodes, {len(topology.edges)} links", *told]))
 
 
 def _line(ax: Axes, topology: Topology, edge: Edge, colour: str) -> None:
@@ -355,8 +358,8 @@ def draw_scaling(
 
 def draw_published(curves: Sequence[Curve] = CURVES) -> Figure:
     """Draw published efficiencies and the model's, a row per curve and number of GPUs."""
-    rows = [(curve, gpus) for curve in curves for gpus in curve.published]
-    with chart(figsize=(8.2, 0.9 + 0.19 * (len(rows) + len(curves)))) as (figure, ax):
+    shares = [(curve, gpus, share) for curve in curves for gpus, share in curve.published.items()]
+    with chart(figsize=(8.2, 0.9 + 0.19 * (len(shares) + len(curves)))) as (figure, ax):
         y, ticks = 0.0, []
         for curve in curves:
             ax.annotate(curve.title, (62, y), (0, -3), textcoords="offset points", fontsize=8, color=GREY)
@@ -375,7 +378,8 @@ def draw_published(curves: Sequence[Curve] = CURVES) -> Figure:
         ax.set(xlabel="throughput per GPU, % of that on the base", xlim=(61, 101), ylim=(y - 0.6, -0.8))
         finish(figure, ax, "published scaling")
         ax.grid(False, axis="y")
-    return figure
+    told = [f"{c.title}, {n} GPUs: {100 * share:.0f} %, the model {100 * c.model(n):.0f}" for c, n, share in shares]
+    return closed(figure, "; ".join(told))
 
 
 # --- Shared --------------------------------------------------------------------------------------------------------

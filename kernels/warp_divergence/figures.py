@@ -19,7 +19,7 @@ from kernels.warp_divergence.order import LETTERS
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
 from warplab.draw import timeline
-from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PINK, duration_axis, finish, ink
+from warplab.draw.style import BLUE, GREEN, GREY, ORANGE, PINK, closed, duration_axis, finish, ink
 from warplab.text.tables import count
 
 COLOURS = dict(zip(LETTERS, timeline.COLOURS, strict=False))  # those of the letters in the lesson's timelines
@@ -146,7 +146,8 @@ def draw_lanes(values: np.ndarray, offsets: Sequence[int], used: np.ndarray | No
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
         figure.tight_layout()
-    return figure
+    first, last = (", ".join(map(str, values[:, lane])) for lane in (0, lanes - 1))
+    return closed(figure, f"{lanes} lanes, {len(offsets)} steps: lane 0 holds {first}; lane {lanes - 1} {last}")
 
 
 def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> Figure:

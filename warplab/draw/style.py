@@ -72,9 +72,11 @@ def _bars(ax: Axes) -> Iterator[str]:
 
 
 def _lines(ax: Axes) -> Iterator[str]:
-    """Say where each curve that has a name begins and ends."""
+    """Say where each curve begins and ends that has a name, or many points and an axis that has one."""
     for line in ax.get_lines():
         named, heights = str(line.get_label()), np.asarray(line.get_ydata(), dtype=float)
+        if named.startswith("_") and len(heights) > 3:
+            named = ax.get_ylabel() or "_"
         if not named.startswith("_") and len(heights) > 1:
             yield f"{named} from {heights[0]:.3g} to {heights[-1]:.3g}"
 

@@ -7,6 +7,7 @@ rows between, places in a row follow the mean of their neighbours).
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
@@ -67,7 +68,8 @@ def draw_graph(graph: Graph, title: str | None = None) -> Figure:
         _draw(ax, rows)
         handles = [Patch(facecolor=KINDS[kind], edgecolor=style.GREY, label=kind) for kind in used]
         ax.legend(handles=handles, loc="lower left", frameon=False, borderaxespad=0.3, labelspacing=0.3)
-    return style.closed(figure)
+    kinds = Counter(place.content.kind for row in rows for place in row if place.content)
+    return style.closed(figure, ", ".join(f"{number} {kind}" for kind, number in kinds.items()))
 
 
 def _draw(ax: Axes, rows: list[list[Place]]) -> None:

@@ -26,11 +26,13 @@ from warplab.draw.style import (
     PINK,
     SKY,
     bytes_axis,
+    closed,
     count_axis,
     duration_axis,
     finish,
     ink,
 )
+from warplab.text.tables import quantity
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER)
 
@@ -111,7 +113,8 @@ def draw_buffers(buffers: Iterable[tuple[str, int, int, int, int]], title: str) 
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         bytes_axis(ax.yaxis)
         finish(figure, ax, title)
-    return figure
+    whole = sum(nbytes for *_, nbytes in rows)
+    return closed(figure, f"{len(rows)} tensors of {quantity(whole, 'B')} in {quantity(end, 'B')}, {launches} launches")
 
 
 def draw_batches(runs: Sequence[PublishedRun], limit: float | None, title: str) -> Figure:
