@@ -15,7 +15,7 @@
 #include "sizes.cuh"
 #include "tile_product.cuh"
 
-constexpr int XI = 16;
+// XI = 16 below: the places of a transformed tile.
 
 // A row or column through Bᵀ, G and Aᵀ.
 __device__ __forceinline__ void input_transform(const float (&d)[4], float (&to)[4]) {

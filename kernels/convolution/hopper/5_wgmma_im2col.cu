@@ -212,7 +212,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
         for (int i = 0; i < BESIDE; i++) {
             x_blocks |= 1 << rank_of(split, i);
         }
-        for (int tile = first; tile < tiles; tile += clusters) {
+        for (int tile = first; tile < tiles; tile += clusters) {  // SPLIT > 1: once, as each cluster has one tile
             if (lane == 0) {
                 const Tile at = tile_of(parts, tile / DEEP, tiles_wide);
                 const Part &part = parts.part[at.part];
