@@ -4,6 +4,11 @@ READ = {
     "addBiasQKV": "`addBias` allocates the array that the kernel reads, its bias and its scale, and never fills them.",
     "bezier-surface": "the guard of `BezierGPU` is `if (i > RESOLUTIONI) return;` where `>=` is meant: the thread with "
     "`i == RESOLUTIONI` writes a row past the end.",
+    "aes": "the picture that it reads is not in the repository.",
+    "amgmk": "`relax` reads neighbours' `u_data`, which other threads update in the same launch: a relaxation that "
+    "converges in any order, and whose numbers depend on it.",
+    "asta": "a block reads the tile that comes next before it asks by `atomicExch` whether it is its own, and throws "
+    "away what it read if not; meanwhile the owner may write it. Harmless: what the race gives is never used.",
     "bscan": "`__ballot_sync` gets `lanemask_lt()`, in which the calling lane is not; CUDA asks that it is.",
     "dct8x8": "lanes exchange a tile through shared memory with nothing between the stores and the loads: it trusts "
     "that a warp goes in step, which it need not since Volta. `__syncwarp()` mends it.",
