@@ -184,11 +184,10 @@ def _svg(
             axes.yaxis.set_minor_formatter(NullFormatter())
         elif percent:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-            if plain:
-                axes.set_ylim(0, 1)
+            axes.set_ylim(0, 1)
         elif plain:
             axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         if most:
             axes.set_xlim(0, most)
         axes.set_xlabel(x, fontsize=10, color=_INK)

@@ -164,9 +164,8 @@ def _spike(lines: Sequence[Mapping[str, Any]], logarithmic: bool) -> str:
 
 
 def _end(run: Run, points: Sequence[Mapping[str, Any]]) -> float:
-    """Return the epoch where the axis ends: the run's last one, unless that is still far off."""
-    reached, asked = max((line["epoch"] for line in points), default=0.0), run.state()["epochs"] or 0
-    return asked if reached >= asked / 10 else reached
+    """Return the epoch where the axis ends: the last one planned, or reached where none is."""
+    return run.state()["epochs"] or max((line["epoch"] for line in points), default=0.0)
 
 
 def _names(lines: Sequence[Mapping[str, Any]]) -> list[str]:

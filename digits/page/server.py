@@ -95,7 +95,7 @@ class Server(Voila):
         """End the kernels that no browser has been connected to for a while: a closed page's, a crashed browser's."""
         now = time.monotonic()
         for kernel in self.kernel_manager.list_kernel_ids():
-            if self.kernel_manager.notify_connections(kernel):
+            if self.kernel_manager.kernel_model(kernel)["connections"]:
                 self.kernels_seen[kernel] = now
             elif now - self.kernels_seen.setdefault(kernel, now) > GONE:
                 del self.kernels_seen[kernel]
@@ -135,6 +135,8 @@ def serve(workspace: Workspace, folder: Path, port: int, retries: int, browser: 
     taken. `browser`: whether one is opened.
     """
     _set_environment(workspace, folder)
+    # Jupyter's time for pongs is longer than Tornado takes, which is nothing that a user can mend.
+    logging.getLogger("tornado.general").addFilter(lambda record: "websocket_ping_timeout" not in str(record.msg))
     server = Server.instance(config=settings(folder, port, retries, browser))
     server.workspace = workspace
     server.initialize([])

@@ -282,30 +282,38 @@ class DigitsPage:
 
 
 @contextlib.contextmanager
-def app(workspace: Path, port: int = 0, **environment: str) -> Iterator[tuple[str, subprocess.Popen]]:
-    """Start the app on a workspace, at a free port if none is given. Yields its address with the token, its process."""
+def app(
+    workspace: Path, port: int = 0, silent: bool = False, **environment: str
+) -> Iterator[tuple[str, subprocess.Popen]]:
+    """Start the app on a workspace, at a free port if none is given. Yields its address with the token, its process.
+
+    `silent`: fail if it wrote anything to standard error.
+    """
     port = port or free_port()
     command = [sys.executable, "-m", "digits.app", "--no-browser", f"--port={port}", f"--workspace={workspace}"]
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as complaints:
         server = subprocess.Popen(
             command,
             cwd=COURSE,
             env={**os.environ, "WARPLAB_BACKEND": "simulator", **environment},
             stdin=subprocess.DEVNULL,
             stdout=said,
-            stderr=said,
+            stderr=complaints,
         )
         try:
             yield _address(server, said), server
         finally:
             server.terminate()
             server.wait()
+        complaints.seek(0)
+        words = complaints.read()
+        assert not (silent and words), f"the server wrote on the user's terminal:\n{words}"
 
 
 @contextlib.contextmanager
 def page_in_chromium(workspace: Path, **environment: str) -> Iterator[DigitsPage]:
     """Start the app on a workspace, open its page in Chromium, and end both in the end. The jobs end by themselves."""
-    with app(workspace, **environment) as (address, server), chromium() as browser:
+    with app(workspace, silent=True, **environment) as (address, server), chromium() as browser:
         page = DigitsPage(browser, workspace, address, server)
         page.size(1280)
         page.open()

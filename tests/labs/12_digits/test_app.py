@@ -13,11 +13,13 @@ import shutil
 import socket
 import urllib.parse
 import uuid
+from types import SimpleNamespace
 
 import psutil
 import pytest
 import tornado.httpclient
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado.websocket import websocket_connect
 
 from digits import app
@@ -226,43 +228,33 @@ def test_the_browser_cannot_have_code_of_its_own_run(served, page):
     asyncio.run(ask())
 
 
-class Kernels:
-    """A kernel manager with kernels by name, and how many browsers each has."""
-
-    def __init__(self, **connections):
-        self.connections, self.ended = connections, []
-
-    def list_kernel_ids(self):
-        return list(self.connections)
-
-    def notify_connections(self, kernel):
-        return self.connections[kernel]
-
-    async def shutdown_kernel(self, kernel, now):
-        del self.connections[kernel]
-        self.ended.append(kernel)
-
-
 def test_a_kernel_that_no_browser_comes_back_to_ends(monkeypatch):
+    """The real manager of kernels counts the browsers."""
+    kernels = AsyncMappingKernelManager()
     served = server.Server.__new__(server.Server)
     clock = [0.0]
-    monkeypatch.setattr(server.time, "monotonic", lambda: clock[0])
-    kernels = Kernels(open=1, left=0)
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: clock[0]))  # asyncio keeps its own
     monkeypatch.setattr(server.Server, "kernel_manager", kernels, raising=False)
     served.kernels_seen = {}
 
-    def look(at):
+    async def look(at):
         clock[0] = at
-        asyncio.run(served._end_kernels_left_alone())
+        await served._end_kernels_left_alone()
+        return set(kernels.list_kernel_ids())
 
-    look(0)
-    look(server.GONE)
-    assert kernels.ended == []
-    kernels.connections["open"] = 0  # its page was closed
-    look(server.GONE + 1)
-    assert kernels.ended == ["left"]
-    look(2 * server.GONE + 0.5)
-    assert kernels.ended == ["left", "open"]
+    async def test():
+        opened, left = [await kernels.start_kernel() for _ in range(2)]
+        try:
+            kernels.notify_connect(opened)
+            assert await look(0) == {opened, left}
+            assert await look(server.GONE) == {opened, left}
+            kernels.notify_disconnect(opened)  # its page was closed
+            assert await look(server.GONE + 1) == {opened}
+            assert await look(2 * server.GONE + 0.5) == set()
+        finally:
+            await kernels.shutdown_all(now=True)
+
+    asyncio.run(test())
 
 
 def test_a_port_that_is_taken_is_said(tmp_path, capsys):

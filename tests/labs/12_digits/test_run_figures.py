@@ -87,16 +87,21 @@ def test_curves_of_one_run(workspace):
     assert "validation: from 11.2 % to 45.0 % at epoch 4" in accuracy
 
 
-def test_the_axis_ends_with_the_training_unless_that_is_far_off(workspace):
+def test_the_axis_ends_with_the_planned_epochs_from_the_first_point_on(workspace):
     def right(*runs):
         return max(
             float(text) for text in re.findall(r">(\d+(?:\.\d+)?)</text>", run_figures.curves(runs).split("<figure")[1])
         )
 
-    near, far = (stub.written(workspace, "a", epochs=epochs, reached=4) for epochs in (20, 4000))
+    near, far = (stub.written(workspace, "a", epochs=epochs, reached=1) for epochs in (20, 4000))
     assert right(near) == 20
-    assert right(far) == 4
-    assert right(near, far) == 20
+    assert right(far) == 4000
+    assert right(near, far) == 4000
+
+
+def test_accuracy_is_drawn_from_nothing_to_all(workspace):
+    accuracy = run_figures.curves([stub.written(workspace, "a", epochs=8, reached=1)]).split("<figure")[2]
+    assert [">0 %</text>" in accuracy, ">100 %</text>" in accuracy] == [True, True]
 
 
 def test_curves_of_several_runs_name_them(workspace):
