@@ -123,6 +123,7 @@ class Page:
         if title not in self._made:
             self._made[title] = self._make(title)
             self._made[title].widget.add_class("digits-panel")
+            self._made[title].widget.add_class(f"digits-panel-{list(self._panels).index(title)}")
             self._body.children = [made.widget for made in self._made.values()]
         if self.opened != title and time.monotonic() - self._said_at > _JUST_SAID:
             self.say("")  # it was about another panel

@@ -122,6 +122,26 @@ def test_every_panel_can_be_read_at_both_widths_and_in_both_colours(page, title)
             assert page.run(TOO_FAINT) == [], (width, dark)
 
 
+def test_a_panel_that_was_open_before_is_shown_while_the_kernel_is_busy(page):
+    titled = "return [...document.querySelectorAll('.digits-panel')].filter(seen).map(words).join().slice(0, 80)"
+    show(page, "Solver")
+    solver = page.run(titled)
+    show(page, "Data")
+    assert page.run(titled) != solver
+    (kernel,) = page.kernels()
+    os.kill(kernel, signal.SIGSTOP)
+    try:
+        page.press("Solver")
+        assert page.run("return words(document.querySelector('[aria-selected=true]'))") == "Solver"
+        assert page.run(titled) == solver
+        assert page.run("return seen(document.getElementById('working'))")
+    finally:
+        os.kill(kernel, signal.SIGCONT)
+    until(lambda: not page.run("return seen(document.getElementById('working'))"), "the kernel's answer")
+    until(lambda: not page.run("return document.querySelector('.digits-page').hasAttribute('data-pressed')"), "its panel")
+    assert page.run(titled) == solver
+
+
 def test_the_colours_are_the_readers(page):
     ground = "return getComputedStyle(document.body).backgroundColor"
     page.size(1280, dark=False)

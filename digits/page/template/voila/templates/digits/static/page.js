@@ -1,5 +1,6 @@
-// What the page of lab 12 does in the browser besides showing widgets: it names things for assistive technology, and
-// says when its kernel is gone. Everything else happens in Python (digits/page).
+// What the page of lab 12 does in the browser besides showing widgets: it shows at once the panel whose tab was pressed,
+// says that a press is being worked on, names things for assistive technology, and says when its kernel is gone.
+// Everything else happens in Python (digits/page).
 "use strict";
 (() => {
   const SILENT = 12000; // ms without a beat of the kernel, which comes every 2 s, after which it counts as gone
@@ -34,6 +35,29 @@
     box.replaceChildren();
   }
 
+  // The kernel opens a panel, too, but it may be busy for seconds. `pressed`: the tab that it has not opened yet.
+  let pressed = -1;
+
+  function press(event) {
+    const button = event.target.closest(".digits-page .jupyter-button");
+    if (!button || button.disabled) return;
+    document.getElementById("working").hidden = false;
+    const steps = button.closest(".digits-steps");
+    if (!steps) return;
+    pressed = [...steps.querySelectorAll("button")].indexOf(button);
+    show();
+    name();
+  }
+
+  function show() {
+    const page = document.querySelector(".digits-page");
+    const opened = [...page.querySelectorAll(".digits-steps button")].findIndex(tab => tab.classList.contains("digits-open"));
+    if (pressed == opened) pressed = -1;
+    page.toggleAttribute("data-pressed", pressed >= 0);
+    for (const panel of page.querySelectorAll(".digits-panel"))
+      panel.toggleAttribute("data-shown", panel.classList.contains(`digits-panel-${pressed}`));
+  }
+
   // The buttons that open the panels are tabs: one stop of the Tab key, arrow keys between them, Enter opens.
   function name() {
     const steps = document.querySelector(".digits-steps");
@@ -46,15 +70,16 @@
       steps.addEventListener("focusin", name);
       steps.addEventListener("focusout", () => setTimeout(name));
     }
-    const stop = tabs.find(tab => tab === document.activeElement) || tabs.find(tab => tab.classList.contains("digits-open"));
+    const isOpen = tab => pressed >= 0 ? tab === tabs[pressed] : tab.classList.contains("digits-open");
+    const stop = tabs.find(tab => tab === document.activeElement) || tabs.find(isOpen);
     const panels = [...document.querySelectorAll(".digits-panel")];
     for (const tab of tabs) {
-      const open = tab.classList.contains("digits-open");
+      const open = isOpen(tab);
       tab.id ||= `digits-tab-${tabs.indexOf(tab)}`;
       tab.setAttribute("role", "tab");
       tab.setAttribute("aria-selected", String(open));
       tab.tabIndex = tab === stop ? 0 : -1;
-      const panel = open && panels.find(one => one.style.display != "none");
+      const panel = open && panels.find(one => pressed >= 0 ? one.hasAttribute("data-shown") : one.style.display != "none");
       if (!panel) continue;
       panel.id ||= `${tab.id}-panel`;
       panel.setAttribute("role", "tabpanel");
@@ -79,13 +104,16 @@
     });
     if (beats) {
       beat = Date.now();
+      document.getElementById("working").hidden = true;
       document.getElementById("loading")?.remove();
       found();
     }
+    if (pressed >= 0) show();
     name();
   }
 
   document.addEventListener("DOMContentLoaded", () => {
+    document.addEventListener("click", press, true);
     new MutationObserver(see).observe(document.body, {
       subtree: true, childList: true, attributes: true, attributeFilter: ["class", "style"],
     });
