@@ -9,8 +9,9 @@ GET /health/ready   200 while it accepts requests, 503 while it shuts down: send
 GET /metrics        for Prometheus
 
 A request is accepted when all its samples are in the queue, and whatever is accepted is answered: the queue is bounded,
-a request that finds no room is turned away at once with 429, and SIGTERM or Ctrl-C lets what was accepted finish while
-new requests get 503. A client that gets either may ask again; one that gets another 4xx has to change something. RFC
+a request that finds no room is turned away at once with 429. So are the requests in hand and the bytes of their bodies:
+what is beyond is refused with 503 before its body is read. SIGTERM or Ctrl-C lets what was accepted finish while new
+requests get 503. A client that gets either may ask again; one that gets another 4xx has to change something. RFC
 6585 has 429 for a client that asks too often, RFC 9110 has 503 for a server that is overloaded for a while; servers use
 both for a full queue. Here they differ so that a client can tell "soon" from "elsewhere"; Retry-After comes with both.
 What is counted as answered the engine has answered; for a client that has gone meanwhile it was computed in vain.
@@ -44,12 +45,24 @@ from kernels.serving.batching.batcher import AsyncBatcher, Closed, Limits, Queue
 from kernels.serving.engines import Engine, EngineError
 from kernels.serving.service import request_body, server
 from kernels.serving.service.metrics import CONTENT_TYPE, Metrics
+from kernels.serving.service.parser import Parser
 from kernels.serving.service.request_body import BadRequest
 from kernels.serving.service.server import ServiceError
 
 BODY_SECONDS = 10.0  # for a body to arrive
 NUMBER_BYTES = 32  # of a number in JSON, at most: 17 digits, sign, exponent, comma, and some room
+IN_HAND = 1024  # requests, by default
+BUFFERED = 64 << 20  # bytes of all bodies in hand, by default, or one body if that is more
 RETRY_AFTER = 1  # seconds, the header's smallest unit
+REFUSALS = {
+    "400": "The body is no JSON",
+    "408": f"The body did not arrive within {BODY_SECONDS:g} seconds",
+    "413": "The body is larger than may be",
+    "422": "The JSON holds no such samples",
+    "429": "The queue is full: try again later",
+    "500": "The engine failed",
+    "503": "Too much is in hand, or the service shuts down: try again later, or elsewhere",
+}
 _log = logging.getLogger(__name__)
 PATHS = "POST /v1/predict, GET /v1/model, /health/live, /health/ready, /metrics"
 
@@ -58,20 +71,33 @@ class Service:
     """An engine with its queue, and `application`, which speaks HTTP for them.
 
     `limits`: of the queue and its batches. A request holds at most as many samples as a batch; all of them are accepted
-    or none. `body_limit`: bytes of a request's body; None: as many as those samples can take.
+    or none. `body_limit`: bytes of a request's body; None: as many as those samples can take. `in_hand`: requests at
+    once, from their arrival to their answer. `buffered`: bytes of their bodies at once.
     """
 
-    def __init__(self, engine: Engine, limits: Limits | None = None, *, body_limit: int | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        limits: Limits | None = None,
+        *,
+        body_limit: int | None = None,
+        in_hand: int = IN_HAND,
+        buffered: int = BUFFERED,
+    ) -> None:
         self.engine, self.limits = engine, limits or Limits()
         numbers = self.limits.batch_limit * math.prod(engine.shape)
         self.body_limit = body_limit or NUMBER_BYTES * numbers + 1024
         self.batcher: AsyncBatcher | None = None
         self.draining = False
         self.requests = 0  # in hand now, from their arrival to their answer
+        self.in_hand = in_hand
+        self.room = request_body.Room(max(buffered, self.body_limit))
+        self._parser = Parser(engine.shape, self.limits.batch_limit)
         self._idle = asyncio.Event()
         self.metrics = Metrics(engine.name)
         self.metrics.watch("serving_queue_samples", "Samples that wait for a batch", lambda: self.waiting)
         self.metrics.watch("serving_in_hand", "Requests that have arrived and are not answered", lambda: self.requests)
+        self.metrics.watch("serving_buffered_bytes", "Bytes of bodies in hand", lambda: self.room.taken)
         self.metrics.watch("serving_ready", "1 while requests are accepted", lambda: float(self.ready))
         if hasattr(engine, "retries"):
             meaning = "Batches that the engine sent again, as a replica had died"
@@ -100,6 +126,7 @@ class Service:
                 yield
                 await self.drain()
         finally:
+            self._parser.close()
             engines.close(self.engine)
 
     async def drain(self) -> None:
@@ -133,16 +160,21 @@ class Service:
         """Answer the samples in the body with the engine's results, or the reason why there are none."""
         self.requests += 1
         started = time.perf_counter()
+        length = request.headers.get("content-length")
         try:
-            body = await request_body.read(
-                request.stream(), request.headers.get("content-length"), self.body_limit, BODY_SECONDS
-            )
-            started = time.perf_counter()
-            samples = request_body.samples(body, self.engine.shape, self.limits.batch_limit)
+            if self.requests > self.in_hand:
+                raise BadRequest(
+                    503, f"{self.in_hand} requests are in hand already, as many as may be; try again later"
+                )
+            with self.room.share() as take:
+                body = await request_body.read(request.stream(), length, self.body_limit, BODY_SECONDS, take)
+                started = time.perf_counter()
+                samples = await self._parser.samples(body)
             rows = await asyncio.gather(*self._accept(samples))
             response = self._json(200, {"predictions": [row.tolist() for row in rows]})
         except BadRequest as error:
-            response = self._json(error.status, {"error": str(error)})
+            later = {"Retry-After": str(RETRY_AFTER), "Connection": "close"} if error.status == 503 else {}
+            response = self._json(error.status, {"error": str(error)}, later)
         except QueueFull as error:
             response = self._json(429, {"error": str(error)}, {"Retry-After": str(RETRY_AFTER)})
         except Closed as error:
@@ -217,7 +249,12 @@ class Service:
             sample = {"type": "array", "items": sample, "minItems": n, "maxItems": n}
         instances = {"type": "array", "items": sample, "minItems": 1, "maxItems": self.limits.batch_limit}
         schema = {"type": "object", "properties": {request_body.KEY: instances}, "required": [request_body.KEY]}
-        return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+        error = {"type": "object", "properties": {"error": {"type": "string"}}}
+        said = {"application/json": {"schema": error}}
+        return {
+            "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+            "responses": {status: {"description": meaning, "content": said} for status, meaning in REFUSALS.items()},
+        }
 
 
 def _first_line(error: Exception) -> str:
@@ -242,7 +279,8 @@ def main(arguments: list[str] | None = None) -> int:
             # What is there now stays: left out of full garbage collections, each of which would stop every request.
             gc.collect()
             gc.freeze()
-            service = Service(engine, limits, body_limit=given.body_limit)
+            bounds = {"in_hand": given.in_hand, "buffered": given.buffered}
+            service = Service(engine, limits, body_limit=given.body_limit, **bounds)
             return server.run(service, listener, given.grace, given.until_stdin_closes)
     except (EngineError, ServiceError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -261,6 +299,10 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--wait-limit", default=0.002, type=float, help="seconds to wait for others (%(default)s)")
     parser.add_argument("--capacity", default=256, type=int, help="samples that may wait (%(default)s)")
     parser.add_argument("--body-limit", type=_positive, help="bytes of a body, at most (enough for a batch)")
+    parser.add_argument("--in-hand", type=_positive, default=IN_HAND, help="requests at once, at most (%(default)s)")
+    parser.add_argument(
+        "--buffered", type=_positive, default=BUFFERED, help="bytes of all bodies at once, at most (%(default)s)"
+    )
     parser.add_argument("--grace", type=float, help="seconds to answer what was accepted after SIGTERM (no limit)")
     parser.add_argument("--until-stdin-closes", action="store_true", help="shut down when standard input ends")
     return parser.parse_args(arguments)

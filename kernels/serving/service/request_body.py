@@ -9,8 +9,9 @@ whatever is not understood is refused: a number that is guessed at gives a wrong
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -33,19 +34,53 @@ def expected(shape: tuple[int, ...]) -> str:
     return f'{{"{KEY}": [sample, ...]}}, each sample {_lists(shape)}'
 
 
-async def read(stream: AsyncIterator[bytes], length: str | None, limit: int, seconds: float) -> bytes:
-    """Return the whole body, `limit` bytes at most, within `seconds`. `length`: the header Content-Length.
+class Room:
+    """The bytes that all bodies in hand may take together: `limit` of them, of which `taken` are taken now."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.taken = limit, 0
+
+    @contextlib.contextmanager
+    def share(self) -> Iterator[Callable[[int], None]]:
+        """Give a function that takes so many bytes more, until the end of the block. It raises BadRequest 503."""
+        own = 0
+
+        def take(more: int) -> None:
+            nonlocal own
+            if self.taken + more > self.limit:
+                raise BadRequest(
+                    503, f"{self.taken:,} bytes of bodies are in hand, of {self.limit:,} that may be; try again later"
+                )
+            own += more
+            self.taken += more
+
+        try:
+            yield take
+        finally:
+            self.taken -= own
+
+
+async def read(
+    stream: AsyncIterator[bytes], length: str | None, limit: int, seconds: float, take: Callable[[int], None]
+) -> bytes:
+    """Return the whole body, `limit` bytes at most, within `seconds`. `length`: the header Content-Length. `take`: told
+    of bytes before they are kept, of all that are announced before the first; may raise.
 
     BadRequest 413 for a longer one, and 408 for one that takes longer to arrive.
     """
     parts, size = [], 0
     announced = int(length) if length and length.isdecimal() and len(length) < 20 else 0
+    taken = announced if announced <= limit else 0
+    take(taken)
     try:
         async with asyncio.timeout(seconds):
             if announced <= DISCARDED:
                 async for part in stream:
                     size += len(part)
                     if size <= limit:
+                        if size > taken:
+                            take(size - taken)
+                            taken = size
                         parts.append(part)
                     elif size > DISCARDED:
                         break

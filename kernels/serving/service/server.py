@@ -24,10 +24,16 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 if TYPE_CHECKING:
     from kernels.serving.service.application import Service
 
+# asyncio accepts as many connections in one go before it looks at anything else: at uvicorn's 2,048 answers, and the
+# engine's next batch, wait for seconds behind the clients that are to be turned away.
+ACCEPTED_AT_ONCE = 32
+BACKLOG = 512  # connections that wait in the kernel meanwhile
+HEAD_SECONDS = 10.0  # for a request's head to arrive; uvicorn waits for ever
 SERVING, CLOSED = "serving ", "closed "  # what the two lines on standard output begin with
 
 
@@ -88,10 +94,48 @@ def _refused(host: str, port: int, error: OSError) -> ServiceError:
     return ServiceError(why)
 
 
+class _Impatient(AutoHTTPProtocol):
+    """Closes a connection over which half a request's head has come, or nothing at all."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._wait_for_head()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(error)
+
+    def _wait_for_head(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
 class _Server(uvicorn.Server):
     def __init__(self, service: Service, listener: socket.socket, grace: float | None) -> None:
         super().__init__(
-            uvicorn.Config(service.application, log_level="warning", access_log=False, lifespan="on", ws="none")
+            uvicorn.Config(
+                service.application,
+                log_level="warning",
+                access_log=False,
+                lifespan="on",
+                ws="none",
+                http=_Impatient,
+                loop="asyncio",  # uvloop, where it is installed, keeps the wait limit to whole milliseconds
+                backlog=ACCEPTED_AT_ONCE,
+            )
         )
         self._service, self._grace, self._listener = service, grace, listener
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -101,6 +145,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
+        self._listener.listen(BACKLOG)
         host, port = self._listener.getsockname()[:2]
         address = f"[{host}]" if ":" in host else host
         print(f"{SERVING}{self._service.engine.name} on http://{address}:{port}", flush=True)

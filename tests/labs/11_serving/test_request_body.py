@@ -126,7 +126,7 @@ def reading(parts, length=None, limit=10, seconds=60.0):
             yield part
 
     async def run():
-        return await read(stream(), length, limit, seconds)
+        return await read(stream(), length, limit, seconds, lambda more: None)
 
     return asyncio.run(run()), len(taken)
 
@@ -157,7 +157,7 @@ def test_an_endless_body_is_not_read_to_its_end(monkeypatch):
             yield b"12345678"
 
     with pytest.raises(BadRequest) as refused:
-        asyncio.run(read(endless(), None, 10, 60.0))
+        asyncio.run(read(endless(), None, 10, 60.0, lambda more: None))
     assert (refused.value.status, taken) == (413, 13)
 
 

@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kernels.serving.batching.batcher import Limits
+from kernels.serving.service import server
 from kernels.serving.service.application import Service
 from tests.support.waiting import HANG
 
@@ -281,3 +282,124 @@ def test_answers_are_the_bits_that_the_engine_gave():
 
     found = np.array(serving(test, Thirds()), np.float32)
     np.testing.assert_array_equal(found, np.float32([sample(1), sample(7)]) / np.float32(3))
+
+
+def test_requests_beyond_those_in_hand_are_refused_before_their_bodies_are_read():
+    gate = Gate()
+
+    async def endless():
+        raise AssertionError("the body was read")
+        yield b""
+
+    async def test(service, client):
+        waiting = [asyncio.create_task(ask(client, number)) for number in range(3)]
+        await until(lambda: service.requests == 3)
+        refused = await client.post("/v1/predict", content=endless())
+        live = await client.get("/health/live")
+        gate.open()
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.json()["error"].startswith("3 requests are in hand already")
+        assert live.status_code == 200
+        assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200] * 3
+
+    serving(test, gate, in_hand=3)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_bodies_that_come_slowly_are_held_to_so_many_bytes_together(announced):
+    async def test(service, client):
+        more = asyncio.Event()
+
+        async def slow():
+            yield b"[" * 900
+            await more.wait()
+
+        headers = {"Content-Length": "900"} if announced else {}
+        first = asyncio.create_task(client.post("/v1/predict", content=slow(), headers=headers))
+        await until(lambda: service.room.taken == 900)
+        refused = await client.post("/v1/predict", content=slow(), headers=headers)
+        assert refused.status_code == 503
+        assert refused.json()["error"].startswith("900 bytes of bodies are in hand, of 1,000")
+        assert (await ask(client, 1)).status_code == 200
+        more.set()
+        assert (await first).status_code == 400
+        assert service.room.taken == 0
+
+    serving(test, body_limit=1000, buffered=1000)
+
+
+class Large(Gate):
+    shape = (20_000,)
+
+
+def test_a_large_body_is_parsed_while_others_are_answered():
+    async def test(service, client):
+        rows = np.random.default_rng(11).random((4, *Large.shape), np.float32)
+        text = json.dumps({"instances": rows.astype(np.float64).tolist()})
+        asked = asyncio.create_task(client.post("/v1/predict", content=text))
+        await until(lambda: service.room.taken >= len(text))
+        assert (await client.get("/health/live")).status_code == 200
+        np.testing.assert_array_equal(np.float32((await asked).json()["predictions"])[:, 0], rows.sum(axis=1))
+        refused = await client.post("/v1/predict", content=text.replace("[[", "[[null, ", 1))
+        assert refused.status_code == 422
+        assert "instances[0]" in refused.json()["error"]
+
+    serving(test, opened_large())
+
+
+def opened_large() -> Large:
+    gate = Large()
+    gate.open()
+    return gate
+
+
+def test_the_time_of_the_engine_is_not_the_loops():
+    """uvloop's clock counts whole milliseconds."""
+
+    async def test(service, client):
+        loop = asyncio.get_running_loop()
+        loop.time = lambda: 5.0
+        try:
+            await ask(client, 1)
+        finally:
+            del loop.time
+        return metrics((await client.get("/metrics")).text)["serving_engine_seconds_sum"]
+
+    assert serving(test) > 0
+
+
+def test_the_description_names_every_refusal():
+    async def test(service, client):
+        return (await client.get("/openapi.json")).json()
+
+    answers = serving(test)["paths"]["/v1/predict"]["post"]["responses"]
+    assert {"200", "400", "408", "413", "422", "429", "500", "503"} <= set(answers)
+    assert "properties" in answers["429"]["content"]["application/json"]["schema"]
+
+
+def test_a_connection_that_sends_half_a_request_is_closed(monkeypatch):
+    """A whole one that takes longer is answered."""
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
+    gate = Gate()
+
+    async def test():
+        with server.bind("127.0.0.1", 0) as listener:
+            serving = server._Server(Service(gate, LIMITS), listener, None)
+            task = asyncio.create_task(serving.serve([listener]))
+            await until(lambda: serving.started)
+            place = listener.getsockname()
+            body = json.dumps({"instances": [sample(1)]})
+            whole = f"POST /v1/predict HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+            half, silent, slow = [await asyncio.open_connection(*place) for _ in range(3)]
+            half[1].write(whole[:20])
+            slow[1].write(whole)
+            async with asyncio.timeout(HANG):
+                assert [await half[0].read(), await silent[0].read()] == [b"", b""]
+                gate.open()
+                assert (await slow[0].readline()).startswith(b"HTTP/1.1 200")
+            for _, writer in (half, silent, slow):
+                writer.close()
+            serving.should_exit = True
+            await task
+
+    asyncio.run(test())

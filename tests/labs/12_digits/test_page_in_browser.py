@@ -138,7 +138,9 @@ def test_a_panel_that_was_open_before_is_shown_while_the_kernel_is_busy(page):
     finally:
         os.kill(kernel, signal.SIGCONT)
     until(lambda: not page.run("return seen(document.getElementById('working'))"), "the kernel's answer")
-    until(lambda: not page.run("return document.querySelector('.digits-page').hasAttribute('data-pressed')"), "its panel")
+    until(
+        lambda: not page.run("return document.querySelector('.digits-page').hasAttribute('data-pressed')"), "its panel"
+    )
     assert page.run(titled) == solver
 
 
