@@ -38,7 +38,7 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri
 _STYLE = """<style>
 summary { display: list-item; cursor: pointer; }
 div.nbgrader_cell .panel-heading { height: auto; min-height: 37px; overflow: hidden; }
-div.output_error pre { border-left: 5px solid #b3261e; background: #fff4f3; white-space: pre-wrap; }
+div.output_error pre { border-left: 5px solid #b3261e; background: #fff4f3; white-space: pre-wrap; word-break: normal; }
 li.none, li.part { font-weight: bold; }
 li.none::after { content: " \\2717"; color: #b3261e; }
 li.part::after { content: " \\2717"; color: #8a5a00; }

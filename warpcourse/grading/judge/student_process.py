@@ -30,7 +30,7 @@ _RESPONSE_SECONDS = 5.0  # for a kernel whose time is up to show that it is aliv
 _LOOK_SECONDS = 0.25  # between two looks at a cell that has waited for a processor
 _FLOOD_SECONDS = 30.0  # the same for a kernel interrupted because of its output, much of which is still under way
 _REASONS = {
-    "ended": "The process of the notebook ended by itself, as by exit(). Later tests found nothing of it.",
+    "ended": "The notebook's process ended by itself, as by exit(). Later tests found nothing that it had defined.",
     "silent": "The process of the notebook did not stop when its time was up, and was ended.",
     "wall": "The cells of the notebook together took longer than allowed; its process was ended.",
     "broken": "The process of the notebook sent messages that no notebook sends, and was ended.",
