@@ -78,6 +78,8 @@ def _pack(name: str, kind: Any, value: Any, arrays: ArrayPlacement) -> list[byte
         return [struct.pack("<q" if word < 0 else "<Q", word) for word in words]
     if isinstance(kind, types.BaseTuple):
         return [part for one, item in zip(kind, value, strict=True) for part in _pack(name, one, item, arrays)]
+    if isinstance(kind, types.EnumMember):
+        return _pack(name, kind.dtype, value.value, arrays)
     if isinstance(kind, types.Integer):  # what is too large wraps round
         nbytes = kind.bitwidth // 8
         return [(int(value) & (1 << kind.bitwidth) - 1).to_bytes(nbytes, "little")]

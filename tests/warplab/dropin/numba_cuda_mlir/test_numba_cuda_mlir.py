@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import subprocess
 import sys
 from types import FunctionType
@@ -79,6 +80,22 @@ def test_numbers_and_tuples(number):
     out = np.zeros(5)
     cuda.jit(of_all_kinds)[1, 1](out, number, 0.5, True, (3, 2.5))
     np.testing.assert_array_equal(out, [number, 0.5, 1, 3, 2.5])
+
+
+class Side(enum.IntEnum):
+    LEFT = -1
+    RIGHT = 1
+
+
+def test_members_of_enumerations():
+    @cuda.jit
+    def mark(out, side):
+        out[0] = 5 if side == Side.RIGHT else 4
+
+    for side, value in ((Side.LEFT, 4), (Side.RIGHT, 5)):
+        out = np.zeros(1, np.int32)
+        mark[1, 1](out, side)
+        assert out[0] == value
 
 
 def test_a_kernel_for_a_narrow_integer_is_taken_for_wider_ones():
