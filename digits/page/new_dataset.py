@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from digits.data import building
@@ -174,6 +174,8 @@ class NewDataset(Panel):
             return lambda: sklearn_digits(workspace, name or "digits", size=size, seed=options.seed, **shares)
         if source == FOLDER:
             path = self._path.value.strip()
+            if path and not Path(path).expanduser().is_absolute():  # the page's own folder is nobody's
+                raise DigitsError(f"Give the whole path of {path}, from / or ~ on.")
             return lambda: building.from_path(workspace, name or PurePath(path).stem, path, options)
         if source == ARCHIVE:
             if self._archive is None:

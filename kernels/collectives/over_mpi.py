@@ -9,8 +9,10 @@ python -m kernels.collectives.over_mpi --ranks 4 --fail 2:dies            what h
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import json
+import math
 import os
 import signal
 import statistics
@@ -176,17 +178,30 @@ def _failure(text: str) -> str:
     return text
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
+    return int(text)
+
+
+def _duration(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} must be seconds, more than 0")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m kernels.collectives.over_mpi", description="Run a collective over processes by MPI."
     )
-    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--ranks", type=_count, default=4)
     parser.add_argument("--algorithm", choices=list(ALGORITHMS), default="ring_all_reduce")
-    parser.add_argument("--slices", type=int, help="default: as many as ranks")
-    parser.add_argument("--elements", type=int, default=1_000_000, help="float32 per rank (default: %(default)s)")
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--slices", type=_count, help="default: as many as ranks")
+    parser.add_argument("--elements", type=_count, default=1_000_000, help="float32 per rank (default: %(default)s)")
+    parser.add_argument("--repeat", type=_count, default=5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="time limit (default: %(default)s)")
+    parser.add_argument("--seconds", type=_duration, default=SECONDS, help="time limit (default: %(default)s)")
     parser.add_argument("--hosts", help="machines, comma separated; this one if not given")
     parser.add_argument("--fail", type=_failure, help="RANK:dies or RANK:hangs in the middle of the schedule")
     parser.add_argument("--as-rank", action="store_true", help=argparse.SUPPRESS)

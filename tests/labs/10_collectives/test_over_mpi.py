@@ -153,3 +153,11 @@ def test_another_mpis_mpiexec_is_named(tmp_path, monkeypatch):
     said = r"the mpiexec on PATH is not MPICH's.*the wheel mpich has it: run `make setup`"
     with pytest.raises(MpiMissing, match=said):
         mpi_ranks.mpiexec()
+
+
+@pytest.mark.parametrize("arguments", ["--repeat 0", "--elements -5", "--seconds nan", "--seconds 0", "--ranks two"])
+def test_arguments_that_cannot_be_are_named(arguments, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        over_mpi.main(arguments.split())
+    option, value = arguments.split()
+    assert f"argument {option}: {value!r} must be " in capsys.readouterr().err

@@ -132,7 +132,11 @@ def test_wrong_input_is_said_and_the_form_stays_usable(space, tmp_path):
     page, panel = opened(space)
     form = panel._new
     form._source.value = new_dataset.FOLDER
-    for path, why in (("", "Give the path"), (str(tmp_path / "nothing"), "is not there")):
+    for path, why in (
+        ("", "Give the path"),
+        ("../imgs", "Give the whole path of ../imgs, from / or ~ on"),
+        (str(tmp_path / "nothing"), "is not there"),
+    ):
         form._path.value = path
         press(panel, "Make the dataset")
         assert why in said(page)
