@@ -101,7 +101,8 @@ def test_a_lesson_runs_and_its_checks_tell_right_from_wrong(lab, wrong):
     said = pictures_page.section(lab, lesson)
     kept = pictures_page.sections().get(lab.slug, said)
     # If they differ: python -m tools.pictures_page writes docs/pictures.md anew.
-    assert pictures_page.without_numbers(said) == pictures_page.without_numbers(kept)
+    assert pictures_page.cells(said) == pictures_page.cells(kept)
+    assert len(pictures_page.cells(said)) == said.count("\n- `"), "each has words"
     assert len(pictures(tool.conceal(lesson))) == lab.pictures
 
 

@@ -23,7 +23,6 @@ HEAD = """# What the pictures say
 Every picture of a lesson has words below it, for those who do not see it: its titles, labels and numbers. These are all
 of them, by cell, as the simulator and the recordings give them; `python -m tools.pictures_page` writes this page.
 """
-NUMBER = re.compile(r"\d[\d.,\u2009\u202f\u00a0]*(e[+-]\d+)?")
 
 
 def section(lesson: Lab, executed: NotebookNode) -> str:
@@ -45,9 +44,9 @@ def sections() -> dict[str, str]:
     return {part.partition("\n")[0]: f"\n## {part.rstrip()}\n" for part in parts}
 
 
-def without_numbers(part: str) -> str:
-    """Return a part of the page with # for each number: random inputs change them from run to run."""
-    return NUMBER.sub("#", part)
+def cells(part: str) -> list[str]:
+    """Return the ids of a part's cells, in their order. Their words change from run to run: inputs are random."""
+    return re.findall(r"^- `([^`]+)`: \S", part, re.MULTILINE)
 
 
 def main(numbers: list[str]) -> None:
