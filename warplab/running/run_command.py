@@ -102,7 +102,7 @@ def main(arguments: list[str]) -> int:
     leave, os._exit = os._exit, exit_now
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # what `timeout` and a CI end a program with
         signal.signal(signal.SIGTERM, _terminated)
-        os.register_at_fork(after_in_child=_end_by_default)
+        os.register_at_fork(before=_hold, after_in_parent=_let, after_in_child=_let_end)
     try:
         code = program.run(made)
         # What Python does when main has ended, so that the report has all launches. There is no public way: a function
@@ -127,6 +127,23 @@ def _terminated(number: int, frame: types.FrameType | None) -> NoReturn:
 def _end_by_default() -> None:
     if signal.getsignal(signal.SIGTERM) is _terminated:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+_masks = threading.local()  # of signals, of each thread that forks
+
+
+def _hold() -> None:
+    """Keep SIGTERM back while this thread forks: Python drops what reaches a child before it has begun."""
+    _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _let() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _masks.before)
+
+
+def _let_end() -> None:
+    _end_by_default()
+    _let()
 
 
 class _Before:
