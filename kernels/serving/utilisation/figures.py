@@ -21,7 +21,7 @@ from kernels.serving.utilisation.traces import Span
 from kernels.serving.utilisation.virtual import Kernel, Look, samples
 from warpcourse.bench.charts import chart
 from warpcourse.bench.recordings import Measurement
-from warplab.draw.style import AMBER, BLUE, DPI, GREEN, GREY, ORANGE, PALE, PINK, SKY, duration_axis, finish
+from warplab.draw.style import AMBER, BLUE, DPI, GREEN, GREY, ORANGE, PALE, PINK, SKY, Picture, duration_axis, finish
 from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
 
@@ -121,7 +121,7 @@ def draw_monitor(found: Sequence[Sample], label: str, marks: Iterable[tuple[floa
 
     A monitor draws in its own thread, beside a program that may draw too: so no pyplot here, and no shared settings.
     """
-    figure = Figure(figsize=(7.8, 4.0), dpi=DPI)
+    figure = Picture(figsize=(7.8, 4.0), dpi=DPI)
     shares, watts = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
     memory = watts.twinx()
     for name, (field, colour) in INSTRUMENTS.items():
