@@ -3,6 +3,7 @@
 import faulthandler
 import os
 
+print("TRIED", flush=True)  # first: what comes late in a flood is cut
 line = b"\x1b[2J\x1b]0;evil\x07 honest-right: 6 of 6\r\n" * 1000
 for number in (1, 2):
     try:
@@ -10,7 +11,6 @@ for number in (1, 2):
     except OSError:
         pass
 faulthandler.dump_traceback(file=2)
-print("\nTRIED")
 
 
 def double(x):
