@@ -29,7 +29,7 @@ class Parser:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="parser")
 
     async def samples(self, body: bytes) -> np.ndarray:
-        """Return the samples in a body, as `request_body.samples` does. Raises what that raises."""
+        """Return the samples in a body, as `request_body.samples` does. Raises what that raises, and BadRequest 503."""
         if len(body) < LARGE:
             return request_body.samples(body, self._shape, self._most)
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._ask, body)
@@ -46,9 +46,9 @@ class Parser:
             question = {"shape": self._shape, "most": self._most}
             self._child.send(question, {"body": np.frombuffer(body, np.uint8)})
             answer, arrays = self._child.receive(_SECONDS)
-        except ChildFailed:  # killed, or out of memory: the next body gets a new one
+        except ChildFailed as error:  # killed, or out of memory: the next body gets a new one
             self._end()
-            raise
+            raise BadRequest(503, f"the process that reads large bodies failed: {error}; send it again") from error
         if "status" in answer:
             raise BadRequest(answer["status"], answer["reason"])
         return arrays["samples"]

@@ -3,7 +3,9 @@
 import asyncio
 import importlib.util
 import json
+import os
 import re
+import signal
 from pathlib import Path
 
 import httpx
@@ -343,6 +345,19 @@ def test_a_large_body_is_parsed_while_others_are_answered():
         refused = await client.post("/v1/predict", content=text.replace("[[", "[[null, ", 1))
         assert refused.status_code == 422
         assert "instances[0]" in refused.json()["error"]
+
+    serving(test, opened_large())
+
+
+def test_a_parser_that_is_killed_costs_one_request_and_is_not_called_the_engine():
+    async def test(service, client):
+        text = json.dumps({"instances": [[1.0] * Large.shape[0]]})
+        assert (await client.post("/v1/predict", content=text)).status_code == 200
+        os.kill(service._parser._child.pid, signal.SIGKILL)
+        refused = await client.post("/v1/predict", content=text)
+        assert refused.status_code == 503
+        assert refused.json()["error"].startswith("the process that reads large bodies failed: it ended (signal 9)")
+        assert (await client.post("/v1/predict", content=text)).status_code == 200
 
     serving(test, opened_large())
 
