@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
+import functools
 import importlib.util
 import os
 import runpy
@@ -102,7 +103,7 @@ def main(arguments: list[str]) -> int:
     leave, os._exit = os._exit, exit_now
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # what `timeout` and a CI end a program with
         signal.signal(signal.SIGTERM, _terminated)
-        os.register_at_fork(before=_hold, after_in_parent=_let, after_in_child=_let_end)
+        _watch_forks()
     try:
         code = program.run(made)
         # What Python does when main has ended, so that the report has all launches. There is no public way: a function
@@ -127,6 +128,11 @@ def _terminated(number: int, frame: types.FrameType | None) -> NoReturn:
 def _end_by_default() -> None:
     if signal.getsignal(signal.SIGTERM) is _terminated:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@functools.cache  # once: what is registered stays
+def _watch_forks() -> None:
+    os.register_at_fork(before=_hold, after_in_parent=_let, after_in_child=_let_end)
 
 
 _masks = threading.local()  # of signals, of each thread that forks

@@ -378,6 +378,21 @@ def test_a_process_that_is_terminated_ends_by_the_signal(tmp_path) -> None:
     assert run(tmp_path, textwrap.dedent(text)).stdout == "-15\n"
 
 
+def test_a_second_run_in_one_process_leaves_its_signals_as_they_were(tmp_path) -> None:
+    text = """
+        import os, signal
+        from warplab.running import run_command
+        open("program.py", "w").close()
+        run_command.main(["program.py"]), run_command.main(["program.py"])
+        if not (child := os.fork()):
+            os._exit(0)
+        os.waitpid(child, 0)
+        print(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+    """
+    ran = python(tmp_path, "-c", textwrap.dedent(text))
+    assert ran.stdout.splitlines()[-1] == "set()", ran.stderr
+
+
 def test_a_program_of_the_driver_is_refused_by_its_line_and_exit_code_2(tmp_path) -> None:
     ran = run(tmp_path, "from cuda.bindings import driver\n\ndriver.cuInit(0)\n")
     assert ran.returncode == 2
