@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kernels.collectives import recordings
@@ -12,17 +13,29 @@ from warpcourse.bench.benchmark import Benchmark, Table
 
 
 def _nccl(value: dict[str, Any]) -> str:
-    return f"NCCL {value['nccl']} as it comes (buffers not registered)"
+    lack = f"; no symmetric window: {value['no_window']}" if "no_window" in value else ""
+    return f"NCCL {value['nccl']} as it comes (buffers not registered){lack}"
+
+
+def _microseconds(row: Mapping[str, Any]) -> str:
+    """Return a median, and from where to where its samples went, if the recording has that."""
+    keys = ("seconds", *(key for key in ("least_seconds", "most_seconds") if key in row))
+    median, *ends = (f"{value:.0f}" if value >= 1000 else f"{value:.4g}" for value in (row[key] * 1e6 for key in keys))
+    return f"{median} ({' to '.join(ends)})" if ends else median
 
 
 def _small(value: dict[str, Any]) -> str:
-    found = {(row["bytes"], row["graph"], row["engine"]): row["seconds"] * 1e6 for row in value["rows"]}
+    found = {(row["bytes"], row["graph"], row["engine"]): row for row in value["rows"]}
+    engines = list(dict.fromkeys(row["engine"] for row in value["rows"]))
     rows = []
     for nbytes, graph in sorted({key[:2] for key in found}):
-        ours, nccl = found[nbytes, graph, "one-shot"], found[nbytes, graph, "NCCL"]
-        rows.append((binary_size(nbytes), "graph" if graph else "one by one", ours, nccl, nccl / ours))
+        here = {engine: found[nbytes, graph, engine] for engine in engines if (nbytes, graph, engine) in found}
+        ratio = here["NCCL"]["seconds"] / here["one-shot"]["seconds"]
+        times = (_microseconds(here[engine]) if engine in here else "" for engine in engines)
+        rows.append((binary_size(nbytes), "graph" if graph else "one by one", *times, ratio))
     heading = f"Small all-reduces in place, {value['ranks']} GPUs, {_nccl(value)}, {value['calls']} calls in a row"
-    return f"{heading}\n{timing.table(('size', 'calls', 'one-shot, µs', 'NCCL, µs', 'NCCL / ours'), rows)}"
+    headers = ("size", "calls", *(f"{engine}, µs" for engine in engines), "NCCL / ours")
+    return f"{heading}\n{timing.table(headers, rows)}"
 
 
 def _sgd_heading(value: dict[str, Any]) -> str:
@@ -37,7 +50,7 @@ BY_ENGINE = Table.of_rows(
     lambda value: (
         f"{value['collective'].capitalize()} of {binary_size(value['bytes'])}, {value['ranks']} GPUs, {_nccl(value)}"
     ),
-    {"engine": "engine", "µs": "seconds", "GB/s": "gbps", "bus GB/s": "bus_gbps"}
+    {"engine": "engine", "µs": _microseconds, "GB/s": "gbps", "bus GB/s": "bus_gbps"}
     | {"times NCCL": "ratio_to_nccl", "right": "correct"},
     lambda value: {
         row["engine"]: {"bus_gbps": row["bus_gbps"], "of_nccl": row["ratio_to_nccl"]} for row in value["rows"]
@@ -49,11 +62,17 @@ BENCHMARK = Benchmark(
     {
         "broadcast_curve": Table.of_rows(
             lambda value: f"Ring broadcast by peer copies, {value['ranks']} GPUs, {binary_size(value['bytes'])}",
-            {"launched as": "engine", "S": "slices", "µs": "seconds", "GB/s": "gbps", "right": "correct"},
+            {"launched as": "engine", "S": "slices", "µs": _microseconds, "GB/s": "gbps", "right": "correct"},
         ),
         "relay_tiles": Table.of_rows(
             lambda value: f"Relays by TMA by tile and stages, {value['ranks']} GPUs, {binary_size(value['bytes'])}",
-            {"collective": "collective", "tile × stages": "relay", "µs": "seconds", "GB/s": "gbps", "right": "correct"},
+            {
+                "collective": "collective",
+                "tile × stages": "relay",
+                "µs": _microseconds,
+                "GB/s": "gbps",
+                "right": "correct",
+            },
         ),
         "broadcast_table": BY_ENGINE,
         "all_reduce_table": BY_ENGINE,
@@ -62,7 +81,7 @@ BENCHMARK = Benchmark(
             {
                 "engine": "engine",
                 "size": lambda row: binary_size(row["bytes"]),
-                "µs": "seconds",
+                "µs": _microseconds,
                 "bus GB/s": "bus_gbps",
             },
         ),
@@ -70,7 +89,7 @@ BENCHMARK = Benchmark(
         "sgd": Table.of_rows(
             _sgd_heading,
             {"sums by": "way", "backward pass": lambda row: "overlapped" if row["overlap"] else "after it"}
-            | {"µs": "seconds", "efficiency": "efficiency", "weights apart": "difference", "right": "correct"},
+            | {"µs": _microseconds, "efficiency": "efficiency", "weights apart": "difference", "right": "correct"},
         ),
     },
     __doc__,

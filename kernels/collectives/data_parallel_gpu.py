@@ -7,7 +7,6 @@ of copies, which leaves all multiprocessors to the network.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from kernels.collectives.perceptron import Perceptron
 from kernels.collectives.relays import TmaAllReduce
 from kernels.collectives.ring import ring_all_reduce
 from kernels.collectives.schedule import check_schedule
+from warpcourse.bench.timing import Timing
 from warplab.launch.stream_delay import hold_stream
 
 RELAY_BLOCKS = 24  # of the 132: the others go on with the network
@@ -146,9 +146,9 @@ class Training:
         return lambda: None
 
 
-def seconds_per_step(training: Training, steps: int = 5, samples: int = 3) -> float:
-    """Return seconds of a step: a row of steps, from the beginning of the first to the end of the last on the slowest
-    rank, over their number; the median. The host queues the row while the streams are held, so that none waits for it.
+def time_step(training: Training, steps: int = 5, samples: int = 9) -> Timing:
+    """Time a step: a row of steps, from the beginning of the first to the end of the last on the slowest rank, over
+    their number. The host queues the row while the streams are held, so that none waits for it.
     """
     ranks = training.ranks
     elapsed, found = ranks.cupy.cuda.get_elapsed_time, []
@@ -165,7 +165,7 @@ def seconds_per_step(training: Training, steps: int = 5, samples: int = 3) -> fl
             event.record(ranks.streams[rank])
         training.wait()
         found.append(max(elapsed(first, last) for first, last in zip(begin, end, strict=True)) / 1e3 / steps)
-    return statistics.median(found)
+    return Timing.of(found)
 
 
 def _queue_seconds(training: Training) -> float:

@@ -1,13 +1,14 @@
 """What lab 10 measures on GPUs: one function per table or plot, each returning numbers in JSON types.
 
 `RANKS` ranks, one per GPU. Keys end in their unit: `seconds`, `gbps` (1e9 bytes per second: algorithm bandwidth, N/t,
-unless the key says `bus`). Times are medians. `MEASUREMENTS` names the functions as `recordings.json` does.
+unless the key says `bus`). Times are medians; `least_seconds` and `most_seconds` beside one are its fastest and slowest
+sample, which recordings before 2026-11-26 lack. `MEASUREMENTS` names the functions as `recordings.json` does.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from kernels.collectives import recordings
 from kernels.collectives.bandwidth import bus_factor
 from kernels.collectives.collective_timing import TimedCalls, time_together
 from kernels.collectives.data_parallel import Task, difference, train_alone
-from kernels.collectives.data_parallel_gpu import WAYS, Training, seconds_per_step, timeline
+from kernels.collectives.data_parallel_gpu import WAYS, Training, time_step, timeline
 from kernels.collectives.gpu_ranks import Ranks
 from kernels.collectives.nccl import Nccl, version
+from kernels.collectives.nccl_window import symmetric
 from kernels.collectives.on_gpus import Messages
 from kernels.collectives.relays import OneShotAllReduce, StoreBroadcast, TmaAllReduce, TmaBroadcast
 from kernels.collectives.ring import ring_all_reduce, ring_broadcast
@@ -34,6 +36,7 @@ TILES = ((65536, 3), (32768, 6), (16384, 12), (8192, 24))  # bytes and stages of
 TOGETHER = 2, 4, 8  # rounds of the all-reduce's relay
 SMALL = tuple(2**power for power in range(12, 21))  # bytes
 CALLS = 20  # in a row, of small messages
+WINDOW = "NCCL, symmetric window"
 
 # What the course's authors read before this lab was written: a ring broadcast by peer copies on streams, ordered by
 # events, in GB/s of algorithm bandwidth by ranks and S; and one peer copy. A learner's machine will not show the same.
@@ -59,17 +62,23 @@ def ranks_here() -> int:
 
 
 class _Buffers:
-    """A float32 buffer of `nbytes` per rank, and what they begin with: small whole numbers, so that sums are exact."""
+    """A float32 buffer of `nbytes` per rank, and what they begin with: small whole numbers, so that sums are exact.
 
-    def __init__(self, ranks: Ranks, nbytes: int) -> None:
+    `arrays`: the buffers, where they are not any memory.
+    """
+
+    def __init__(self, ranks: Ranks, nbytes: int, arrays: Sequence[Any] = ()) -> None:
         self.ranks, self.n = ranks, nbytes // 4
-        self.given, self.arrays = [], []
+        self.given, self.arrays = [], list(arrays)
         for rank in range(len(ranks)):
             with ranks.on(rank) as stream:
                 ranks.cupy.random.seed(1 + rank)
                 given = ranks.cupy.random.randint(-99, 100, self.n, dtype=np.int32).astype(np.float32)
                 self.given.append(given)
-                self.arrays.append(given.copy())
+                if arrays:
+                    self.arrays[rank][...] = given
+                else:
+                    self.arrays.append(given.copy())
                 stream.synchronize()
 
     def refill(self) -> None:
@@ -108,6 +117,11 @@ def _moved(ranks: Ranks, array: Any) -> Any:
     return here
 
 
+def _spread(found: timing.Timing) -> dict[str, float]:
+    """Return a time's median, least and most, as rows hold them."""
+    return {"seconds": found.seconds, "least_seconds": found.fastest, "most_seconds": found.slowest}
+
+
 def _timed(made: dict[str, TimedCalls], rounds: int = 5) -> list[tuple[str, timing.Timing, bool]]:
     """Time rows of calls in turns: of each its name, its timing, and whether all its results were right."""
     return [(name, found, made[name].correct) for name, found in time_together(made, rounds).items()]
@@ -129,8 +143,8 @@ def broadcast_curve(n: int = N) -> dict[str, Any]:
         }
         made = {name: buffers.row(engine.launch, "broadcast", 3) for name, engine in engines.items()}
         for name, found, correct in _timed(made, 3):
-            row = {"engine": name, "slices": slices, "seconds": found.seconds, "gbps": found.bandwidth(n)}
-            rows.append(row | {"correct": correct})
+            row = {"engine": name, "slices": slices, "gbps": found.bandwidth(n), "correct": correct}
+            rows.append(row | _spread(found))
     return {"ranks": len(ranks), "bytes": n, "rows": rows}
 
 
@@ -140,8 +154,8 @@ def relay_tiles(n: int = N) -> dict[str, Any]:
     buffers, rows = _Buffers(ranks, n), []
     for collective, relays in (("broadcast", _broadcasts(ranks)), ("all-reduce", _relayed_sums(ranks))):
         for name, found, correct in _timed(_made(buffers, relays, collective), 3):
-            row = {"collective": collective, "relay": name, "seconds": found.seconds, "gbps": found.bandwidth(n)}
-            rows.append(row | {"correct": correct})
+            row = {"collective": collective, "relay": name, "gbps": found.bandwidth(n), "correct": correct}
+            rows.append(row | _spread(found))
     return {"ranks": len(ranks), "bytes": n, "rows": rows}
 
 
@@ -204,14 +218,31 @@ def all_reduce_table(n: int = N) -> dict[str, Any]:
     return _table(ranks, buffers, launches, "all-reduce", n)
 
 
+def _in_window(ranks: Ranks, n: int, calls: int, *graphs: bool) -> tuple[list[dict[str, TimedCalls]], dict[str, str]]:
+    """Return NCCL's all-reduces of n bytes in a symmetric window, one by one and (`graphs`) in a CUDA graph; else why
+    there are none.
+    """
+    try:
+        nccl = Nccl(ranks)  # of its own: whatever fails costs these rows alone
+        buffers = _Buffers(ranks, n, symmetric(nccl, n // 4))
+        launch = functools.partial(nccl.launch, "all-reduce", buffers.arrays)
+        return [{WINDOW: buffers.row(launch, "all-reduce", calls, graph)} for graph in graphs], {}
+    except Exception as error:
+        return [{} for _ in graphs], {"no_window": f"{type(error).__name__}: {error}"}
+
+
 def _table(ranks: Ranks, buffers: _Buffers, launches: dict[str, Any], collective: str, n: int) -> dict[str, Any]:
     made = {name: buffers.row(launch, collective, 3) for name, launch in launches.items()}
+    lack: dict[str, str] = {}
+    if collective == "all-reduce":
+        (windowed,), lack = _in_window(ranks, n, 3, False)
+        made |= windowed
     times = time_together(made)
     factor = bus_factor(collective, len(ranks))
     rows = [
         {
             "engine": name,
-            "seconds": found.seconds,
+            **_spread(found),
             "gbps": found.bandwidth(n),
             "bus_gbps": found.bandwidth(n) * factor,
             "ratio_to_nccl": times["NCCL"].seconds / found.seconds,
@@ -219,7 +250,7 @@ def _table(ranks: Ranks, buffers: _Buffers, launches: dict[str, Any], collective
         }
         for name, found in times.items()
     ]
-    return {"ranks": len(ranks), "bytes": n, "nccl": version(), "collective": collective, "rows": rows}
+    return {"ranks": len(ranks), "bytes": n, "nccl": version(), "collective": collective, "rows": rows} | lack
 
 
 def all_reduce_curve() -> dict[str, Any]:
@@ -239,27 +270,32 @@ def all_reduce_curve() -> dict[str, Any]:
             launches["one-shot"] = lambda b=buffers: one_shot.launch(b.arrays, b.arrays)
         made = {name: buffers.row(launch, "all-reduce", 5) for name, launch in launches.items()}
         for name, found, correct in _timed(made, 3):
-            row = {"engine": name, "bytes": n, "seconds": found.seconds, "bus_gbps": found.bandwidth(n) * factor}
-            rows.append(row | {"correct": correct})
+            row = {"engine": name, "bytes": n, "bus_gbps": found.bandwidth(n) * factor, "correct": correct}
+            rows.append(row | _spread(found))
     return {"ranks": k, "nccl": version(), "rows": rows}
 
 
 def small_messages() -> dict[str, Any]:
-    """Measure all-reduces of 4 KiB to 1 MiB: one-shot and NCCL, calls one by one and in a CUDA graph."""
+    """Measure all-reduces of 4 KiB to 1 MiB: one-shot, NCCL and NCCL in a symmetric window, calls one by one and in a
+    CUDA graph.
+    """
     ranks = Ranks(ranks_here())
     nccl, one_shot, rows = Nccl(ranks), OneShotAllReduce(ranks, SMALL[-1]), []
+    lack: dict[str, str] = {}
     for n in SMALL:
         buffers = _Buffers(ranks, n)
         launches = {
             "one-shot": lambda b=buffers: one_shot.launch(b.arrays, b.arrays),
             "NCCL": lambda b=buffers: nccl.launch("all-reduce", b.arrays),
         }
-        for graph in (False, True):
-            made = {name: buffers.row(launch, "all-reduce", CALLS, graph) for name, launch in launches.items()}
+        windowed, found_lack = _in_window(ranks, n, CALLS, False, True)
+        lack |= found_lack
+        for graph, more in zip((False, True), windowed, strict=True):
+            made = {name: buffers.row(launch, "all-reduce", CALLS, graph) for name, launch in launches.items()} | more
             for name, found, correct in _timed(made):
-                row = {"engine": name, "graph": graph, "bytes": n, "seconds": found.seconds}
-                rows.append(row | {"correct": correct})
-    return {"ranks": len(ranks), "nccl": version(), "calls": CALLS, "rows": rows}
+                row = {"engine": name, "graph": graph, "bytes": n, "correct": correct}
+                rows.append(row | _spread(found))
+    return {"ranks": len(ranks), "nccl": version(), "calls": CALLS, "rows": rows} | lack
 
 
 TASK = Task(sizes=(2048, 4096, 4096, 4096, 4096, 1000), batch=512, steps=2, rate=0.01)  # batch: of one rank
@@ -271,7 +307,7 @@ def sgd() -> dict[str, Any]:
     after another and overlapped; and how far the weights are from those of one device with the whole batch.
     """
     k = ranks_here()
-    first = seconds_per_step(Training(TASK, 1, way=None))
+    first = time_step(Training(TASK, 1, way=None))
     task = Task(TASK.sizes, TASK.batch * k, TASK.steps, TASK.rate)
     rows = []
     reference, _ = train_alone(EQUAL)
@@ -279,11 +315,12 @@ def sgd() -> dict[str, Any]:
         for overlap in (False, True):
             weights = Training(EQUAL, k, way=way, overlap=overlap).train()
             apart = max(difference(reference, found) for found in weights)
-            seconds = seconds_per_step(Training(task, k, way=way, overlap=overlap))
-            row = {"way": way, "overlap": overlap, "seconds": seconds, "difference": apart}
-            rows.append(row | {"correct": apart < 1e-4})
-    independent = seconds_per_step(Training(task, k, way=None))
-    alone = (first + seconds_per_step(Training(TASK, 1, way=None))) / 2  # before and after, as clocks may drift
+            found = time_step(Training(task, k, way=way, overlap=overlap))
+            row = {"way": way, "overlap": overlap, "difference": apart, "correct": apart < 1e-4}
+            rows.append(row | _spread(found))
+    independent = time_step(Training(task, k, way=None))
+    last = time_step(Training(TASK, 1, way=None))  # before and after, as clocks may drift
+    alone = (first.seconds + last.seconds) / 2
     for row in rows:
         row["efficiency"] = alone / row["seconds"]
     return {
@@ -292,7 +329,9 @@ def sgd() -> dict[str, Any]:
         "sizes": list(TASK.sizes),
         "gradient_bytes": 4 * sum(a * b + b for a, b in zip(TASK.sizes[:-1], TASK.sizes[1:], strict=True)),
         "one_gpu_seconds": alone,
-        "without_sums_seconds": independent,
+        "one_gpu_least_seconds": min(first.fastest, last.fastest),
+        "one_gpu_most_seconds": max(first.slowest, last.slowest),
+        "without_sums_seconds": independent.seconds,
         "rows": rows,
     }
 

@@ -7,9 +7,9 @@ with part r of rank r, in a reduce-scatter it ends with it. All is in place.
 
 NVLink multicast stays off (NCCL_NVLS_ENABLE=0): what is compared is the links. NCCL is taken as it comes: its choice of
 algorithm and protocol, one process, buffers from cudaMalloc that are not registered, so that it copies through its
-own, while this lab's engines write straight into the peer's. It has faster ways for registered buffers, since 2.27 also
-symmetric kernels for small messages; they were not measured. (Asked to register in CUDA graphs, by the variable
-NCCL_LEGACY_CUDA_REGISTER, it took the same times on two H200, 2026-11-22; whether it did register was not seen.)
+own, while this lab's engines write straight into the peer's. nccl_window.py gives it buffers in a symmetric window,
+where it does so too. (Asked to register in CUDA graphs, by the variable NCCL_LEGACY_CUDA_REGISTER, it took the same
+times on two H200, 2026-11-22; whether it did register was not seen.)
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ class Nccl:
         self.ranks, self._nccl = ranks, library()
         if len(set(ranks.devices)) < len(ranks):
             raise ValueError(f"NCCL takes one GPU per rank; the ranks are on GPUs {ranks.devices}")
-        self._communicators = self._nccl.NcclCommunicator.initAll(list(ranks.devices))
+        self.communicators = self._nccl.NcclCommunicator.initAll(list(ranks.devices))
 
     def launch(self, collective: str, buffers: Sequence[Any], root: int = 0) -> None:
         """Queue a collective in place on the ranks' streams. `buffers`: CuPy arrays, one per rank, on its GPU."""
         self._nccl.groupStart()
-        for rank, (communicator, buffer) in enumerate(zip(self._communicators, buffers, strict=True)):
+        for rank, (communicator, buffer) in enumerate(zip(self.communicators, buffers, strict=True)):
             with self.ranks.on(rank) as stream:
                 call(self._nccl, communicator, collective, buffer, rank, len(buffers), root, stream)
         self._nccl.groupEnd()
@@ -89,7 +89,7 @@ class Nccl:
         try:
             self.ranks.wait(what, seconds)
         except GpuTimeout:
-            for communicator in self._communicators:
+            for communicator in self.communicators:
                 communicator.abort()
             raise
 

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from kernels.collectives import interpreter, nccl, on_gpus
+from kernels.collectives import interpreter, nccl, nccl_window, on_gpus
 from kernels.collectives.data_parallel import Task, difference, train_alone
 from kernels.collectives.data_parallel_gpu import WAYS, Training, timeline
 from kernels.collectives.gpu_ranks import GpuTimeout, Ranks
@@ -140,6 +140,25 @@ def test_nccl(collective):
     for rank, got in enumerate(nccl.run(collective, arrays)):
         part, want = nccl.expected(collective, arrays, rank)
         np.testing.assert_array_equal(got[part], want)
+
+
+@needs_two
+@pytest.mark.parametrize("n", [1024, 10**7])
+def test_nccl_in_a_symmetric_window(n):
+    ranks = Ranks(2)
+    nccls = nccl.Nccl(ranks)
+    try:
+        buffers = nccl_window.symmetric(nccls, n)
+    except nccl_window.NoWindow as error:
+        pytest.skip(str(error))
+    arrays = whole_numbers(2, n)
+    for rank, buffer in enumerate(buffers):
+        with ranks.on(rank):
+            buffer.set(arrays[rank])
+    nccls.launch("all-reduce", buffers)
+    nccls.wait()
+    for got in ranks.get(buffers):
+        np.testing.assert_array_equal(got, arrays[0] + arrays[1])
 
 
 @needs_two
