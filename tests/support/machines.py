@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,6 +15,11 @@ GOOD = driver.Driver("580.95.05", (13, 0), (H100,))
 OLD = driver.Driver("550.54.15", (12, 4), (H100,))
 VOLTA = driver.Driver("580.95.05", (13, 0), (V100,))
 NOTHING = driver.Driver(problem="no NVIDIA driver (libcuda.so.1 not found)")
+needs_idle_gpu = pytest.mark.skipif(
+    int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1,
+    reason="sets rates against each other that are measured one after another; other workers' launches change them: "
+    "run without -n",
+)
 
 
 def pretending(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:

@@ -11,6 +11,7 @@ from kernels.tensor_core.every_shape import launch as launch_by
 from kernels.tensor_core.launches import LAUNCHES
 from kernels.tensor_core.measured_shapes import KERNELS
 from kernels.tensor_core.measurements import MOST_ERROR, checked, cublas, ladder, operands
+from tests.support.machines import needs_idle_gpu
 from tests.support.tensor_products import STEP_ERROR
 from warpcourse.bench import hopper
 from warpcourse.bench.cublaslt import WORKSPACE_BYTES, Product
@@ -153,6 +154,7 @@ def test_the_library_gives_several_algorithms_and_they_are_right():
     assert checked(cublas, a, b, c)["relative_error"] < MOST_ERROR["float16"]
 
 
+@needs_idle_gpu
 def test_rates_beside_the_library_and_the_peaks():
     result = ladder(steps=[available(name) for name in LEAST], rounds=5, runs=3)
     rows, peaks = {row["name"]: row for row in result["rows"]}, result["peaks_tflops"]

@@ -9,6 +9,7 @@ import pytest
 from kernels.serving.utilisation import measurements as measured
 from kernels.serving.utilisation.measurements import PERIOD, Workload, keep_busy, measure
 from kernels.serving.utilisation.nvml import Activity, NoNvml, NvmlGpu
+from tests.support.machines import needs_idle_gpu
 
 _spec = importlib.util.spec_from_file_location("fake_nvml", Path(__file__).with_name("fake_nvml.py"))
 fake_nvml = sys.modules.setdefault("fake_nvml", importlib.util.module_from_spec(_spec))
@@ -131,6 +132,7 @@ def test_tables_of_the_benchmark():
 
 
 @pytest.mark.gpu
+@needs_idle_gpu
 def test_one_thread_keeps_a_gpu_utilised():
     loads = {load.name: load for load in measured.loads()}
     assert set(loads) == {measured.IDLE, *measured.WITH_KERNELS}

@@ -91,6 +91,8 @@ def test_nvdec_decodes_what_ffmpeg_decodes(tmp_path):
     """H.264 says what each bit of a frame is."""
     import cupy
 
+    pytest.importorskip("av", reason="PyAV makes the clip")
+
     clip = tmp_path / "clip.mp4"
     video.make_clip(clip, width=320, height=192, frames=20)
     if reason := video.nvdec_missing():

@@ -10,6 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from numba.cuda import grid
 
 from tests.support.cupy_expressions import EXPRESSIONS
+from tests.support.waiting import HANG
 from warplab import simulator
 from warplab.dropin import cupy as dropin_cp
 from warplab.launch import on_gpu, profiling
@@ -176,7 +177,7 @@ def test_the_names_are_the_real_libraries(cuda, cp):
 
 def check_timed(profile):
     (launch,) = profile.launches
-    assert 1e-7 < launch.gpu_seconds < 1e-2
+    assert 1e-7 < launch.gpu_seconds < HANG  # other processes may hold the GPU
     assert launch.gpu_name == cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     return launch
 
