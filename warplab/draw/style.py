@@ -17,7 +17,7 @@ from matplotlib.axis import Axis
 from matplotlib.colors import to_rgb
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from warplab.text.tables import count, duration, quantity
 
@@ -61,12 +61,15 @@ def _bars(ax: Axes) -> Iterator[str]:
         if isinstance(kind, BarContainer):
             across = kind.orientation == "horizontal"
             axis = ax.yaxis if across else ax.xaxis
-            ticks = dict(zip(axis.get_ticklocs(), (t.get_text() for t in axis.get_ticklabels()), strict=False))
+            named_places = not isinstance(axis.get_major_locator(), MaxNLocator)
+            labels = (t.get_text() for t in axis.get_ticklabels()) if named_places else ()
+            ticks = dict(zip(axis.get_ticklocs(), labels, strict=False))
             told = []
             for bar in kind.patches[:MOST_NUMBERS]:
                 place = bar.get_y() + bar.get_height() / 2 if across else bar.get_x() + bar.get_width() / 2
                 near = min(ticks, key=lambda tick: abs(tick - place), default=0.0)
-                told.append(f"{ticks.get(near, '')} {(bar.get_width() if across else bar.get_height()):.3g}".strip())
+                where = ticks.get(near, "") if named_places else f"{place:.0f}"
+                told.append(f"{where} {(bar.get_width() if across else bar.get_height()):.3g}".strip())
             named = str(kind.get_label())
             yield ("" if named.startswith("_") else f"{named}: ") + ", ".join(told)
 

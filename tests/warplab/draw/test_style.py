@@ -106,3 +106,10 @@ def test_the_words_say_where_times_are_from_that_a_legend_names():
     figure.legend(title="recorded on NVIDIA H100, 2026-11-22")
     ax.set_title("layer: 37.3 ms", loc="left")
     assert closed(figure).says == "layer: 37.3 ms; recorded on NVIDIA H100, 2026-11-22; kernel from 1 to 2."
+
+
+def test_bars_are_named_by_their_labels_or_else_by_where_they_stand():
+    figure, (labelled, by_place) = plt.subplots(2)
+    labelled.bar(["sum", "copy"], [3, 4])
+    by_place.bar([0.8, 31.8], [1, 2], width=0.4)
+    assert closed(figure).says == "sum 3, copy 4; 1 1, 32 2."
