@@ -128,9 +128,9 @@ def build(folder: Path, progress: PlanProgress) -> dict[str, Any]:
     run = runs.open(workspace, about["run"])
     dataset = Dataset.open(workspace, about["dataset"])
     model = load_model(run)
-    images, labels = _sample(dataset, "test", spec.test_images)
+    images, labels = sample(dataset, "test", spec.test_images)
     progress.stage(f"Keras answers {len(images)} test images.", 0.1, 0.15)
-    expected = _keras(model, images)
+    expected = keras_answers(model, images)
 
     progress.stage("Importing the network, and optimising its graph.", 0.15, 0.25)
     graph, passes = optimised(model, spec, dataset, progress)
@@ -165,7 +165,7 @@ def _leave_the_gpu_to_the_plan() -> None:
     tf.config.set_visible_devices([], "GPU")
 
 
-def _sample(dataset: Dataset, part: str, most: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def sample(dataset: Dataset, part: str, most: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return a part's images as a network takes them, and labels: all, or `most` that the dataset's seed draws."""
     count = dataset.counts[part]
     if not count:
@@ -174,7 +174,7 @@ def _sample(dataset: Dataset, part: str, most: int) -> tuple[NDArray[np.float32]
     return prepare(dataset.images(part)[chosen]), np.asarray(dataset.labels(part)[chosen])
 
 
-def _keras(model: Any, images: NDArray[np.float32]) -> NDArray[np.float32]:
+def keras_answers(model: Any, images: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the first output of the model, float32, (images, classes)."""
     found = [model(images[start : start + 64], training=False) for start in range(0, len(images), 64)]
     first = [one[0] if isinstance(one, list | tuple) else one for one in found]
@@ -190,9 +190,9 @@ def optimised(model: Any, spec: PlanSpec, dataset: Dataset, progress: PlanProgre
     graph = keras_import.import_keras(model, [answer])
 
     def calibrate(fused: Any) -> Any:
-        images, _ = _sample(dataset, "train", spec.calibration_images)
+        images, _ = sample(dataset, "train", spec.calibration_images)
         progress.stage(f"Calibrating INT8 on {len(images)} training images.", 0.2, 0.25)
-        return quantise.scales(fused, _channels_first(images), method=spec.calibration)
+        return quantise.scales(fused, channels_first(images), method=spec.calibration)
 
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
@@ -202,7 +202,7 @@ def optimised(model: Any, spec: PlanSpec, dataset: Dataset, progress: PlanProgre
     return graph, [line for line in lines if line and not line.endswith("nothing to do")]
 
 
-def _channels_first(images: NDArray[np.float32]) -> NDArray[np.float32]:
+def channels_first(images: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
 
 
@@ -283,7 +283,7 @@ def compare(
     progress: PlanProgress,
 ) -> dict[str, Any]:
     """Return accuracies of the plan and of Keras on the same images, (count, height, width, channels)."""
-    first = _channels_first(images)
+    first = channels_first(images)
     if _on_gpu():
         answers, by, kernels = _by_kernels(plans, first, progress), f"the plan's kernels on {plans[0].device}", None
     else:

@@ -15,9 +15,10 @@ from digits.data.augment import Augmentation
 from digits.data.dataset import PARTS, Dataset
 from digits.files import DigitsError
 from digits.page import data_view
-from digits.page.elements import button, choice, column, escape, note, row, said, section
+from digits.page.elements import button, choice, column, escape, note, row, section
 from digits.page.new_dataset import NewDataset
 from digits.page.panel import Deletion, Panel
+from digits.page.try_it import TryIt
 from digits.training import runs
 from digits.training.spec import Solver
 
@@ -60,20 +61,16 @@ class DataPanel(Panel):
             section("Augmentation preview", self._augmented, row(self._others, self._use, self._set)),
         )
         self._new = NewDataset(page, self._made)
-        self.widget = column(
-            column(
-                section(
-                    "Dataset",
-                    self._dataset,
-                    self._state,
-                    row(self._train, self._stop, self._again, self._another, self._deletion.button),
-                    self._deletion.question,
-                    self._facts,
-                ),
-                self._new.widget,
-            ),
-            self._ready,
+        self._try = TryIt(page)
+        self._there = section(
+            "Dataset",
+            self._dataset,
+            self._state,
+            row(self._train, self._stop, self._again, self._another, self._deletion.button),
+            self._deletion.question,
+            self._facts,
         )
+        self.widget = column(column(self._try.widget, self._there, self._new.widget), self._ready)
         self.widget.add_class("digits-data")
         self._when(self._dataset, call=lambda: self._look(first=self._dataset.value))
         self._when(self._part, self._class, call=lambda: self._draw_images(0))
@@ -141,8 +138,9 @@ class DataPanel(Panel):
         other = self._shown is None or dataset is None or dataset.id != self._shown.id
         self._shown = dataset
         self._open_form(self._form_open)
+        self._there.layout.display = None if dataset else "none"
+        (self.widget.add_class if dataset is None else self.widget.remove_class)("digits-empty")
         if dataset is None:
-            self._state.value = said("There is no dataset yet. Make one below.")
             self._facts.value = ""
         else:
             self._refill(self._dataset, list(self._dataset.options), dataset.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from digits.data.dataset import Dataset
-from digits.deploy import plans
+from digits.deploy import onnx_export, plans
 from digits.files import DigitsError
 from digits.page import deploy_view
 from digits.page.deploy_service import ServicePart
@@ -32,6 +32,7 @@ class DeployPanel(Panel):
         self._tuned = check("Tune: time every tactic of every layer", True)
         self._build = button("Build the plan", page.guarded(self._start), kind="primary")
         self._model = button("Offer the Keras model", page.guarded(self._offer_model))
+        self._onnx = button("Export to ONNX", page.guarded(self._export))
         self._model_links = note("")
         self._plan = choice("Plan")
         for wide in (self._run, self._plan):
@@ -57,7 +58,7 @@ class DeployPanel(Panel):
                 self._batches,
                 self._images,
                 self._tuned,
-                row(self._build, self._model),
+                row(self._build, self._model, self._onnx),
                 self._model_links,
             ),
             column(
@@ -118,6 +119,7 @@ class DeployPanel(Panel):
         self._offer(self._run, [(f"{run.name} ({run.id[:15]})", run.id) for run in found], self.page.selected.run)
         self._build.disabled = not found or bool(plans.missing())
         self._model.disabled = not found
+        self._onnx.disabled = self._build.disabled
         self._model_links.value = ""
 
     def _offer_model(self) -> None:
@@ -126,6 +128,22 @@ class DeployPanel(Panel):
         if not path.is_file():
             raise DigitsError(f"The run {run.name} has no {trained.MODEL} yet; it has one once it is done or stopped.")
         self._model_links.value = deploy_view.downloads([(f"{run.id}.keras", path), *self._labels(run.spec.dataset)])
+
+    def _export(self) -> None:
+        workspace, run = self.page.workspace, runs.open(self.page.workspace, self._run.value)
+        self._onnx.disabled = True
+        self._model_links.value = said("The network is exported, and answers test images; that takes some seconds.")
+
+        def show(report: dict[str, Any]) -> None:
+            files = [(f"{run.id}.onnx", run.folder / onnx_export.MODEL), *self._labels(run.spec.dataset)]
+            self._model_links.value = deploy_view.downloads(files) + deploy_view.exported(report)
+
+        def free() -> None:
+            self._onnx.disabled = False
+            if "some seconds" in self._model_links.value:
+                self._model_links.value = ""
+
+        self.page.in_background(lambda: onnx_export.export(workspace, run.id), show, free)
 
     def _labels(self, dataset: str) -> list[tuple[str, bytes]]:
         """Return the classes' names as a file to offer; none if the dataset was deleted."""

@@ -72,6 +72,17 @@ def _accuracy(test: Mapping[str, Any], precision: str) -> str:
     return table(["By", "Accuracy", "Same class"], rows, f"On the same {test['images']:,} test images") + said
 
 
+def exported(found: Mapping[str, Any]) -> str:
+    """Return the table of an export to ONNX: what Keras, ONNX Runtime and the plan answer to the same images."""
+    rows = [
+        [one["by"], f"{100 * one['accuracy']:.2f} %", f"{one['same_answers']:,}", f"{one['largest_difference']:.2g}"]
+        for one in found["answers"]
+    ]
+    head = ["By", "Accuracy", "Same class as Keras", "Probabilities differ by, at most"]
+    told = "<p>It takes float32 images from 0 to 1, (batch, channels, height, width).</p>"
+    return told + table(head, rows, f"On the same {found['images']:,} test images")
+
+
 def _batches(found: Mapping[str, Any]) -> str:
     rows, labels = [], set()
     for batch, row in found["batches"].items():

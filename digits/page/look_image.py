@@ -158,6 +158,20 @@ class ImagePart(Panel):
 
     # Asking
 
+    def ask_all(self) -> None:
+        """Ask what the network answers, and what its layers make of the image."""
+        pixels, _, truth = self.image()
+        weights, classes = self._panel.weights(), self._panel.dataset.classes
+
+        def show(found: tuple[np.ndarray, list]) -> str:
+            self._answer.value = look_view.top_five(found[0][0], classes, truth)
+            return self._told(found[1])
+
+        def ask(inside: Any) -> Any:
+            return inside.classify(pixels[None], weights), inside.layers(pixels, weights)
+
+        self._ask("classifying the image", ask, self._found, show)
+
     def _ask_classes(self) -> None:
         pixels, _, truth = self.image()
         weights, classes = self._panel.weights(), self._panel.dataset.classes
@@ -170,12 +184,12 @@ class ImagePart(Panel):
     def _ask_layers(self) -> None:
         pixels, weights = self.image()[0], self._panel.weights()
 
-        def show(found: list) -> str:
-            self._layer.options = [layer.name for layer in found]
-            self._in_full.layout.display = None
-            return look_view.layers(found)
+        self._ask("looking at every layer", lambda inside: inside.layers(pixels, weights), self._found, self._told)
 
-        self._ask("looking at every layer", lambda inside: inside.layers(pixels, weights), self._found, show)
+    def _told(self, found: list) -> str:
+        self._layer.options = [layer.name for layer in found]
+        self._in_full.layout.display = None
+        return look_view.layers(found)
 
     def _ask_layer(self) -> None:
         pixels, name, weights = self.image()[0], self._layer.value, self._panel.weights()

@@ -96,6 +96,11 @@ class LookPanel(Panel):
         self._show_progress()
         self.page.in_background(lambda: f(inside), lambda found: chosen() == asked and then(found), self._free)
 
+    def answer_one(self, part: str) -> None:
+        """Show what the network makes of the first image of a part."""
+        self._image.show(part, 0)
+        self._image.ask_all()
+
     def progress(self, share: float) -> None:
         """Keep `share`, in the thread that asks."""
         self._share = share

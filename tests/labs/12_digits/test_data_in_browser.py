@@ -44,7 +44,7 @@ def datasets(page):
 
 
 def digits_are_made_looked_at_and_previewed(page, tmp_path):
-    page.until_says("There is no dataset yet")
+    page.until_says("A first network")
     page.press("Make the dataset")
     page.until_says("1797 of 8 × 8 grey: 1259 to train on")
     page.choose("Part", "Test")

@@ -84,7 +84,7 @@ def folder_of_pets(root):
 
 def test_digits_are_made_and_selected(space, monkeypatch):
     page, panel = opened(space)
-    assert "There is no dataset yet" in shown(panel.widget)
+    assert "A first network" in shown(panel.widget)
     press(panel, "Make the dataset")
     (dataset,) = Dataset.list(space)
     assert page.selected.dataset == dataset.id
@@ -339,7 +339,7 @@ def test_deletion_is_asked_for_and_never_under_a_run(space):
     press(panel, "Yes, delete it")
     assert Dataset.list(space) == []
     assert page.selected.dataset == ""
-    assert "There is no dataset yet" in shown(panel.widget)
+    assert "A first network" in shown(panel.widget)
 
 
 def test_dataset_deleted_elsewhere_is_no_longer_shown(space):

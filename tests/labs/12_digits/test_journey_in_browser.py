@@ -64,7 +64,7 @@ def start(page, name, epochs):
 
 def the_digits_become_a_dataset(page):
     page.press("Data")
-    page.until_says("There is no dataset yet")
+    page.until_says("A first network")
     page.press("Make the dataset")
     page.until_says("1797 of 8 × 8 grey")
     until(lambda: page.count("img[alt]") >= 24, "the pictures of the dataset")
