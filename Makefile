@@ -1,11 +1,12 @@
 # Each target prepares .venv by itself, the first time or when the pins have changed; see tools/environment.py. What
 # only the tests need (requirements-cluster.txt, requirements-dev.txt) is added when they first run.
 #   PYTHON=python3.12            the interpreter to make .venv with
-#   WARPLAB_REQUIREMENTS=cpu|gpu the pinned set, otherwise chosen by whether an NVIDIA driver is present
+#   WARPLAB_REQUIREMENTS=...     the pinned set, small, cpu or gpu; otherwise chosen by labs and NVIDIA's driver
 #   WARPLAB_BACKEND=simulator|gpu
 #   LAB_ARGS="--no-browser"      more arguments for jupyter lab, and for digits
 #   TEST_ARGS="-k doctor"        more arguments for pytest; WORKERS="-n 8" on more cores
-#   LABS="04 05"                 the labs for bench, record, compare-ncu and notebooks; all, if not given
+#   LABS="04 05"                 the labs for bench, record, compare-ncu and notebooks; all, if not given. For lab: those
+#                                whose packages are installed; without a GPU 00 to 06 and 10, if not given
 #   BENCH_ARGS="--only KEY"      more arguments for bench and record: measure one key of one lab
 
 SHELL := /bin/sh
@@ -18,7 +19,7 @@ SETUP = set_up() { for python in $${PYTHON:-python3} python3.13 python3.12 pytho
 		"On Debian or Ubuntu: sudo apt install python3 python3-venv" >&2; exit 1; }; set_up
 # From the default index alone: the pins must not depend on wheels that lie on one machine.
 PINS = UV_INDEX= UV_FIND_LINKS= $(BIN)/python -m tools.run_uv pip compile warpcourse/pyproject.toml --quiet \
-	--universal --fork-strategy fewest --python-version 3.11 --no-emit-package warplab \
+	--universal --fork-strategy fewest --python-version 3.11 --no-emit-package warplab --no-emit-package warpcourse \
 	--custom-compile-command "make pins" $(PINS_ARGS)
 LABS ?=
 # Three workers on two cores, since some tests wait for processes; the long tests at the end are shared out.
@@ -46,7 +47,8 @@ help: ## show this list
 	@echo "Warp Lab. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'
 
-lab: setup ## open JupyterLab on your own copy of the lessons, in mine/
+lab: ## open JupyterLab on your own copy of the lessons, in mine/ (LABS=07: with what that lab needs; LABS=all)
+	@$(SETUP) lab $(LABS)
 	$(BIN)/python -m warplab lab $(LAB_ARGS)
 
 digits: setup ## open the page of lab 12: train, look inside and deploy a network
@@ -99,7 +101,8 @@ new-lab: setup-dev ## lay the skeleton of a lab: make new-lab NUMBER=14 TOPIC=sc
 	@test -n "$(NUMBER)" -a -n "$(TOPIC)" || { echo "error: make new-lab NUMBER=14 TOPIC=scan TITLE=\"...\"" >&2; exit 1; }
 	$(BIN)/python -m tools.new_lab "$(NUMBER)" "$(TOPIC)" "$(TITLE)" --claim "$(CLAIM)"
 
-doctor: setup ## what this machine has, which backend runs and why
+doctor: ## what this machine has, which backend runs and why
+	@$(SETUP) lab
 	$(BIN)/python -m warplab doctor
 
 pins: setup ## compile both pyproject.toml into the pinned sets (PINS_ARGS=--upgrade for newer versions)
@@ -107,6 +110,9 @@ pins: setup ## compile both pyproject.toml into the pinned sets (PINS_ARGS=--upg
 	@# uv keeps the versions of an existing file: so the sets agree on what they share.
 	cp requirements-gpu.txt requirements.txt
 	$(PINS) --extra cpu --output-file requirements.txt
+	@# Without the linker of machine code, which numba-cuda names and the simulator never loads.
+	cp requirements.txt requirements-small.txt
+	$(PINS) --no-emit-package nvidia-nvjitlink --output-file requirements-small.txt
 	@# The layers hold only what they add to the sets below them.
 	$(PINS) --extra cluster --excludes requirements.txt --output-file requirements-cluster.txt
 	$(PINS) --extra dev --excludes requirements.txt --excludes requirements-cluster.txt \

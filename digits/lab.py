@@ -8,7 +8,7 @@ LAB = Lab(
     "DIGITS: train, look inside and deploy, in one page",
     simulator=False,
     cpu=True,
-    tensorflow=True,
+    needs=("tensorboard", "tensorflow", "voila"),
     code_cells=82,
     pictures=12,
     shown={

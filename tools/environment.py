@@ -1,9 +1,10 @@
 """Prepare .venv: the pinned packages for this machine, installed once by uv. Started by tools/bootstrap.py.
 
 The arguments name what is wanted beside the learner's set: `cluster`, `dev` (requirements-cluster.txt and so on).
-What was once asked for stays. `.venv/warplab-setup.json` tells what .venv holds. It is written last, so an interrupted
-set-up is redone from the start; a complete one is left alone until the pins or the kind of machine change.
-WARPLAB_REQUIREMENTS=cpu|gpu overrides the choice of the pinned set.
+After `lab` stand the numbers of labs: without a GPU the small set will do for 00 to 06 and 10. What was once asked for
+stays. `.venv/warplab-setup.json` tells what .venv holds. It is written last, so an interrupted set-up is redone from
+the start; a complete one is left alone until the pins or the kind of machine change.
+WARPLAB_REQUIREMENTS=small|cpu|gpu overrides the choice of the pinned set.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import time
 import venv
+from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +45,14 @@ class PinnedSet(NamedTuple):
     installed: float
 
 
-SETS = {"cpu": PinnedSet("requirements.txt", 0.9, 3.4), "gpu": PinnedSet("requirements-gpu.txt", 5.0, 9.9)}
+SETS = {
+    "small": PinnedSet("requirements-small.txt", 0.5, 1.2),
+    "cpu": PinnedSet("requirements.txt", 0.9, 3.4),
+    "gpu": PinnedSet("requirements-gpu.txt", 5.0, 9.9),
+}
+SMALL_LABS = {"00", "01", "02", "03", "04", "05", "06", "10"}
+# Files of the small set that nothing here loads, 186 MB: NVRTC a second time, and the compiler that nvcc calls.
+UNUSED = ("nvidia/cu13/lib/libnvrtc.alt.so.13", "nvidia/cu13/nvvm/bin/cicc")
 
 # What uv says when it cannot reach an index (refused, no such host, no proxy), or when a download breaks off.
 NETWORK_FAILURES = ("error sending request", "request or response body error", "network timeout")
@@ -55,11 +64,13 @@ class SetupError(Exception):
 
 def main(arguments: list[str]) -> int:
     this_python = "--this-python" in arguments
-    layers = [f"requirements-{name}.txt" for name in arguments if name != "--this-python"]
+    names = [name for name in arguments if name != "--this-python"]
+    labs = names[names.index("lab") + 1 :] if "lab" in names else None
+    layers = [f"requirements-{name}.txt" for name in (names if labs is None else names[: names.index("lab")])]
     try:
         with open(ROOT / "pyproject.toml") as lock:  # any file of the tree: two `make` at once take turns
             wait_for(lock)
-            prepare(layers, this_python)
+            prepare(layers, this_python, labs)
     except SetupError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -80,10 +91,11 @@ def wait_for(lock) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def prepare(layers: list[str], this_python: bool) -> None:
-    kind, why = chosen_set()
+def prepare(layers: list[str], this_python: bool, labs: list[str] | None = None) -> None:
+    """Make .venv hold what `labs` need, or all labs, and the layers."""
     stamp = read_stamp()
     installed = stamp.get("pins", {}) if stamp else {}
+    kind, why = chosen_set(labs, installed)
     kept = {name for name in installed if (ROOT / name).exists()} - {one.file for one in SETS.values()}
     files = [SETS[kind].file, *sorted(kept.union(layers))]
     pins = {name: digest(name) for name in files}
@@ -103,27 +115,34 @@ def prepare(layers: list[str], this_python: bool) -> None:
         say(f"Updating .venv: {changed or 'what is no longer needed'}")
         write_stamp({})
     install_uv(SETS[kind].file)
-    if anew:
+    if SETS[kind].file not in installed:
         check_disk(kind)
         say(f"Installing: {SETS[kind].download:.1f} GB to download, {SETS[kind].installed:.1f} GB on disk")
-    install(files)
     (site_packages,) = VENV.glob("lib/python3.*/site-packages")
+    install(files)
+    if kind == "small":
+        for name in UNUSED:
+            (site_packages / name).unlink(missing_ok=True)
+        say("Labs 00 to 06 and 10 are ready to run; for another, such as 07: make lab LABS=07")
     (site_packages / "warplab.pth").write_text(f"{ROOT}\n")  # makes warplab and kernels importable
     python = platform.python_version() if anew or stamp is None else stamp["python"]
     write_stamp({"pins": pins, "tree": str(ROOT), "python": python})
     say(f"Ready after {time.monotonic() - started:.0f} s. Nothing is installed again until the pins change.")
 
 
-def chosen_set() -> tuple[str, str]:
-    """Return ("cpu" or "gpu", why)."""
+def chosen_set(labs: list[str] | None = None, installed: Container[str] = ()) -> tuple[str, str]:
+    """Return (a key of `SETS`, why). `labs`: those that will be worked in, None for all; `installed`: pinned files."""
     forced = os.environ.get("WARPLAB_REQUIREMENTS")
-    if forced:
-        if forced not in SETS:
-            raise SetupError(f"WARPLAB_REQUIREMENTS is {forced!r}; set it to cpu or gpu, or unset it.")
+    if forced and forced not in SETS:
+        raise SetupError(f"WARPLAB_REQUIREMENTS is {forced!r}; set it to small, cpu or gpu, or unset it.")
+    if forced != "cpu" and forced is not None:
         return forced, f"WARPLAB_REQUIREMENTS={forced}"
-    if has_nvidia_driver():
+    if not forced and has_nvidia_driver():
         return "gpu", "an NVIDIA driver is present (WARPLAB_REQUIREMENTS=cpu would take the smaller set)"
-    return "cpu", "there is no NVIDIA driver"
+    why = f"WARPLAB_REQUIREMENTS={forced}" if forced else "there is no NVIDIA driver"
+    if labs is None or SETS["cpu"].file in installed or not {f"{lab:0>2}" for lab in labs} <= SMALL_LABS:
+        return "cpu", why
+    return "small", f"{why} and labs 00 to 06 and 10 need no more"
 
 
 def has_nvidia_driver() -> bool:

@@ -27,21 +27,19 @@ from warplab.hardware import driver as nvidia
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 14)  # requires-python in warpcourse/pyproject.toml
 GB = 10**9
 
-# Without these no lesson runs. TensorFlow, which three labs need, is one of two packages; see `package_findings`.
+# Without these no lesson of labs 00 to 06 runs. TensorFlow, which three labs need, is one of two packages; see
+# `package_findings`.
 ESSENTIAL = (
     "jupyterlab",
     "nbgrader",
     "ipywidgets",
     "matplotlib",
     "numpy",
-    "scikit-learn",
     "numba",
     "numba-cuda",
-    "cupy-cuda13x",
     "cuda-bindings",
     "nvidia-cuda-nvrtc",
     "nvidia-nvvm",
-    "nvidia-nvjitlink",
     "nvidia-cuda-runtime",
     "nvidia-cuda-crt",
     "nvidia-cuda-cccl",
@@ -219,8 +217,9 @@ def normalised(name: str) -> str:
 
 
 def pinned_set(installed: dict[str, str]) -> str:
-    """Return the pinned set that is installed: nvmath-python is in one of them."""
-    return "requirements-gpu.txt" if "nvmath-python" in installed else "requirements.txt"
+    """Return the pinned set that is installed, told by packages that the others lack."""
+    larger = "requirements-gpu.txt" if "nvmath-python" in installed else "requirements.txt"
+    return larger if {"onnx", "tensorflow", "tensorflow-cpu"} & installed.keys() else "requirements-small.txt"
 
 
 def pinned_packages(file: str) -> dict[str, str]:
@@ -261,11 +260,15 @@ def package_findings(installed: dict[str, str], pinned: dict[str, str], file: st
     if not tensorflow and not missing:
         from warpcourse.bench.lab import labs
 
-        without = ", ".join(f"{lab.number:02}" for lab in labs() if lab.tensorflow)
-        yield note(
-            f"TensorFlow has no package for Python {platform.python_version()}: labs {without} are left out",
-            "For them: PYTHON=python3.13 make setup",
-        )
+        if file == "requirements-small.txt":
+            beyond = [f"{lab.number:02}" for lab in labs() if lab.needs]
+            yield ok(f"the small set, without what labs {', '.join(beyond)} need: make lab LABS={beyond[0]} adds it")
+        else:
+            without = ", ".join(f"{lab.number:02}" for lab in labs() if lab.tensorflow)
+            yield note(
+                f"TensorFlow has no package for Python {platform.python_version()}: labs {without} are left out",
+                "For them: PYTHON=python3.13 make setup",
+            )
     if len(tensorflow) == 2:
         yield problem("tensorflow and tensorflow-cpu overwrite each other's files", RENEW)
     met = sum(installed.get(name) == version for name, version in pinned.items())

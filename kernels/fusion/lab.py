@@ -7,6 +7,7 @@ LAB = Lab(
     "09_fusion",
     "Inference and fusion",
     "TensorRT makes ResNet-50 about 20 × faster",
+    needs=("onnx", "onnxruntime", "safetensors"),
     benchmark="benchmark",
     launches="launches",
     code_cells=96,

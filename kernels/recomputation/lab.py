@@ -7,7 +7,7 @@ LAB = Lab(
     "08_recomputation",
     "Training in less memory",
     "√n memory for one more forward pass",
-    tensorflow=True,
+    needs=("tensorflow",),
     benchmark="benchmark",
     launches="launches",
     code_cells=60,

@@ -7,6 +7,7 @@ LAB = Lab(
     "11_serving",
     "Is the GPU busy? Utilisation, concurrency and serving",
     "MPS gives 7 × the inference throughput",
+    needs=("av", "fastapi", "onnx", "safetensors", "uvicorn"),
     benchmark="benchmark",
     launches="launches",
     code_cells=99,

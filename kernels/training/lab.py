@@ -7,7 +7,7 @@ LAB = Lab(
     "07_training",
     "Training with TensorFlow",
     "variables in a reused scope do not share their value",
-    tensorflow=True,
+    needs=("tensorflow",),
     benchmark="benchmark",
     launches="launches",
     code_cells=79,

@@ -123,7 +123,7 @@ def test_pinned_set_can_be_forced(monkeypatch):
     monkeypatch.setenv("WARPLAB_REQUIREMENTS", "gpu")
     assert environment.chosen_set() == ("gpu", "WARPLAB_REQUIREMENTS=gpu")
     monkeypatch.setenv("WARPLAB_REQUIREMENTS", "cuda")
-    with pytest.raises(environment.SetupError, match="'cuda'; set it to cpu or gpu"):
+    with pytest.raises(environment.SetupError, match="'cuda'; set it to small, cpu or gpu"):
         environment.chosen_set()
 
 

@@ -22,9 +22,10 @@ ENGINE, PROJECT = (
     tomllib.loads((COURSE / file).read_text())["project"] for file in ("pyproject.toml", "warpcourse/pyproject.toml")
 )
 SETS = {"cpu": "requirements.txt", "gpu": "requirements-gpu.txt"}
+SMALL = "requirements-small.txt"  # of `make lab` without a GPU, for labs 00 to 06 and 10
 # What `make setup-cluster` and `make test` add to a learner's set, in this order.
 LAYERS = {"cluster": "requirements-cluster.txt", "dev": "requirements-dev.txt"}
-PINNED = SETS | LAYERS
+PINNED = SETS | LAYERS | {"small": SMALL}
 CONDA = {"cpu": "environment.yml", "gpu": "environment-gpu.yml"}
 FILES = ["pyproject.toml", "warpcourse/pyproject.toml", *CONDA.values(), *PINNED.values()]
 # What the course runs on: `make setup` refuses others.
@@ -66,6 +67,8 @@ def declared(*extras: str, project: dict = PROJECT) -> list[Requirement]:
             continue
         if requirement.name == "warplab":
             found += declared(*requirement.extras, project=ENGINE)
+        elif requirement.name == "warpcourse":
+            found += declared(*requirement.extras)
         else:
             found.append(requirement)
     return found
@@ -91,10 +94,21 @@ def test_a_learner_gets_neither_a_cluster_nor_the_tests_tools(kind):
 
 
 def test_base_set_has_what_the_course_promises():
-    names = {canonicalize_name(requirement.name) for requirement in declared()}
+    names = {canonicalize_name(requirement.name) for requirement in declared("labs")}
     assert names >= {"jupyterlab", "nbgrader", "ipywidgets", "matplotlib", "numba-cuda", "cupy-cuda13x", "scikit-learn"}
     for kind in SETS:
         assert set(pins(kind)) >= {"nvidia-cuda-nvrtc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-cccl"}
+
+
+def test_the_small_set_is_a_part_of_the_other_without_what_only_some_labs_need():
+    small, whole = pins("small"), pins("cpu")
+    assert small.items() < whole.items()
+    needed = {canonicalize_name(requirement.name) for requirement in declared()}
+    assert needed <= small.keys()
+    beyond = {canonicalize_name(requirement.name) for requirement in declared("labs", "cpu")} - needed
+    assert beyond >= {"tensorflow-cpu", "onnx", "fastapi", "voila", "cupy-cuda13x"}
+    assert not beyond & small.keys() - {"jsonschema", "prometheus-client"}  # JupyterLab's own needs
+    assert "nvidia-nvjitlink" not in small
 
 
 def test_the_sets_agree_on_what_they_share():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from warpcourse.bench.recordings import Recordings
 from warpcourse.paths import COURSE
 
+FIRST_WITHOUT_TENSORFLOW = (3, 14)  # of Pythons
 # Where lab.py is looked for: a lab's kernels are below kernels/; an application is a package beside that folder.
 PLACES = ("kernels/*/lab.py", "*/lab.py")
 
@@ -29,7 +31,7 @@ class Lab:
     lesson; "" where there is none. `status`: "ready", or what else README's table says.
 
     Where it runs: `simulator` or `cpu`, if it needs no GPU for its lesson; `gpus`: how many it uses where there are
-    any. `tensorflow`: whether its lesson needs TensorFlow.
+    any. `needs`: what its lesson imports that the small set lacks (requirements-small.txt).
 
     `benchmark`, `launches`: modules of the package, None for a lab without. The first holds `BENCHMARK`, a
     `Benchmark`; the second `LAUNCHES`, whose counters are compared with Nsight Compute's.
@@ -47,7 +49,7 @@ class Lab:
     simulator: bool = True
     cpu: bool = False
     gpus: int = 1
-    tensorflow: bool = False
+    needs: tuple[str, ...] = ()
     benchmark: str | None = None
     launches: str | None = None
     code_cells: int = 0
@@ -98,6 +100,16 @@ class Lab:
         return Recordings(self.package, gpus=self.gpus)
 
     @property
+    def tensorflow(self) -> bool:
+        """Return whether its lesson needs TensorFlow."""
+        return "tensorflow" in self.needs
+
+    @property
+    def missing(self) -> list[str]:
+        """Return what its lesson needs and is not installed."""
+        return [name for name in self.needs if importlib.util.find_spec(name) is None]
+
+    @property
     def needs_gpu(self) -> bool:
         """Return whether the lesson runs on GPUs only."""
         return not (self.simulator or self.cpu)
@@ -126,7 +138,22 @@ def labs() -> list[Lab]:
 
 def left_out() -> list[Lab]:
     """Return the labs that cannot be worked in for want of TensorFlow, which has no package for each Python."""
-    return [] if importlib.util.find_spec("tensorflow") else [lab for lab in labs() if lab.tensorflow]
+    if sys.version_info[:2] < FIRST_WITHOUT_TENSORFLOW or importlib.util.find_spec("tensorflow"):
+        return []
+    return [lab for lab in labs() if lab.tensorflow]
+
+
+class MissingPackages(ModuleNotFoundError):
+    """A lab needs packages that are not installed; the message names them and the command that adds them."""
+
+
+def need(lab: str) -> None:
+    """Raise MissingPackages where packages of a lab ("09") are not installed, as after the small set-up."""
+    if missing := find(lab).missing:
+        how = f"which the small set-up leaves out. End JupyterLab, then in the course's folder: make lab LABS={lab}"
+        if sys.version_info[:2] >= FIRST_WITHOUT_TENSORFLOW and "tensorflow" in missing:
+            how = "for which there is no package for this Python. For it: PYTHON=python3.13 make setup"
+        raise MissingPackages(f"Lab {lab} needs {', '.join(missing)}, {how}")
 
 
 def find(name: str) -> Lab:

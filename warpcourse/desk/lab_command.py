@@ -7,7 +7,7 @@ import sys
 import urllib.parse
 from pathlib import Path
 
-from warpcourse.bench.lab import left_out
+from warpcourse.bench.lab import labs, left_out
 from warpcourse.desk import copies
 from warpcourse.desk.own_version import PROGRESS
 from warpcourse.desk.progress import next_step, steps
@@ -41,6 +41,8 @@ def main(argv: list[str] | None = None) -> int:
         print(sentence)
     if without := left_out():
         print(f"Left out, as there is no TensorFlow here: {', '.join(lab.slug for lab in without)}. See make doctor.")
+    elif wanting := [f"{lab.number:02}" for lab in labs() if lab.missing]:
+        print(f"Labs {', '.join(wanting)} need packages that are not installed; for the first: make lab LABS={wanting[0]}")
     sys.stdout.flush()
     os.execvpe(sys.executable, [sys.executable, "-m", "jupyterlab", *options(), *arguments], environment())
 
