@@ -46,7 +46,8 @@ UV = importlib.metadata.version("uv")
 
 
 def pin(tree: Path, version: str) -> None:
-    (tree / "requirements.txt").write_text(f"# by make pins\ntiny=={version}\nuv=={UV}\n")
+    (tree / "requirements.txt").write_text(f"# by make pins\ntiny=={version}\nuv=={UV}\nlarge==1.0\n")
+    (tree / "requirements-small.txt").write_text(f"# by make pins\ntiny=={version}\nuv=={UV}\n")
 
 
 def plant(folder: Path) -> Path:
@@ -64,6 +65,7 @@ def plant(folder: Path) -> Path:
     (folder / "wheels").mkdir()
     tiny(folder / "wheels", "1.0")
     wheel(folder / "wheels", "tool", "1.0", {"tool.py": ""})
+    wheel(folder / "wheels", "large", "1.0", {"large.py": ""})
     real = Path(sys.executable).parent / "uv"
     wheel(folder / "wheels", "uv", UV, {f"uv-{UV}.data/scripts/uv": f'#!/bin/sh\nexec {real} "$@"\n'})
     return folder / "course"
@@ -134,7 +136,7 @@ def run_in(tree: Path, code: str) -> str:
 
 def installed(tree: Path) -> set[str]:
     code = "import importlib.metadata as m; print(*(d.name for d in m.distributions()))"
-    return set(run_in(tree, code).split()) & {"tiny", "tool"}
+    return set(run_in(tree, code).split()) & {"tiny", "tool", "large"}
 
 
 def test_the_first_set_up(finished):
@@ -163,16 +165,38 @@ def test_other_pins_are_installed_in_the_same_environment(ready):
 
 
 def test_what_the_tests_need_is_added_when_it_is_asked_for_and_stays(ready):
-    assert installed(ready) == {"tiny"}
+    assert installed(ready) == {"tiny", "large"}
     added = set_up(ready, "dev")
     assert added.returncode == 0, added.stderr
     assert "Updating .venv: requirements-dev.txt" in added.stdout
-    assert installed(ready) == {"tiny", "tool"}
+    assert installed(ready) == {"tiny", "tool", "large"}
     assert set_up(ready).stdout == set_up(ready, "dev").stdout == ""
 
     (ready / "requirements-dev.txt").write_text("")  # what is no longer pinned goes
     assert "requirements-dev.txt" in set_up(ready).stdout
-    assert installed(ready) == {"tiny"}
+    assert installed(ready) == {"tiny", "large"}
+
+
+def test_the_first_labs_get_the_small_set_which_grows_in_place_and_stays_large(tree):
+    def work_in(*labs: str) -> subprocess.CompletedProcess:
+        return set_up(tree, "lab", *labs, WARPLAB_REQUIREMENTS="cpu")
+
+    first = work_in()
+    assert first.returncode == 0, first.stderr
+    assert "requirements-small.txt" in first.stdout
+    assert "for another, such as 07: make lab LABS=07" in first.stdout
+    assert installed(tree) == {"tiny"}
+    assert not list(tree.glob(".venv/lib/*/site-packages/__pycache__/tiny.*.pyc"))  # Python compiles what it imports
+    assert work_in("00", "6", "10").stdout == ""
+
+    more = work_in("06", "07")
+    assert more.returncode == 0, more.stderr
+    assert "Updating .venv: requirements.txt" in more.stdout
+    assert "GB to download" in more.stdout
+    assert installed(tree) == {"tiny", "large"}
+    assert list(tree.glob(".venv/lib/*/site-packages/__pycache__/tiny.*.pyc"))
+    assert work_in().stdout == ""
+    assert installed(tree) == {"tiny", "large"}
 
 
 def test_a_folder_that_was_moved_is_set_up_anew(ready):
