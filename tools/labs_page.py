@@ -182,7 +182,7 @@ def _link(page: Path, target: Path) -> str:
 
 
 def _links(page: Path, lab: Lab, first: str) -> str:
-    names = (first, "second notebook")
+    names = (first, "second notebook", "third")
     return ", ".join(f"[{name}]({_link(page, one.notebook)})" for name, one in zip(names, lab.lessons, strict=False))
 
 

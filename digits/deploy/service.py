@@ -24,7 +24,7 @@ def missing() -> str:
     if why := plans.missing():
         return why
     try:
-        import kernels.serving.service.process  # noqa: F401
+        import kernels.serving.serve.service.process  # noqa: F401
     except ModuleNotFoundError:
         return "Lab 11 (kernels/serving) is not in this copy of the course, so a plan cannot be served."
     return ""
@@ -42,7 +42,7 @@ class RunningService:
 
         DigitsError with the service's own reason if it refuses them or is gone.
         """
-        from kernels.serving.service.process import Refused
+        from kernels.serving.serve.service.process import Refused
 
         try:
             return self._process.ask(np.asarray(images), timeout)
@@ -53,7 +53,7 @@ class RunningService:
 
     def stop(self) -> dict[str, int]:
         """Shut it down; what it accepted is answered first. Returns lab 11's counts: {"accepted", "answered", ...}."""
-        from kernels.serving.service.server import ServiceError
+        from kernels.serving.serve.service.server import ServiceError
 
         try:
             return self._process.stop()
@@ -77,8 +77,8 @@ def start(workspace: Workspace, plan: str, *, batch_limit: int = 8) -> RunningSe
     job = plans.open(workspace, plan)
     if (status := job.state()["status"]) != "done":
         raise DigitsError(f"The plan {plan} is {status}; it can be served once it is done.")
-    from kernels.serving.service import process as service_process
-    from kernels.serving.service.server import ServiceError
+    from kernels.serving.serve.service import process as service_process
+    from kernels.serving.serve.service.server import ServiceError
 
     try:
         process = service_process.start(

@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from kernels.serving.batching.queueing import BatchQueue
-from kernels.serving.load.figures import draw_overload, draw_recorded_load
-from kernels.serving.load.generator import OK, LoadResult
-from kernels.serving.sharing.figures import draw_parts, draw_processes, draw_trade, draw_ways
-from kernels.serving.streams.figures import draw_overlap, draw_pipeline, draw_timeline, recorded_timeline
+from kernels.serving.overlap.sharing.figures import draw_parts, draw_processes, draw_trade, draw_ways
+from kernels.serving.overlap.streams.figures import draw_overlap, draw_pipeline, draw_timeline, recorded_timeline
+from kernels.serving.serve.batching.queueing import BatchQueue
+from kernels.serving.serve.load.figures import draw_overload, draw_recorded_load
+from kernels.serving.serve.load.generator import OK, LoadResult
 from kernels.serving.utilisation.figures import draw_roads, draw_samples, draw_trace, draw_utilisation
 from warpcourse.bench.charts import COLOURS, chart
 from warplab.draw.style import BLUE, GREY, ORANGE, PALE, finish

@@ -10,8 +10,9 @@ LAB = Lab(
     needs=("av", "fastapi", "onnx", "safetensors", "uvicorn"),
     benchmark="benchmark",
     launches="launches",
-    code_cells=99,
-    pictures=17,
+    code_cells=32,
+    pictures=2,
+    further=(("11_busy", 27, 6), ("11_overlap", 40, 8)),
     shown={
         "serving-first": "Utilisation 80 %: one block on one of 132 SMs",
         "serving-measured": "NVML's utilisation, SM activity and occupancy under known loads, recorded on an H100",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.serving import small_network
-from kernels.serving.streams import preprocess
+from kernels.serving.overlap.streams import preprocess
 from kernels.serving.utilisation import busy_kernels
 from kernels.serving.utilisation.busy_kernels import BLOCK, KERNELS, blocks
 from warpcourse.bench.compared_launches import Difference, Launch

@@ -4,6 +4,8 @@ latencies of a queue. Each raises CheckFailed, or prints that the answer is righ
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -13,10 +15,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kernels.serving import figures
-from kernels.serving.streams.figures import draw_timeline
-from kernels.serving.streams.hazards import races
-from kernels.serving.streams.schedule import Schedule, ScheduleError
-from kernels.serving.streams.timeline import simulate as simulate_streams
+from kernels.serving.overlap.streams.figures import draw_timeline
+from kernels.serving.overlap.streams.hazards import races
+from kernels.serving.overlap.streams.schedule import Schedule, ScheduleError
+from kernels.serving.overlap.streams.timeline import simulate as simulate_streams
 from warplab import simulate
 from warplab.checks import Case, CheckFailed, called, examples, kernel, returned, shared_work
 from warplab.launch.kernel_source import CudaSource, is_empty, source_of
@@ -63,6 +65,17 @@ def check_spin(spin: Any) -> None:
                 "spin waits too long.", expected=f"about {clocks} clocks", got=f"{ran} instructions", where=where
             )
     print(f"spin: right for {len(CLOCKS)} waits.")
+
+
+def waits(spin: Any) -> bool:
+    """Return whether `spin` passes its check; where it does not, print that and why."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            check_spin(spin)
+    except CheckFailed as failed:
+        print(f"Not of your kernel, which fails its check: {failed.problem}")
+        return False
+    return True
 
 
 def check_flush(flush: Callable[[int, float, int, float], Any]) -> Figure:

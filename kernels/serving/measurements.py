@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from kernels.serving.load import measurements as load_measurements
-from kernels.serving.sharing import measurements as sharing_measurements
-from kernels.serving.streams import measurements as pipeline_measurements
+from kernels.serving.overlap.sharing import measurements as sharing_measurements
+from kernels.serving.overlap.streams import measurements as pipeline_measurements
+from kernels.serving.serve.load import measurements as load_measurements
 from kernels.serving.utilisation import measurements as utilisation_measurements
 from warpcourse.bench.benchmark import Table
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernels.serving.streams.hazards import races
-from kernels.serving.streams.schedule import Schedule
-from kernels.serving.streams.timeline import simulate
+from kernels.serving.overlap.streams.hazards import races
+from kernels.serving.overlap.streams.schedule import Schedule
+from kernels.serving.overlap.streams.timeline import simulate
 from warplab.checks import CheckFailed
 
 _PARTS = {

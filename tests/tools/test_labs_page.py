@@ -23,7 +23,7 @@ def test_the_readme_has_the_table_of_these_labs():
     text = labs_page.README.read_text(encoding="utf-8")
     assert text == labs_page.readme(text), RUN
     for lab in labs():
-        assert f"[{lab.title}](notebooks/{lab.slug}.ipynb)" in text
+        assert f"[{lab.title}](notebooks/{lab.lessons[0].slug}.ipynb)" in text
 
 
 def test_a_readme_without_marks_is_an_error():

@@ -38,7 +38,8 @@ class Lab:
 
     `code_cells`: of the lesson, all of which run; 0 for a lab without a lesson. `pictures`: how many its committed
     outputs hold. `shown`: those that the lab's page shows, by the id of their cell, each with what is to be seen, for
-    those who cannot see it. `further`: slug, code cells and pictures of each lesson after the first.
+    those who cannot see it. `further`: slug, code cells and pictures of each other lesson; all are read in
+    the order of their slugs.
     """
 
     package: str
@@ -81,7 +82,7 @@ class Lab:
     def lessons(self) -> tuple[Lab, ...]:
         """Return the lab once for each of its lessons, with that one's slug, cells and pictures."""
         further = [replace(self, slug=slug, code_cells=c, pictures=p, further=()) for slug, c, p in self.further]
-        return (self, *further) if self.code_cells else ()
+        return tuple(sorted([self, *further], key=lambda one: one.slug)) if self.code_cells else ()
 
     @property
     def solution(self) -> Path | None:

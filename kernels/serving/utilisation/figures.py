@@ -99,18 +99,18 @@ def draw_utilisation(m: Measurement) -> Figure:
     for name in (ACTIVITY, OCCUPANCY, "FP32", "DRAM"):
         told[name] = [row["gpm"][INSTRUMENTS[name][0]] for row in rows]
     told = {name: values for name, values in told.items() if any(v is not None for v in values)}
-    with chart(figsize=(7.8, 0.9 + 0.55 * len(rows))) as (figure, ax):
+    with chart(figsize=(7.8, 0.9 + 0.72 * len(rows))) as (figure, ax):
         height = 0.84 / len(told)
         for place, (name, values) in enumerate(told.items()):
             at = np.arange(len(rows)) + (place - (len(told) - 1) / 2) * height
             ax.barh(at, [v or 0 for v in values], height, color=INSTRUMENTS[name][1], label=name)
             for y, v in zip(at, values, strict=True):
                 if v is not None:
-                    ax.text(v + 0.01, y, f"{100 * v:.2f}", va="center", fontsize=6.5)
+                    ax.text(v + 0.01, y, f"{100 * v:.2f} %", va="center", fontsize=6.5)
         ax.set_yticks(range(len(rows)), [row["load"] for row in rows])
         ax.invert_yaxis()
         ax.xaxis.set_major_formatter(PercentFormatter(1))
-        ax.set_xlim(0, 1.08)
+        ax.set_xlim(0, 1.13)
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, ax, f"how busy is it?\n{m.label}")
     return figure

@@ -15,7 +15,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -88,10 +88,13 @@ class NvmlSource:
 
 
 class RecordedSource:
-    """Samples that `Monitor.save` wrote, played at the times at which they were taken."""
+    """Samples that `Monitor.save` wrote, played at the times at which they were taken, from the mark `begin` on."""
 
-    def __init__(self, path: Path | str | None = None) -> None:
-        self.about, self.samples = load(path or RECORDING)
+    def __init__(self, path: Path | str | None = None, begin: str | None = None) -> None:
+        self.about, samples = load(path or RECORDING)
+        start = next((seconds for seconds, name in self.about["marks"] if name == begin), 0.0)
+        self.about["marks"] = [(seconds - start, name) for seconds, name in self.about["marks"] if seconds >= start]
+        self.samples = [replace(s, seconds=s.seconds - start) for s in samples if s.seconds >= start]
         self.label = f"recorded on {self.about['device']}, {self.about['date']}: not of this program"
 
     def read(self, seconds: float) -> Sample | None:

@@ -5,7 +5,7 @@ import threading
 import urllib.error
 from pathlib import Path
 
-from kernels.serving.service.process import Refused
+from kernels.serving.serve.service.process import Refused
 from tests.support.waiting import HANG
 
 # For a service whose engine is in this folder, which no import by a name with dots can reach.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
-from kernels.serving.batching.batcher import Limits
-from kernels.serving.batching.simulated_queue import Served
+from kernels.serving.serve.batching.batcher import Limits
+from kernels.serving.serve.batching.simulated_queue import Served
 
 EPSILON = 1e-9  # seconds; sums of times are rounded
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kernels.serving.batch_checks import check_serving
-from kernels.serving.batching.batcher import Batcher, Limits
 from kernels.serving.operation_checks import Times, check_operations, least_time
 from kernels.serving.ragged_checks import Lengths, check_ragged, drawn_lengths
+from kernels.serving.serve.batching.batcher import Batcher, Limits
 from tests.support.random_inputs import generator
 from warplab import checks
 from warplab.checks import CheckFailed

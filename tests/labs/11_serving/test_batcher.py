@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels.serving.batching.batcher import AsyncBatcher, Batcher, Closed, Limits, QueueFull
-from kernels.serving.batching.simulated_queue import serve
+from kernels.serving.serve.batching.batcher import AsyncBatcher, Batcher, Closed, Limits, QueueFull
+from kernels.serving.serve.batching.simulated_queue import serve
 from tests.support.waiting import HANG
 
 _spec = importlib.util.spec_from_file_location("batcher_rules", Path(__file__).with_name("batcher_rules.py"))

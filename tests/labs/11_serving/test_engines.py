@@ -6,11 +6,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from kernels.serving import engines
-from kernels.serving.engines import EngineError, Virtual, digits_network, make
+from kernels.serving.serve import engines
+from kernels.serving.serve.engines import EngineError, Virtual, digits_network, make
 from tests.support.random_inputs import generator
 
-DIGITS = "kernels.serving.engines:digits"
+DIGITS = "kernels.serving.serve.engines:digits"
 
 
 class Sums:
@@ -73,19 +73,19 @@ def test_a_virtual_engine_takes_the_time_it_is_told():
     engine = Virtual(0.5, 0.25, (3,), passed.append)
     np.testing.assert_array_equal(engine.predict(np.arange(6, dtype=np.float32).reshape(2, 3)), [[3], [12]])
     assert passed == [1.0] == [engine.seconds(2)]
-    assert make("kernels.serving.engines:virtual", per_batch=0, per_sample=0.0, shape=[2, 2]).shape == (2, 2)
+    assert make("kernels.serving.serve.engines:virtual", per_batch=0, per_sample=0.0, shape=[2, 2]).shape == (2, 2)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("digits", "'digits' is no name of an engine: write module:function"),
-        ("kernels.serving.engines:", "is no name of an engine"),
-        ("kernels/serving/engines/__init__.py:digits", "is no name of an engine"),
+        ("kernels.serving.serve.engines:", "is no name of an engine"),
+        ("kernels/serving/serve/engines/__init__.py:digits", "is no name of an engine"),
         ("nowhere:digits", "there is no module 'nowhere', which the engine 'nowhere:digits' names"),
         ("kernels.serving.nowhere:digits", "there is no module 'kernels.serving.nowhere'"),
-        ("kernels.serving.engines:digit", "module 'kernels.serving.engines' has no function 'digit'"),
-        ("kernels.serving.engines:DISCARDED", "has no function 'DISCARDED'"),
+        ("kernels.serving.serve.engines:digit", "module 'kernels.serving.serve.engines' has no function 'digit'"),
+        ("kernels.serving.serve.engines:DISCARDED", "has no function 'DISCARDED'"),
     ],
 )
 def test_names_of_nothing_are_refused(name, message):
@@ -105,7 +105,7 @@ def test_options_that_do_not_fit_are_refused():
         make(DIGITS, size=3)
     for option in ({"per_batch": -1}, {"per_sample": "long"}, {"per_batch": float("nan")}):
         with pytest.raises(EngineError, match="must be a number, 0 or more"):
-            make("kernels.serving.engines:virtual", **option)
+            make("kernels.serving.serve.engines:virtual", **option)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from kernels.serving import figures, lesson_checks
-from kernels.serving.batching import queueing
-from kernels.serving.load.generator import OK, TOO_MANY, LoadResult
+from kernels.serving.serve.batching import queueing
+from kernels.serving.serve.load.generator import OK, TOO_MANY, LoadResult
 from warplab.draw.style import BLUE, ORANGE
+from warplab.launch.kernel_source import CudaSource
 
 
 def boxes(ax, colour):
@@ -25,6 +26,21 @@ def test_a_kernel_is_as_high_as_its_blocks_and_the_strip_as_long_as_it_runs():
     assert sorted(box.get_width() for box in boxes(ax, ORANGE)) == [2, 4, 4]
     first, second = sorted(boxes(ax, BLUE), key=lambda box: box.get_x())[:2]
     assert second.get_y() == first.get_height(), "kernels that run together lie on each other"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("", "fails its check: spin is not written yet"),
+        ("while (clock64() - start > clocks);", "fails its check: spin ends too early"),
+        ("while (clock64() - start < clocks);", ""),
+    ],
+)
+def test_a_kernel_that_fails_its_check_is_not_measured(body, said, capsys):
+    code = f"__global__ void spin(long long clocks) {{ long long start = clock64(); {body} }}"
+    assert lesson_checks.waits(CudaSource(code, "spin")) == (not said)
+    assert said in (printed := capsys.readouterr().out)
+    assert bool(printed) == bool(said)
 
 
 def test_batches_hold_each_request_once_and_none_waits_longer_than_the_limit_for_an_idle_engine():

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from kernels.serving.batching.batcher import Limits
-from kernels.serving.load import generator as load
-from kernels.serving.load.generator import ERROR, LOST, OK, TOO_MANY, InProcess, LoadResult, OverHttp, offer
+from kernels.serving.serve.batching.batcher import Limits
+from kernels.serving.serve.load import generator as load
+from kernels.serving.serve.load.generator import ERROR, LOST, OK, TOO_MANY, InProcess, LoadResult, OverHttp, offer
 
 
 @pytest.fixture(params=["loadgen", "numpy"], autouse=True)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from kernels.serving.batching import queueing
-from kernels.serving.batching.batcher import Limits
-from kernels.serving.load import figures as load_figures
-from kernels.serving.load.model import added_per_batch, limits_of, predicted
+from kernels.serving.serve.batching import queueing
+from kernels.serving.serve.batching.batcher import Limits
+from kernels.serving.serve.load import figures as load_figures
+from kernels.serving.serve.load.model import added_per_batch, limits_of, predicted
 from tests.support.figure_shapes import overlapping, png, titles
 
 TIMES = [{"batch": n, "seconds": 0.001 + 0.0001 * n, "samples_per_second": n / (0.001 + 0.0001 * n)} for n in (1, 4, 8)]

@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from kernels.serving import engines, recordings
-from kernels.serving.batching.batcher import Limits
-from kernels.serving.engines import small_network_engine, torch_networks
-from kernels.serving.load import measurements as load_measurements
-from kernels.serving.load.generator import LOST, OK, TOO_MANY, LoadResult
+from kernels.serving import recordings
+from kernels.serving.serve import engines
+from kernels.serving.serve.batching.batcher import Limits
+from kernels.serving.serve.engines import small_network_engine, torch_networks
+from kernels.serving.serve.load import measurements as load_measurements
+from kernels.serving.serve.load.generator import LOST, OK, TOO_MANY, LoadResult
 from kernels.serving.small_network import SmallNetwork
 from warpcourse.bench.benchmark import correct
 
@@ -82,7 +83,7 @@ def test_an_overload_is_told_second_by_second_and_nothing_may_be_lost():
 
 @pytest.mark.thorough
 def test_overload_and_a_curve_over_http():
-    name, options = "kernels.serving.engines:virtual", {"per_batch": 0.01, "per_sample": 0.0}
+    name, options = "kernels.serving.serve.engines:virtual", {"per_batch": 0.01, "per_sample": 0.0}
     limits = Limits(1, 0.0, 8)
     found = load_measurements.overload_over_http(name, limits, options=options, seconds=0.5, guess=300)
     json.dumps(found, allow_nan=False)

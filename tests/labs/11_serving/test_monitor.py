@@ -78,6 +78,16 @@ def test_a_recording_comes_back_and_plays_with_its_label(seen, tmp_path):
     assert source.read(100) is None
 
 
+def test_a_recording_can_be_played_from_a_mark_on(seen, tmp_path):
+    seen.save(tmp_path / "run.jsonl", ABOUT)
+    begin, name = seen.marks[1]
+    source = RecordedSource(tmp_path / "run.jsonl", begin=name)
+    assert [mark for _, mark in source.about["marks"]] == [mark for _, mark in seen.marks[1:]]
+    kept = [s for s in load(tmp_path / "run.jsonl")[1] if s.seconds >= round(begin, 4)]
+    assert len(source.samples) == len(kept) < len(seen.samples)
+    assert source.samples[0].seconds == pytest.approx(kept[0].seconds - begin, abs=1e-3)
+
+
 def test_playing_adds_no_sample_twice(seen, tmp_path):
     seen.save(tmp_path / "run.jsonl", ABOUT)
     time = iter([0.0, *(0.05 * k for k in range(1, 200))])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernels.serving.streams.hazards import races
-from kernels.serving.streams.pipeline import Stages, one_after_the_other, pipelined
-from kernels.serving.streams.timeline import simulate
+from kernels.serving.overlap.streams.hazards import races
+from kernels.serving.overlap.streams.pipeline import Stages, one_after_the_other, pipelined
+from kernels.serving.overlap.streams.timeline import simulate
 
 STAGES = Stages(decode=2, preprocess=0.5, infer=1.25, answers=0.05)
 SHAPES = [(depth, batch) for depth in (1, 2, 3) for batch in (1, 2)]

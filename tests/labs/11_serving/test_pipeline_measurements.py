@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernels.serving.overlap.streams import measurements as pipeline_measurements
+from kernels.serving.overlap.streams import video
+from kernels.serving.overlap.streams.chunked import chunked
+from kernels.serving.overlap.streams.execution import execute
+from kernels.serving.overlap.streams.schedule import DEFAULT, Schedule
 from kernels.serving.small_network import SmallNetwork
-from kernels.serving.streams import measurements as pipeline_measurements
-from kernels.serving.streams import video
-from kernels.serving.streams.chunked import chunked
-from kernels.serving.streams.execution import execute
-from kernels.serving.streams.schedule import DEFAULT, Schedule
 from warpcourse.bench import timing
 from warplab import cp
 
@@ -46,7 +46,7 @@ def decoder(monkeypatch):
             yield frame
             frame[...] = cp.asarray(np.full(nv12.shape, 255, np.uint8))
 
-    for module in (video, pipeline_measurements.video, sys.modules["kernels.serving.streams.pipeline_on_gpu"]):
+    for module in (video, pipeline_measurements.video, sys.modules["kernels.serving.overlap.streams.pipeline_on_gpu"]):
         monkeypatch.setattr(module, "frames_on_nvdec", frames)
     monkeypatch.setattr(pipeline_measurements, "CLIPS", {"320 × 192": (64, 64, 30), "1920 × 1080": (96, 64, 30)})
     monkeypatch.setattr(pipeline_measurements, "NETWORK", NETWORK)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernels.serving.streams.preprocess import KERNELS, Preprocess, by_numpy, launches
+from kernels.serving.overlap.streams.preprocess import KERNELS, Preprocess, by_numpy, launches
 from tests.support.random_inputs import generator
 from warplab import cp
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from kernels.serving.batching import queueing
-from kernels.serving.batching.batcher import Batcher, Limits
-from kernels.serving.batching.simulated_queue import poisson, serve
+from kernels.serving.serve.batching import queueing
+from kernels.serving.serve.batching.batcher import Batcher, Limits
+from kernels.serving.serve.batching.simulated_queue import poisson, serve
 
 # Runs are seeded: in one of a thousand comparisons a right formula would be four standard errors off by chance.
 RUNS, COUNT, SEED = 16, 3000, 2017

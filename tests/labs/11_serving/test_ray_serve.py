@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from kernels.serving import engines
-from kernels.serving.engines import EngineError, ray_serve
-from kernels.serving.service.process import Refused, start
+from kernels.serving.serve import engines
+from kernels.serving.serve.engines import EngineError, ray_serve
+from kernels.serving.serve.service.process import Refused, start
 from tests.support.waiting import until
 
 _SPEC = importlib.util.spec_from_file_location("asking", Path(__file__).with_name("asking.py"))
 asking = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(asking)
-REPLICAS = "kernels.serving.engines.ray_serve:replicas"
+REPLICAS = "kernels.serving.serve.engines.ray_serve:replicas"
 WITH_RAY = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed; make setup-cluster installs it"
 )
@@ -104,7 +104,7 @@ def test_a_replica_is_killed_as_a_fault_would(monkeypatch):
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(EngineError, match="Ray is not installed, which replicas need: run make setup-cluster"):
-        engines.make(REPLICAS, of="kernels.serving.engines:digits")
+        engines.make(REPLICAS, of="kernels.serving.serve.engines:digits")
 
 
 class _SlowRay:
@@ -144,7 +144,7 @@ def test_ray_is_started_again_where_its_processes_take_long():
 def test_numbers_of_replicas_that_cannot_be_are_refused():
     for number in (0, "2", True):
         with pytest.raises(EngineError, match=f"replicas is {number!r}; it must be a whole number, 1 or more"):
-            engines.make(REPLICAS, of="kernels.serving.engines:digits", replicas=number)
+            engines.make(REPLICAS, of="kernels.serving.serve.engines:digits", replicas=number)
 
 
 def test_the_reason_is_found_in_what_ray_says():
@@ -157,4 +157,4 @@ def test_the_reason_is_found_in_what_ray_says():
 
 def test_an_address_without_a_cluster_is_refused_at_once():
     with pytest.raises(EngineError, match=r"there is no Ray cluster at 'here'.*: give host:port"):
-        engines.make(REPLICAS, of="kernels.serving.engines:digits", address="here")
+        engines.make(REPLICAS, of="kernels.serving.serve.engines:digits", address="here")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.serving.service import request_body
-from kernels.serving.service.request_body import BadRequest, read, samples
+from kernels.serving.serve.service import request_body
+from kernels.serving.serve.service.request_body import BadRequest, read, samples
 
 SHAPE = (2, 3)
 SAMPLE = [[1, 2.5, -3], [0, 1e-3, 4e30]]

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kernels.serving.batching.batcher import Limits
-from kernels.serving.service import server
-from kernels.serving.service.application import Service
+from kernels.serving.serve.batching.batcher import Limits
+from kernels.serving.serve.service import server
+from kernels.serving.serve.service.application import Service
 from tests.support.waiting import HANG
 
 _SPEC = importlib.util.spec_from_file_location("serving_engines", Path(__file__).with_name("serving_engines.py"))

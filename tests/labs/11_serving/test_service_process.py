@@ -15,12 +15,12 @@ import httpx
 import numpy as np
 import pytest
 
-from kernels.serving.engines import digits_network
-from kernels.serving.service import process as service_process
-from kernels.serving.service.application import _arguments
-from kernels.serving.service.application import main as service_command
-from kernels.serving.service.process import Refused, start
-from kernels.serving.service.server import ServiceError
+from kernels.serving.serve.engines import digits_network
+from kernels.serving.serve.service import process as service_process
+from kernels.serving.serve.service.application import _arguments
+from kernels.serving.serve.service.application import main as service_command
+from kernels.serving.serve.service.process import Refused, start
+from kernels.serving.serve.service.server import ServiceError
 from tests.support.waiting import HANG, until
 from warpcourse.bench.lab import labs
 
@@ -116,7 +116,7 @@ def test_a_signal_in_the_midst_of_clients_that_come_and_go_loses_nothing_that_wa
             return await asyncio.gather(*found)
 
     engine = {"per_batch": 0.01, "per_sample": 0.0005}
-    with start("kernels.serving.engines:virtual", options=engine, batch_limit=8, capacity=16) as service:
+    with start("kernels.serving.serve.engines:virtual", options=engine, batch_limit=8, capacity=16) as service:
         statuses = asyncio.run(clients(service))
         counts = service.stop()
     assert set(statuses) <= {200, 429, 503, "not accepted"}
@@ -143,7 +143,7 @@ def test_who_insists_ends_it_at_once_and_is_told_what_is_lost(tmp_path, how):
 def test_it_ends_when_the_process_that_started_it_does():
     """The starter is killed; what it started closes by itself, after answering."""
     script = (
-        "import os, signal\nfrom kernels.serving.service.process import start\n"
+        "import os, signal\nfrom kernels.serving.serve.service.process import start\n"
         "service = start()\nprint(service.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     printed = subprocess.run([sys.executable, "-c", script], env=os.environ | HERE, capture_output=True, text=True)
@@ -159,14 +159,16 @@ def alive(pid: int) -> bool:
 
 
 def test_what_cannot_start_says_why_to_who_started_it():
-    with pytest.raises(ServiceError, match=r"the service ended: module 'kernels.serving.engines' has no function 'x'"):
-        start("kernels.serving.engines:x")
+    with pytest.raises(
+        ServiceError, match=r"the service ended: module 'kernels.serving.serve.engines' has no function 'x'"
+    ):
+        start("kernels.serving.serve.engines:x")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--option=size=3"], "error: the engine 'kernels.serving.engines:digits' could not be made of size=3"),
+        (["--option=size=3"], "error: the engine 'kernels.serving.serve.engines:digits' could not be made of size=3"),
         (["--engine=serving_engines:wrong_rows"], "answered a batch of 1 with float64 of shape (2, 1)"),
         (["--host=192.0.2.1"], "error: this machine has no address 192.0.2.1: choose one that it has"),
         (["--host=no such host"], "error: there is no address 'no such host': choose one of this machine"),
@@ -221,6 +223,6 @@ def test_the_help_names_every_default(capsys):
     with pytest.raises(SystemExit):
         _arguments(["--help"])
     printed = re.sub(r"\s+", " ", capsys.readouterr().out)
-    for default in ("kernels.serving.engines:digits", "8000", "32", "0.002", "256"):
+    for default in ("kernels.serving.serve.engines:digits", "8000", "32", "0.002", "256"):
         assert f"({default})" in printed
     assert json.dumps(printed).isascii()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from kernels.serving import recordings
-from kernels.serving.sharing import bare_client, mps
-from kernels.serving.sharing import client_process as sharing_client
-from kernels.serving.sharing import measurements as sharing_measurements
-from kernels.serving.sharing.clients import ClientFailed, ClientResult, Clients, Load, Reading, summary
+from kernels.serving.overlap.sharing import bare_client, mps
+from kernels.serving.overlap.sharing import client_process as sharing_client
+from kernels.serving.overlap.sharing import measurements as sharing_measurements
+from kernels.serving.overlap.sharing.clients import ClientFailed, ClientResult, Clients, Load, Reading, summary
 from kernels.serving.small_network import SmallNetwork
 from warpcourse.processes.tree import is_running
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kernels.serving.sharing import figures as sharing_figures
-from kernels.serving.sharing.model import Client, Gpu, in_turns, predict, together
+from kernels.serving.overlap.sharing import figures as sharing_figures
+from kernels.serving.overlap.sharing.model import Client, Gpu, in_turns, predict, together
 from warpcourse.bench.recordings import Measurement
 
 GPU = Gpu(request=150e-6, host=20e-6, width=10.0, switch=60e-6)

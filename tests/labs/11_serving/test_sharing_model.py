@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.serving import recordings
-from kernels.serving.sharing import model as sharing_model
-from kernels.serving.sharing.model import Client, Gpu, in_turns, one_thread, predict, row, together
+from kernels.serving.overlap.sharing import model as sharing_model
+from kernels.serving.overlap.sharing.model import Client, Gpu, in_turns, one_thread, predict, row, together
 
 GPU = Gpu(request=150e-6, host=20e-6, width=10.0, switch=60e-6)
 KS = (1, 2, 4, 8, 16, 48)

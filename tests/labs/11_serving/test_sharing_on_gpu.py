@@ -2,8 +2,8 @@
 
 import pytest
 
-from kernels.serving.sharing import mps
-from kernels.serving.sharing.clients import Clients, Load
+from kernels.serving.overlap.sharing import mps
+from kernels.serving.overlap.sharing.clients import Clients, Load
 from kernels.serving.small_network import SmallNetwork
 
 SMALL = SmallNetwork(layers=3, channels=16, size=16)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.serving.batching.batcher import Batcher, Limits
-from kernels.serving.batching.simulated_queue import poisson, serve
+from kernels.serving.serve.batching.batcher import Batcher, Limits
+from kernels.serving.serve.batching.simulated_queue import poisson, serve
 
 _spec = importlib.util.spec_from_file_location("batcher_rules", Path(__file__).with_name("batcher_rules.py"))
 batcher_rules = sys.modules.setdefault("batcher_rules", importlib.util.module_from_spec(_spec))

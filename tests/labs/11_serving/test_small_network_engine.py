@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kernels.serving import engines
-from kernels.serving.engines.small_network_engine import DEEP, NetworkEngine
+from kernels.serving.serve import engines
+from kernels.serving.serve.engines.small_network_engine import DEEP, NetworkEngine
 from kernels.serving.small_network import SmallNetwork
 
 NETWORK = SmallNetwork(layers=2, channels=8, size=6, classes=5)
@@ -32,6 +32,6 @@ def test_batches_that_do_not_fit_are_refused():
 
 
 def test_the_factories_are_engines():
-    engine = engines.make("kernels.serving.engines.small_network_engine:small", sizes=[1])
+    engine = engines.make("kernels.serving.serve.engines.small_network_engine:small", sizes=[1])
     assert engine.shape == (3, 32, 32)
     assert DEEP.size == 8

@@ -5,12 +5,12 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from kernels.serving import recordings
-from kernels.serving.streams.chunked import WAYS, chunked
-from kernels.serving.streams.figures import draw_overlap, draw_pipeline, draw_timeline, recorded_timeline
-from kernels.serving.streams.hazards import races
-from kernels.serving.streams.pipeline import Stages, one_after_the_other
-from kernels.serving.streams.schedule import Schedule
-from kernels.serving.streams.timeline import simulate
+from kernels.serving.overlap.streams.chunked import WAYS, chunked
+from kernels.serving.overlap.streams.figures import draw_overlap, draw_pipeline, draw_timeline, recorded_timeline
+from kernels.serving.overlap.streams.hazards import races
+from kernels.serving.overlap.streams.pipeline import Stages, one_after_the_other
+from kernels.serving.overlap.streams.schedule import Schedule
+from kernels.serving.overlap.streams.timeline import simulate
 
 SCHEDULE = chunked(4, 2, h2d=4, kernel=4, d2h=4)
 

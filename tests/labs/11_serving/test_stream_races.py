@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernels.serving.streams.hazards import races
-from kernels.serving.streams.schedule import DEFAULT, Schedule, dependencies
+from kernels.serving.overlap.streams.hazards import races
+from kernels.serving.overlap.streams.schedule import DEFAULT, Schedule, dependencies
 from tests.support.random_inputs import generator
 
 _spec = importlib.util.spec_from_file_location("lab11_test_streams", Path(__file__).with_name("test_streams.py"))

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from kernels.serving.streams.chunked import chunked
-from kernels.serving.streams.schedule import DEFAULT, ON_HOST, Operation, Schedule, ScheduleError, dependencies
-from kernels.serving.streams.timeline import ONE_COPY_ENGINE, TODAY, Machine, simulate
+from kernels.serving.overlap.streams.chunked import chunked
+from kernels.serving.overlap.streams.schedule import DEFAULT, ON_HOST, Operation, Schedule, ScheduleError, dependencies
+from kernels.serving.overlap.streams.timeline import ONE_COPY_ENGINE, TODAY, Machine, simulate
 from tests.support.random_inputs import generator
 
 

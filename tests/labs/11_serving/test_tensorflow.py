@@ -7,17 +7,17 @@ import sys
 import numpy as np
 import pytest
 
-from kernels.serving.engines import digits_network
-from kernels.serving.service.process import Refused, start
+from kernels.serving.serve.engines import digits_network
+from kernels.serving.serve.service.process import Refused, start
 
-ENGINE = "kernels.serving.engines.saved_model:engine"
+ENGINE = "kernels.serving.serve.engines.saved_model:engine"
 # In a process of its own, since TensorFlow takes 0.6 GB and stays in the process that imported it.
 EXPORT = """
 import json, shutil, sys
 from pathlib import Path
 import keras
-from kernels.serving import engines
-from kernels.serving.engines import saved_model
+from kernels.serving.serve import engines
+from kernels.serving.serve.engines import saved_model
 
 folder = Path(sys.argv[1])
 saved_model.keras_digits().export(folder / "digits", verbose=False)
@@ -32,7 +32,7 @@ keras.Model(x, [x + 1, x + 2]).export(folder / "two", verbose=False)
 refused = {}
 for name in ("graph", "weights", "any_length", "two", "nothing"):
     try:
-        engines.make("kernels.serving.engines.saved_model:engine", path=str(folder / name))
+        engines.make("kernels.serving.serve.engines.saved_model:engine", path=str(folder / name))
     except engines.EngineError as error:
         refused[name] = str(error)
 print(json.dumps(refused))

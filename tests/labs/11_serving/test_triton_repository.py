@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.serving.batching.batcher import Limits
-from kernels.serving.engines import digits_network
-from kernels.serving.engines import triton_repository as triton
+from kernels.serving.serve.batching.batcher import Limits
+from kernels.serving.serve.engines import digits_network
+from kernels.serving.serve.engines import triton_repository as triton
 
-DIGITS = "kernels.serving.engines:digits"
+DIGITS = "kernels.serving.serve.engines:digits"
 LIMITS = Limits(batch_limit=8, wait_limit=0.0015, capacity=64)
 WITH_CLIENT = pytest.mark.skipif(
     importlib.util.find_spec("tritonclient") is None,
@@ -124,7 +124,7 @@ def test_model_py_answers_each_request_of_a_batch(triton_model):
 
 
 def test_model_py_answers_when_the_engine_fails(triton_model, monkeypatch):
-    model = triton_model("kernels.serving.engines:virtual", per_batch=0, per_sample=0)
+    model = triton_model("kernels.serving.serve.engines:virtual", per_batch=0, per_sample=0)
     monkeypatch.setattr(model._engine, "predict", lambda batch: batch[:0])
     found = model.execute([request(np.zeros((1, 4), np.float32)), request(np.zeros((2, 4), np.float32))])
     assert all("the engine failed: the engine virtual engine answered a batch of 3" in r.error for r in found)

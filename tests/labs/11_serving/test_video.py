@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from kernels.serving.streams import video
-from kernels.serving.streams.preprocess import by_numpy
+from kernels.serving.overlap.streams import video
+from kernels.serving.overlap.streams.preprocess import by_numpy
 
 
 @pytest.fixture(scope="module")

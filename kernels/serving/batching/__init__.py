@@ -1,4 +1,0 @@
-"""The rule by which a server forms batches, in virtual time and under asyncio, and the theory of its queue."""
-
-from kernels.serving.batching.batcher import Limits
-from kernels.serving.batching.queueing import long_run
