@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.collectives.programs import ProgramLine, find_deadlock
 from kernels.collectives.schedule import ADDING, Schedule, ScheduleError, Send, check_schedule
-from warplab.checks import CheckFailed
+from warplab.checks import CheckFailed, returned
 
 _FIELDS = ("step", "source", "destination", "slice")
 
@@ -204,3 +204,19 @@ def _limit(name: str, what: str, got: int, most: int, look_at: str) -> None:
         raise CheckFailed(
             f"{name}: {problem}.", expected=f"{most}", got=f"{got}", look_at=look_at, kind="limit", missed=problem
         )
+
+
+def check_never_go_on(got: Any, right: Sequence[int], waits: Sequence[int | None]) -> None:
+    """Raise CheckFailed unless `got`, of stuck(waits), lists the ranks `right`; do not say how many these are."""
+    where = f"waits = {list(waits)}"
+    if got is not None and not isinstance(got, list | tuple):
+        problem = "stuck returns the wrong type."
+        raise CheckFailed(problem, expected="a list", got=type(got).__name__, where=where, kind="wrong type")
+    named = [rank for rank in got or () if type(rank) is int or isinstance(rank, np.integer)]
+    if got is not None and (left_out := [rank for rank in right if rank not in named]):
+        raise CheckFailed(f"stuck leaves out rank {left_out[0]}, which never goes on.", got=repr(got), where=where)
+    if more := [rank for rank in named if rank not in right]:
+        raise CheckFailed(f"stuck names rank {more[0]}, which goes on.", got=repr(got), where=where)
+    if len(named) > len(right):
+        raise CheckFailed("stuck names a rank twice.", got=repr(got), where=where)
+    returned("stuck", got, list(right), where=where)

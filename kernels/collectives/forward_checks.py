@@ -43,6 +43,7 @@ _LOOK_AT = {
     "no fence before the flag": "what keeps a flag from being seen before the data",
     "no fence after the wait": "what keeps the data from being read before the flag",
     "narrow flag": "how the flag is stored and loaded: by an operation that other devices see?",
+    "volatile data": "what `volatile` does: each access is made. In which order others see two of them is left open",
     "plain flag": "the type of the flags: an ordinary variable may be loaded once and never again",
 }
 
@@ -93,6 +94,8 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
         order = [devices[number] for number in ring.devices]
         ends = [*order, order[-1]]
         buffers = [_Banded(device, np.full(ring.n, poison) if place else data) for place, device in enumerate(ends)]
+        for banded in buffers:  # only the flags are flags: what is volatile in here needs the fences, too
+            banded.holds_flags(False)
         # The flags that a device waits for, in its own memory; a gated root waits for those of the last.
         arrived = [
             _Banded(device, np.full(flags, not place and not ring.gated, np.uint32))
@@ -170,8 +173,12 @@ class _Banded:
     def __init__(self, device: Any, values: np.ndarray) -> None:
         # Other numbers around each array: an element too many, copied from band to band, must show.
         self._band = (1000 * (1 + next(_MARKS) % 1000) + np.arange(BAND)).astype(values.dtype)
+        self._memory = device._device.memory
         self._whole = device.asarray(np.concatenate([self._band, values, self._band]))
         self.view = self._whole[BAND : BAND + len(values)]
+
+    def holds_flags(self, whether: bool) -> None:
+        self._memory.find(self._whole.data.ptr).holds_flags = whether
 
     def written_around(self) -> bool:
         whole = self._whole.get()

@@ -3,7 +3,7 @@
 import pytest
 
 from kernels.collectives import forward_checks
-from kernels.collectives.answer_checks import check_messages, check_programs, in_rounds, ring_links
+from kernels.collectives.answer_checks import check_messages, check_never_go_on, check_programs, in_rounds, ring_links
 from kernels.collectives.forward_checks import Ring, check_forward
 from kernels.collectives.programs import ProgramLine
 from kernels.collectives.ring import ring_all_reduce, ring_broadcast, ring_reduce_scatter
@@ -191,3 +191,26 @@ def test_what_is_no_kernel_in_cuda_is_refused():
     broken = CudaSource(KERNEL % ("oops", ""), "forward")
     with pytest.raises(CheckFailed, match="does not compile"):
         check_forward(broken, SOME, [(1, 32)])
+
+
+@pytest.mark.parametrize(
+    ("got", "message"),
+    [
+        ([0, 1], r"leaves out rank 2"),
+        ([], r"leaves out rank 0"),
+        ([0, 1, 2, 3], r"names rank 3, which goes on"),
+        ([0, 1, 1, 2], r"names a rank twice"),
+        ({0, 1, 2}, r"wrong type"),
+        (None, r"returns nothing"),
+        ([1, 0, 2], r"part 0 is wrong"),
+    ],
+)
+def test_which_ranks_never_go_on_is_told_one_by_one(got, message):
+    with pytest.raises(CheckFailed, match=message) as caught:
+        check_never_go_on(got, [0, 1, 2], [1, 0, 0, None])
+    assert " of 3" not in str(caught.value)  # how many they are would give them away
+
+
+def test_the_ranks_that_never_go_on_are_accepted():
+    check_never_go_on((0, 1, 2), [0, 1, 2], [1, 0, 0, None])
+    check_never_go_on([], [], [None])

@@ -21,9 +21,10 @@ _CAUSES = (
     ("no fence before the flag", Rules(unfenced_stores=True)),
     ("no fence after the wait", Rules(unfenced_loads=True)),
     ("no fence before the flag", Rules(unfenced_stores=True, unfenced_loads=True)),
-    ("no barrier", Rules(no_barriers=True)),
+    ("no barrier", Rules(no_barriers=True)),  # number _BARRIERS
     ("no barrier", Rules(True, True, True, True, True)),
 )
+_BARRIERS = 5
 
 
 def _reason(cause: str, before: str, now: str) -> str:
@@ -40,6 +41,8 @@ def _reason(cause: str, before: str, now: str) -> str:
         "plain flag": "Is this a flag? Of an ordinary variable the compiler may load the value once, before the loop, "
         "and nothing orders what the flag guards: make it volatile on both devices (in Numba link functions in "
         "CUDA C++, cuda.declare_device).",
+        "volatile data": "`volatile` brings no order into what is read and written beside a flag: put a "
+        f"{_SYSTEM_FENCE} between {before} and the flag, and one between the wait for it and {now}.",
         "no wait": f"Is a wait missing? Before {now} the thread must wait for a flag that the other device sets after "
         f"{before}, with a {_SYSTEM_FENCE} between the two. Or was a flag set before that was done?",
         "no barrier": "The flag speaks for one thread only: put a __syncthreads() between the accesses of all threads "
@@ -74,7 +77,7 @@ def race_error(
     also = f" (its `{other_name}`)" if other_name and other_name != name else ""
     block, thread = here.chunk.indices(now.thread - here.first)
     other_block, other_thread = there.chunk.indices(before.thread - there.first)
-    cause = _cause(shared, now, before, time, here, there)
+    cause = _cause(shared, now, before, time, here, there, allocation.holds_flags)
     return DeviceRace(
         f"race between devices: thread {thread} of block {block} of device {here.device} {does} element {index} of "
         f"{array}{owner}, which thread {other_thread} of block {other_block} of device {there.device} {did} at line "
@@ -106,13 +109,17 @@ def _members(shared, thread: int):
     return next(m for m in reversed(shared.members) if m.first <= thread)
 
 
-def _cause(shared, now: Access, before: Access, time: int, here, there) -> str:
-    if now.kind.strong or before.kind.strong:
-        return "narrow flag" if now.kind.strong and before.kind.strong else "plain flag"
+def _cause(shared, now: Access, before: Access, time: int, here, there, holds_flags: bool) -> str:
+    strong = now.kind.strong, before.kind.strong
+    if all(strong) and holds_flags:
+        return "narrow flag"
     lane, other, when = np.array([now.lane]), np.array([before.lane]), np.array([time])
-    for cause, rules in _CAUSES:
+    # What is volatile on one side is a flag, unless the fences of another one would have brought it into order.
+    for cause, rules in _CAUSES[:_BARRIERS] if any(strong) and holds_flags else _CAUSES:
         if replayed(shared.events, shared.warps, rules).knows(lane, other, when)[0]:
-            return cause
+            return "volatile data" if any(strong) and cause != "no barrier" else cause
+    if any(strong) and holds_flags:
+        return "plain flag"
     if here.observer.neighbour_waits(now.thread) or there.observer.neighbour_waits(before.thread):
         return "no barrier"
     plain = _waits(here.chunk, now.site) or _waits(there.chunk, before.site)

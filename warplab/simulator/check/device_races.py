@@ -336,7 +336,7 @@ class DeviceRaces(Observer):
             word = (word[:, None] + np.arange(count)).ravel()
             own, thread = np.repeat(own, count), np.repeat(thread, count)
         by_device = shared.touched.setdefault(allocation.address, {})
-        is_flag = kind.strong and kind.system
+        is_flag = kind.strong and kind.system and allocation.holds_flags
         for device, touched in by_device.items():
             if device == self.device:
                 continue

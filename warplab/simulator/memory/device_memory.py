@@ -49,6 +49,7 @@ class Allocation:
     origin: int = 0
     of_heap: bool = False  # a kernel's own malloc or new
     device: int | None = None  # the number of the device that it belongs to, where several share one address space
+    holds_flags: bool = True  # False: volatile and relaxed accesses of several devices race here as others do
     host_writes: int = 0  # how often the host has begun or ended to write here
 
     @property

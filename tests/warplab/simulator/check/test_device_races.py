@@ -60,12 +60,15 @@ def message(*changes: tuple[int, str]) -> str:
     return ATOMIC + text if "cuda::" in text else text
 
 
-def pass_message(code: str, *, threads: int = 64, n: int = 100, sender_first: bool = True, flag: int = 0):
+def pass_message(
+    code: str, *, threads: int = 64, n: int = 100, sender_first: bool = True, flag: int = 0, data_holds_flags=True
+):
     """Send n numbers from device 0 to device 1. Returns what device 1 makes of them."""
     send, receive = CudaSource(code, "send", _INCLUDES), CudaSource(code, "receive", _INCLUDES)
     with virtual_devices(2) as devices:
         a = devices[0].asarray(np.arange(n, dtype=np.int32))
         b, out = devices[1].zeros(n, np.int32), devices[1].empty(n, np.int32)
+        devices[1]._device.memory.find(b.data.ptr).holds_flags = data_holds_flags
         f = devices[1].zeros(8, np.uint32)[flag:]
         launches = [
             lambda: devices[0].launch(send, 1, threads, (a, b, f, np.int32(n))),
@@ -139,6 +142,42 @@ def test_whatever_is_missing_is_a_race_between_devices(cause, changes, sender_fi
     assert isinstance(error, DataRace)
     assert error.cause == cause
     assert {error.device, error.other_device} == {0, 1}
+
+
+VOLATILE = (
+    ("theirs[i] = mine[i]", "((volatile int*)theirs)[i] = mine[i]"),
+    ("mine[i] + 1", "((volatile int*)mine)[i] + 1"),
+)
+UNFENCED = (2, ""), (5, "")
+
+
+@pytest.mark.parametrize("sides", [VOLATILE[:1], VOLATILE[1:]], ids=["sender", "receiver"])
+def test_volatile_data_beside_a_flag_is_told_from_a_plain_flag(sides):
+    for changes, fine in ((), True), (UNFENCED, False):
+        code = message(*changes)
+        for plain, volatile in sides:
+            code = code.replace(plain, volatile)
+        if fine:
+            assert (pass_message(code) == np.arange(1, 101)).all()
+            continue
+        with pytest.raises(DeviceRace, match="`volatile` brings no order") as caught:
+            pass_message(code)
+        assert caught.value.cause == "volatile data"
+
+
+@pytest.mark.parametrize("missing", [(), *[(place,) for place in UNFENCED], UNFENCED])
+def test_where_no_flags_are_volatile_on_both_sides_is_no_excuse(missing):
+    """Such as a store of data and flag that was split in two."""
+    code = message(*missing)
+    for plain, volatile in VOLATILE:
+        code = code.replace(plain, volatile)
+    assert (pass_message(code) == np.arange(1, 101)).all()  # any word may be a flag
+    if missing:
+        with pytest.raises(DeviceRace) as caught:
+            pass_message(code, data_holds_flags=False)
+        assert caught.value.cause == "volatile data"
+    else:
+        assert (pass_message(code, data_holds_flags=False) == np.arange(1, 101)).all()
 
 
 @pytest.mark.parametrize("sender_first", [True, False])
