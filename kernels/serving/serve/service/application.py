@@ -3,6 +3,7 @@
     python -m kernels.serving.serve --engine kernels.serving.serve.engines:digits --port 8000
 
 POST /v1/predict    {"instances": [sample, ...]} -> {"predictions": [row, ...]}, in the order of the samples
+POST /v2/models/engine/infer    the same with the samples as bytes, as `binary_tensors` says
 GET /v1/model       what the engine takes and answers
 GET /health/live    200 while the process answers at all: if not, start it anew
 GET /health/ready   200 while it accepts requests, 503 while it shuts down: send requests only to those that do
@@ -32,7 +33,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ from starlette.requests import ClientDisconnect
 from kernels.serving.serve import engines
 from kernels.serving.serve.batching.batcher import AsyncBatcher, Closed, Limits, QueueFull
 from kernels.serving.serve.engines import Engine, EngineError
-from kernels.serving.serve.service import request_body, server
+from kernels.serving.serve.service import binary_tensors, request_body, server
 from kernels.serving.serve.service.metrics import CONTENT_TYPE, Metrics
 from kernels.serving.serve.service.parser import Parser
 from kernels.serving.serve.service.request_body import BadRequest
@@ -64,7 +65,8 @@ REFUSALS = {
     "503": "Too much is in hand, or the service shuts down: try again later, or elsewhere",
 }
 _log = logging.getLogger(__name__)
-PATHS = "POST /v1/predict, GET /v1/model, /health/live, /health/ready, /metrics"
+Reply = Callable[[list[np.ndarray]], Response]
+PATHS = "POST /v1/predict, /v2/models/engine/infer, GET /v1/model, /health/live, /health/ready, /metrics"
 
 
 class Service:
@@ -149,6 +151,10 @@ class Service:
             title=f"Serving {self.engine.name}", docs_url=None, redoc_url=None, lifespan=lambda _: self.running()
         )
         application.post("/v1/predict", response_class=Response, openapi_extra=self._schema())(self.predict)
+        refusals = {"responses": self._schema()["responses"]}
+        application.post(f"/v2/models/{binary_tensors.MODEL}/infer", response_class=Response, openapi_extra=refusals)(
+            self.infer
+        )
         application.get("/v1/model")(self.model)
         application.get("/health/live")(self.live)
         application.get("/health/ready")(self.is_ready)
@@ -158,6 +164,31 @@ class Service:
 
     async def predict(self, request: Request) -> Response:
         """Answer the samples in the body with the engine's results, or the reason why there are none."""
+
+        async def read(body: bytes) -> tuple[np.ndarray, Reply]:
+            samples = await self._parser.samples(body)
+            return samples, lambda rows: self._json(200, {"predictions": [row.tolist() for row in rows]})
+
+        return await self._answered(request, read)
+
+    async def infer(self, request: Request) -> Response:
+        """Do so for samples that are sent as binary tensors."""
+
+        async def read(body: bytes) -> tuple[np.ndarray, Reply]:
+            header = request.headers.get(binary_tensors.HEADER)
+            asked = binary_tensors.asked(body, header, self.engine.shape, self.limits.batch_limit)
+
+            def reply(rows: list[np.ndarray]) -> Response:
+                content, headers = binary_tensors.answer(asked, rows)
+                return Response(content, 200, {**self._closing(), **headers})
+
+            return asked.samples, reply
+
+        return await self._answered(request, read)
+
+    async def _answered(
+        self, request: Request, read: Callable[[bytes], Awaitable[tuple[np.ndarray, Reply]]]
+    ) -> Response:
         self.requests += 1
         started = time.perf_counter()
         length = request.headers.get("content-length")
@@ -169,9 +200,8 @@ class Service:
             with self.room.share() as take:
                 body = await request_body.read(request.stream(), length, self.body_limit, BODY_SECONDS, take)
                 started = time.perf_counter()
-                samples = await self._parser.samples(body)
-            rows = await asyncio.gather(*self._accept(samples))
-            response = self._json(200, {"predictions": [row.tolist() for row in rows]})
+                samples, reply = await read(body)
+            response = reply(await asyncio.gather(*self._accept(samples)))
         except BadRequest as error:
             later = {"Retry-After": str(RETRY_AFTER), "Connection": "close"} if error.status == 503 else {}
             response = self._json(error.status, {"error": str(error)}, later)
@@ -239,9 +269,11 @@ class Service:
         )
 
     def _json(self, status: int, content: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
-        # While it shuts down, each answer ends its connection, so that the client's next request goes elsewhere.
-        closing = {"Connection": "close"} if self.draining else {}
-        return Response(json.dumps(content), status, {**closing, **(headers or {})}, "application/json")
+        return Response(json.dumps(content), status, {**self._closing(), **(headers or {})}, "application/json")
+
+    def _closing(self) -> dict[str, str]:
+        """While it shuts down, each answer ends its connection, so that the client's next request goes elsewhere."""
+        return {"Connection": "close"} if self.draining else {}
 
     def _schema(self) -> dict[str, Any]:
         sample: dict[str, Any] = {"type": "number"}
