@@ -1,16 +1,14 @@
 """Curves as SVG that takes its colours from the page, light or dark, and as a legend and a sentence beside it.
 
-matplotlib lays out axes and lines. Its colours become the CSS variables of page.css, and its text stays text. A line is
-told from another by its marker and its dashes, too, not by colour alone.
+A line is told from another by its marker and its dashes, too, not by colour alone. In the page of its own,
+template/…/charts.js adds the values under the pointer and zoom; what it needs is in the attribute data-chart.
 """
 
 from __future__ import annotations
 
-import io
+import json
 import math
-import re
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +17,10 @@ from digits.page.elements import escape
 
 POINTS = 240  # of a line, at most; a longer one is drawn by means
 LOOKS = 6  # different looks of lines; the seventh line looks like the first
-_WIDTH, _HEIGHT = 4.6, 2.5  # inches of 72 units; the page scales the picture to its column
-_INK, _FAINT = "#0a0b0c", "#0a0b0d"
-_COLOURS = tuple(f"#0a0b{16 + look:02x}" for look in range(LOOKS))
-_MARKERS = ("o", "s", "^", "D", "v", "P")
-# The markers again, for the legend: in a box of 8 x 8 around (12, 5).
+_WIDTH, _HEIGHT, _TOP, _BOTTOM, _LETTER = 331, 180, 8, 38, 5.4  # units of the picture, which is scaled to its column
+_MARKS = 30  # of a line, at most about
+_MOST_TICKS = 6
+# Markers, for the legend in a box of 8 x 8 around (12, 5).
 _SHAPES = (
     "M12 2a3 3 0 1 0 .01 0z",
     "M9 2h6v6h-6z",
@@ -32,7 +29,6 @@ _SHAPES = (
     "M12 8.5l3.5-6.5h-7z",
     "M11 1.5h2v2.5h2.5v2h-2.5v2.5h-2v-2.5h-2.5v-2h2.5z",
 )
-_LOCK = threading.Lock()  # matplotlib's settings are the process's; charts are drawn in threads
 
 
 @dataclass(frozen=True)
@@ -72,8 +68,7 @@ def chart(
     if not lines:
         return f'{head}<p class="digits-muted">No points yet.</p></figure>'
     drawn = [_thinned(line, logarithmic) for line in lines]
-    with _LOCK:
-        picture = _svg(drawn, x, y, logarithmic, percent, most, plain)
+    picture = _svg(drawn, x, y, logarithmic, percent, most, plain)
     label = escape(f"{title}. " + " ".join(told(line, x, percent) for line in lines))
     body = picture.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     return f"{head}{body}{legend(lines) if len(lines) > 1 else ''}{_gaps(lines)}</figure>"
@@ -157,61 +152,114 @@ def _svg(
     most: float | None,
     plain: bool,
 ) -> str:
-    # Here, since importing it takes longer than laying out the page.
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, PercentFormatter
+    values = np.concatenate([values for _, _, values in lines])
+    values = values[np.isfinite(values)]
+    logarithmic = logarithmic and len(values) > 0
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    if percent and not logarithmic:
+        low, high = 0.0, 1.0
+    elif not logarithmic:
+        low, high = _widened(0.0 if plain and low >= 0 else low, high, bottom=not plain)
+    elif low == high:
+        low, high = low / 2, high * 2
+    places = np.concatenate([places for _, places, _ in lines])
+    left, right = (0.0, float(most)) if most else _widened(float(places.min()), float(places.max()), bottom=False)
+    said = [(at, _label(at, logarithmic, percent)) for at in _ticks(low, high, logarithmic)]
+    edge = 20 + _LETTER * max((len(label) for _, label in said), default=0)
+    box = (round(edge, 1), _TOP, _WIDTH - 12, _HEIGHT - _BOTTOM)
 
-    settings = {"svg.fonttype": "none", "svg.hashsalt": None, "font.family": "sans-serif", "text.parse_math": False}
-    with matplotlib.rc_context(settings):
-        figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
-        axes = figure.add_subplot()
-        figure.patch.set_alpha(0)
-        axes.patch.set_alpha(0)
-        for line, places, values in lines:
-            look = line.look % LOOKS
-            marks = (
-                {}
-                if line.dashed or plain
-                else {"marker": _MARKERS[look], "markersize": 4.5, "markevery": 1 + len(places) // 30}
-            )
-            dashes = {"linestyle": (0, (4, 2)), "linewidth": 1.2} if line.dashed else {"linewidth": 1.8}
-            axes.plot(places, values, color=_COLOURS[look], clip_on=False, **marks, **dashes)
-        if logarithmic and any(np.isfinite(values).any() for _, _, values in lines):
-            axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
-            axes.yaxis.set_minor_formatter(NullFormatter())
-        elif percent:
-            axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-            axes.set_ylim(0, 1)
-        elif plain:
-            axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        if most:
-            axes.set_xlim(0, most)
-        axes.set_xlabel(x, fontsize=10, color=_INK)
-        axes.set_ylabel(y, fontsize=10, color=_INK)
-        axes.tick_params(which="both", labelsize=9.5, labelcolor=_INK, color=_FAINT)
-        axes.grid(color=_FAINT, linewidth=0.5)
-        axes.spines[:].set_color(_FAINT)
-        axes.spines[["top", "right"]].set_visible(False)
-        stream = io.StringIO()
-        FigureCanvasSVG(figure).print_svg(
-            stream, metadata={"Date": None, "Creator": None, "Type": None, "Format": None}
-        )
-    return _themed(stream.getvalue())
+    def across(at: float) -> float:
+        return box[0] + (at - left) / (right - left) * (box[2] - box[0])
+
+    def up(at: float) -> float:
+        share = math.log(at / low) / math.log(high / low) if logarithmic else (at - low) / (high - low)
+        return box[3] - share * (box[3] - box[1])
+
+    rows = "".join(
+        f'<path d="M{box[0]} {up(at):.1f}H{box[2]}"/><text x="{box[0] - 4}" y="{up(at) + 3.5:.1f}" '
+        f'text-anchor="end">{label}</text>'
+        for at, label in said
+    )
+    columns = "".join(
+        f'<path d="M{across(at):.1f} {box[1]}V{box[3]}"/><text x="{across(at):.1f}" y="{box[3] + 13}" '
+        f'text-anchor="middle">{at:g}</text>'
+        for at in _ticks(left, right, False)
+    )
+    names = (
+        f'<text x="{(box[0] + box[2]) / 2:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(x)}</text><text '
+        f'transform="translate(10 {(box[1] + box[3]) / 2}) rotate(-90)" text-anchor="middle">{escape(y)}</text>'
+    )
+    drawn = "".join(_drawn(line, at, of, across, up, plain) for line, at, of in lines)
+    told = {
+        "box": box,
+        "x": [left, right],
+        "title": x,
+        "percent": percent,
+        "lines": [
+            {"name": line.name, "x": [float(f"{one:.6g}") for one in at], "y": [_number(one) for one in of]}
+            for line, at, of in lines
+        ],
+    }
+    size = f'viewBox="{box[0]} {box[1]} {box[2] - box[0]:.1f} {box[3] - box[1]}"'
+    place = f'x="{box[0]}" y="{box[1]}" width="{box[2] - box[0]:.1f}" height="{box[3] - box[1]}"'
+    whole = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" data-chart="{escape(json.dumps(told))}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {whole}>'
+        f'<g class="digits-y">{rows}</g><g class="digits-x">{columns}</g>{names}'
+        f'<svg class="digits-lines" {place} {size}>{drawn}</svg></svg>'
+    )
 
 
-def _themed(svg: str) -> str:
-    svg = svg[svg.index("<svg") :]
-    # A style sheet inside would hold for the whole page, and so would names that stand in every picture.
-    svg = re.sub(r"<style.*?</style>|<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.S)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    svg = re.sub(r'<svg ([^>]*?)width="[^"]*" ', r"<svg \1", svg, count=1)
-    svg = re.sub(r'<svg ([^>]*?)height="[^"]*" ', r"<svg \1", svg, count=1)
-    colours = {_INK: "--digits-ink", _FAINT: "--digits-faint"}
-    colours |= {colour: f"--digits-line-{look}" for look, colour in enumerate(_COLOURS)}
-    for colour, variable in colours.items():
-        svg = svg.replace(colour, f"var({variable})")
-    return re.sub(r"\s*font-family: [^;\"]*;", "", re.sub(r"\s*\n\s*", " ", svg))  # the page's own font
+def _drawn(
+    line: Line,
+    places: np.ndarray,
+    values: np.ndarray,
+    across: Callable[[float], float],
+    up: Callable[[float], float],
+    plain: bool,
+) -> str:
+    """Return a line's path, which has gaps where there is no number, and its markers."""
+    path, marks, pen = "", "", "M"
+    every = 1 + len(places) // _MARKS
+    for at, (place, value) in enumerate(zip(places, values, strict=True)):
+        if not math.isfinite(value):
+            pen = "M"
+            continue
+        x, y = round(across(place), 1), round(up(value), 1)
+        path, pen = f"{path}{pen}{x} {y}", "L"
+        if not (line.dashed or plain) and at % every == 0:
+            moved = f'transform="translate({x - 12:.1f} {y - 5:.1f})"'
+            marks += f'<path d="{_SHAPES[line.look % LOOKS]}" data-at="{at}" {moved}/>'
+    colour, dashes = f"var(--digits-line-{line.look % LOOKS})", " stroke-dasharray='4 2'" if line.dashed else ""
+    width = 1.2 if line.dashed else 1.8
+    return (
+        f'<g style="stroke: {colour}; fill: {colour}"><path d="{path or "M0 0"}" fill="none" '
+        f'stroke-width="{width}"{dashes}/>{marks}</g>'
+    )
+
+
+def _widened(low: float, high: float, bottom: bool) -> tuple[float, float]:
+    """Return a range with a little room above, and below if asked; never an empty one."""
+    room = 0.05 * (high - low) or abs(high) * 0.1 or 1.0
+    return (low - room if bottom or low == high else low), (high + room if bottom or low == high else high)
+
+
+def _ticks(low: float, high: float, logarithmic: bool) -> list[float]:
+    """Return some round numbers of a range."""
+    if logarithmic:
+        powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
+        if len(powers) > 1:
+            return [10.0**power for power in powers[:: -(-len(powers) // _MOST_TICKS)]]
+    rough = (high - low) / _MOST_TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{at * step:.12g}") for at in range(first, last + 1)]
+
+
+def _label(value: float, logarithmic: bool, percent: bool) -> str:
+    return _power(value) if logarithmic else f"{100 * value:g} %" if percent else f"{value:.6g}"
+
+
+def _number(value: float) -> float | None:
+    return float(f"{value:.6g}") if math.isfinite(value) else None
