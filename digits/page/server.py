@@ -27,6 +27,7 @@ from traitlets.config import Config
 from voila.app import Voila
 from voila.tornado.handler import TornadoVoilaHandler
 
+from digits.page import api
 from digits.workspace import Workspace
 from warpcourse.paths import COURSE
 
@@ -66,8 +67,11 @@ class Server(Voila):
     def init_handlers(self) -> list:
         self.kernels_seen = {}
         tornado.ioloop.PeriodicCallback(self._end_kernels_left_alone, 1000 * GONE / 6).start()
+        self.looks = api.Looks()
+        tornado.ioloop.PeriodicCallback(self.looks.rest, 1000 * GONE).start()
+        calls = api.handlers(self.server_url, self.workspace, self.looks)
         files = (rf"{self.server_url}files/{FILES}", _Download, {"path": str(self.workspace.root)})
-        return [files, *map(_with_cookie, super().init_handlers())]
+        return [files, *calls, *map(_with_cookie, super().init_handlers())]
 
     @property
     def address(self) -> str:
@@ -137,6 +141,7 @@ def serve(workspace: Workspace, folder: Path, port: int, retries: int, browser: 
     _set_environment(workspace, folder)
     # Jupyter's time for pongs is longer than Tornado takes, which is nothing that a user can mend.
     logging.getLogger("tornado.general").addFilter(lambda record: "websocket_ping_timeout" not in str(record.msg))
+    logging.getLogger("tornado.access").setLevel(logging.ERROR)  # what was refused is told to who asked
     server = Server.instance(config=settings(folder, port, retries, browser))
     server.workspace = workspace
     server.initialize([])

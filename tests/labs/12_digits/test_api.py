@@ -1,0 +1,135 @@
+"""The REST calls against the real server: a run from start to answer and export, and what goes wrong in a sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import importlib
+import io
+import json
+import urllib.parse
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from digits.data.builtin import sklearn_digits
+from digits.page import api
+from digits.training import runs
+from digits.workspace import Workspace
+from tests.support.waiting import until
+
+harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")
+stub = importlib.import_module("tests.labs.12_digits.run_stub")
+SPEC = {"network": {"name": "lenet", "filters": 4, "units": 16, "dropout": 0}, "solver": {"epochs": 4, "rate": 0.01}}
+
+
+class Client:
+    def __init__(self, address):
+        parts = urllib.parse.urlsplit(address)
+        self.port, self.token = parts.port, urllib.parse.parse_qs(parts.query)["token"][0]
+
+    def __call__(self, method, path, body=None, token=None, raw=False):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        with contextlib.closing(connection):
+            data = body if isinstance(body, bytes | None) else json.dumps(body)
+            headers = {"Authorization": f"token {self.token if token is None else token}"}
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
+            read = answer.read()
+            return answer.status, read if raw else json.loads(read)
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory):
+    space = Workspace(tmp_path_factory.mktemp("api") / "workspace")
+    sklearn_digits(space)
+    return space
+
+
+@pytest.fixture(scope="module")
+def call(space):
+    with harness.app(space.root, silent=True) as (address, _):
+        yield Client(address)
+
+
+def png(pixels):
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "PNG")
+    return stream.getvalue()
+
+
+@pytest.mark.tensorflow
+def test_a_run_is_started_watched_asked_and_exported(space, call):
+    status, datasets = call("GET", "/api/datasets")
+    (dataset,) = datasets
+    assert (status, dataset["shape"], len(dataset["classes"])) == (200, [8, 8, 1], 10)
+    status, run = call("POST", "/api/runs", {"dataset": dataset["id"], "name": "by HTTP", **SPEC})
+    assert (status, run["name"], run["status"]) == (201, "by HTTP", "waiting")
+    path = f"/api/runs/{run['id']}"
+    until(lambda: call("GET", path)[1]["status"] not in runs.ALIVE, "the end of the run")
+    status, state = call("GET", path)
+    assert (status, state["status"], state["step"]) == (200, "done", state["steps"])
+    assert [line["epoch"] for line in state["curves"] if line["part"] == "validation"] == [0, 1, 2, 3, 4]
+    assert [one["id"] for one in call("GET", "/api/runs")[1]] == [run["id"]]
+    # As the page answers: the same image, enlarged, is brought to the dataset's size.
+    from digits.data.dataset import Dataset
+
+    pixels = Dataset.open(space, dataset["id"]).images("test")[0][..., 0]
+    status, answer = call("POST", f"{path}/predict", png(np.kron(pixels, np.ones((8, 8), np.uint8))))
+    assert status == 200
+    probabilities = list(answer["probabilities"].values())
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert sum(probabilities) == pytest.approx(1, abs=1e-5)
+    assert answer["class"] == next(iter(answer["probabilities"]))
+    status, report = call("POST", f"{path}/onnx")
+    assert (status, report["answers"][1]["same_answers"]) == (200, report["images"])
+    status, file = call("GET", report["file"], raw=True)
+    assert (status, len(file)) == (200, report["bytes"])
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/api/datasets"), ("GET", "/api/runs"), ("POST", "/api/runs"), ("GET", "/api/runs/x")]
+    + [("POST", f"/api/runs/x/{act}") for act in (*api.ACTS, "predict", "onnx")],
+)
+def test_without_the_token_nothing_is_answered(call, method, path, token):
+    status, answer = call(method, path, {} if method == "POST" else None, token=token)
+    assert (status, answer) == (403, {"error": api.TOKEN})
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"{", "is no JSON"),
+        (b"[" * 100_000, "is no JSON"),
+        (b"[1]", "must be an object"),
+        ({}, "names no dataset"),
+        ({"dataset": "../../etc"}, "There is no dataset"),
+        ({"dataset": "gone", "solver": {"rate": 0}}, "learning rate is 0"),
+        ({"dataset": "gone", "solver": {"epochs": "50 % more"}}, "epochs"),
+        ({"dataset": "gone", "speed": 9}, "has no setting 'speed'"),
+    ],
+)
+def test_a_run_that_cannot_be_started_says_why(call, body, reason):
+    status, answer = call("POST", "/api/runs", body)
+    assert status == 400
+    assert reason in answer["error"]
+    assert list(answer) == ["error"]
+
+
+def test_what_cannot_be_done_with_a_run_says_why(space, call):
+    done = stub.written(space, "written", dataset=space.ids("datasets")[0]).id
+    try:
+        for act, status, reason in (
+            (f"{done}/pause", 400, "there is nothing to pause"),
+            (f"{done}/predict", 400, "image"),
+            (f"{done}/onnx", 400, "has no weights yet"),
+            ("gone/stop", 404, "There is no run 'gone'"),
+        ):
+            found, answer = call("POST", f"/api/runs/{act}", b"no image")
+            assert (found, reason in answer["error"]) == (status, True), answer
+        assert call("PUT", "/api/runs")[0] == 405
+    finally:
+        runs.open(space, done).delete()
