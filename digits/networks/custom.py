@@ -53,12 +53,13 @@ def configure(
     confirmed: bool,
     limits: SubmissionLimits = sandboxed.LIMITS,
     cancelled: Callable[[], bool] = lambda: False,
+    start: bytes = b"",
 ) -> dict[str, Any]:
     """Return the network that `network(image, classes)` in `source` returns, as plain data; takes some seconds.
 
     `image`: (height, width, channels). `confirmed`: whether the user has read WARNING and agreed. `cancelled`: see
-    `sandboxed.run`. Raises CustomNetworkError for code that fails, goes beyond `limits`, or returns what cannot be
-    used, and DigitsError where there is no sandbox.
+    `sandboxed.run`. `start`: what the code finds as start.json, see keras_file. Raises CustomNetworkError for code that
+    fails, goes beyond `limits`, or returns what cannot be used, and DigitsError where there is no sandbox.
     """
     if not confirmed:
         raise CustomNetworkError("Your code was not run. Read the warning and confirm it first.")
@@ -69,6 +70,7 @@ def configure(
         "network.py": source.encode(errors="replace"),
         # As in this package, of which the sandbox shows nothing else.
         **{f"digits/networks/{name}": (here / name).read_bytes() for name in ("custom_child.py", "configuration.py")},
+        **({"start.json": start} if start else {}),
         "request.json": json.dumps({"image": list(image), "classes": classes}).encode(),
     }
     try:

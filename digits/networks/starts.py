@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from digits.files import DigitsError
 
 LAB_09 = "lab 09"  # RunSpec.start for the weights of kernels/fusion/trained.npz
+FILE = "file "  # begins RunSpec.start for a .keras file that was uploaded; see keras_file
 Weights = Mapping[str, list[NDArray[Any]]]  # by the name of the layer, in Keras' order
 
 

@@ -10,8 +10,22 @@ import ipywidgets as widgets
 
 from digits.data.dataset import Dataset
 from digits.files import DigitsError, read_json, write_json
-from digits.networks import NETWORKS, configuration, custom, drawing, starts, summary
-from digits.page.elements import Markup, button, check, choice, column, escape, integer, note, real, row, section, table
+from digits.networks import NETWORKS, configuration, custom, drawing, keras_file, starts, summary
+from digits.page.elements import (
+    Markup,
+    button,
+    check,
+    choice,
+    column,
+    escape,
+    integer,
+    note,
+    real,
+    row,
+    section,
+    table,
+    upload,
+)
 from digits.page.panel import Panel
 from digits.training import runs, trained
 
@@ -37,6 +51,8 @@ class NetworkPanel(Panel):
         self._for = note("")
         self._network = choice("Network")
         self._start = choice("Start from", [(_RANDOM, "")])
+        self._freeze = check("Freeze what has the start's weights: train only what is new", page.selected.freeze)
+        self._file = upload("Start from a .keras file", ".keras")
         for wide in (self._network, self._start):
             wide.layout.max_width = "44rem"
         self._option_box, self._wrong = column(), note("")
@@ -65,16 +81,28 @@ class NetworkPanel(Panel):
         self._layers = note("")
         self._layers.add_class("digits-layers")
         self.widget = column(
-            section("Which network", self._for, self._network, self._option_box, self._start, self._wrong),
+            section(
+                "Which network",
+                self._for,
+                self._network,
+                self._option_box,
+                self._start,
+                self._freeze,
+                row(self._file),
+                self._wrong,
+            ),
             self._own,
             section("Layers", row(self._show), self._layers),
         )
         self._when(self._network, call=self._network_chosen)
         self._when(self._start, call=lambda: page.selected.set_trait("start", self._start.value))
+        self._when(self._freeze, call=lambda: page.selected.set_trait("freeze", self._freeze.value))
+        self._when(self._file, call=self._uploaded)
         self._when(self._code, self._confirmed, call=self._changed)
         self._follow("dataset", "datasets_version", call=self._fill)
         self._follow("network", call=lambda: self._take(page.selected.network))
         self._follow("runs_version", "start", call=self._fill_starts)
+        self._follow("freeze", call=lambda: self._refill(self._freeze, None, page.selected.freeze))
         self._read_draft()
         self._fill()
 
@@ -179,7 +207,7 @@ class NetworkPanel(Panel):
             network = self._chosen()
         except DigitsError as error:  # a field holds what is no such number
             network, why = None, str(error)
-        self._check.disabled = bool(why) or not self._confirmed.value
+        self._check.disabled = bool(why) or not (self._confirmed.value or self._code.value == keras_file.SOURCE)
         self._confirmed.disabled = bool(why)
         self._show.disabled = network is None
         if network is None:
@@ -206,7 +234,9 @@ class NetworkPanel(Panel):
     # Your own code
 
     def _check_code(self) -> None:
-        source, task, confirmed = self._code.value, self._task(), self._confirmed.value
+        source, task = self._code.value, self._task()
+        confirmed = self._confirmed.value or source == keras_file.SOURCE  # which the course wrote
+        start = keras_file.config(self.page.workspace.root, self._start.value)
         _, image, classes = task
         self._check.disabled, self._break.layout.display = True, None
         self._cancelled.clear()
@@ -214,7 +244,9 @@ class NetworkPanel(Panel):
 
         def work() -> DigitsError | tuple[dict[str, Any], dict[str, Any]]:
             try:
-                found = custom.configure(source, image, classes, confirmed=confirmed, cancelled=self._cancelled.is_set)
+                found = custom.configure(
+                    source, image, classes, confirmed=confirmed, cancelled=self._cancelled.is_set, start=start
+                )
                 return found, summary.of_network({"name": "custom", "configuration": found}, image, classes)
             except DigitsError as error:
                 return error
@@ -238,6 +270,21 @@ class NetworkPanel(Panel):
             self._changed()
 
         self.page.in_background(work, done, end)
+
+    def _uploaded(self) -> None:
+        """Take a .keras file as the start: its layers before the last Dense one, frozen, and a new answer."""
+        if not self._file.value:
+            return
+        file = self._file.value[0]
+        self._file.value = ()  # so that the same file can be given again
+        start = keras_file.keep(self.page.workspace.root, str(file["name"]), bytes(file["content"]))
+        self.page.selected.start, self.page.selected.freeze = start, True
+        with self._quietly():
+            self._network.value, self._code.value = "custom", keras_file.SOURCE
+        self._fill_starts()
+        self._show_options({})
+        self._changed()
+        self._check_code()
 
     # Layers
 
@@ -271,6 +318,7 @@ class NetworkPanel(Panel):
         options = [(_RANDOM, "")]
         if self._network.value == "googlenet":
             options.append(("Lab 09's weights, trained on digits of 8 × 8", starts.LAB_09))
+        options += [(start, start) for start in keras_file.kept(self.page.workspace.root)]
         for run in runs.listing(self.page.workspace):
             if trained.listed(run):
                 options.append((f"{run.name} ({run.id[:15]})", run.id))

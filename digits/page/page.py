@@ -47,7 +47,7 @@ STYLES = Path(__file__).parent  # its *.css hold for the page; a panel may bring
 _LOG_BYTES = 1 << 20
 _JUST_SAID = 1.0  # seconds in which a sentence belongs to what opens a panel
 KEPT_FILE = "page.json"  # of a workspace: what the next run is to be
-_KEPT = ["dataset", "network", "start", "solver"]
+_KEPT = ["dataset", "network", "start", "freeze", "solver"]
 
 
 class Selected(traitlets.HasTraits):
@@ -64,6 +64,7 @@ class Selected(traitlets.HasTraits):
     # panel starts it. In the form of run.json.
     network = traitlets.Dict(help='{"name": ..., options}')
     start = traitlets.Unicode("", help='id of the run whose weights are the start, "" for none')
+    freeze = traitlets.Bool(False, help="whether the layers that have the start's weights are not trained")
     solver = traitlets.Dict(help="epochs, batch, optimizer, rate, policy, precision, augment, seed; {} for the usual")
     solver_error = traitlets.Unicode("", help="what is wrong in the solver panel; no run starts while it is not empty")
     network_error = traitlets.Unicode("", help="what is wrong in the network panel, likewise")
@@ -220,6 +221,7 @@ class Page:
                 self.selected.solver = solver
         if isinstance(network, dict) and str(network.get("name")) in NETWORKS and isinstance(start, str):
             self.selected.network, self.selected.start = network, start
+            self.selected.freeze = kept.get("freeze") is True
         with contextlib.suppress(DigitsError):
             ready = [dataset.id for dataset in Dataset.list(self.workspace) if dataset.status == "ready"]
             chosen = kept.get("dataset")

@@ -80,7 +80,7 @@ class TrainPanel(Panel):
         self._when(self._dataset, call=lambda: page.selected.set_trait("dataset", self._dataset.value))
         self._when(self._run, call=lambda: page.selected.set_trait("run", self._run.value))
         self._when(self._with, self._logarithmic, self._show_log, call=self._look)
-        recipe = ("dataset", "network", "network_error", "start", "solver", "solver_error")
+        recipe = ("dataset", "network", "network_error", "start", "freeze", "solver", "solver_error")
         self._follow(*recipe, call=self._show_recipe)
         self._follow("datasets_version", "dataset", call=self._fill_datasets)
         self._follow("runs_version", call=self._list_runs)
@@ -103,7 +103,8 @@ class TrainPanel(Panel):
         kind = Dataset.open(self.page.workspace, selected.dataset).kind
         network = selected.network or next({"name": one.name} for one in NETWORKS.values() if kind in one.kinds)
         solver = Solver(**selected.solver)
-        return RunSpec(selected.dataset, network, solver, kind, self._name.value.strip(), selected.start or None)
+        start, frozen = selected.start or None, selected.freeze and bool(selected.start)
+        return RunSpec(selected.dataset, network, solver, kind, self._name.value.strip(), start, frozen)
 
     def _show_recipe(self) -> None:
         try:
@@ -114,10 +115,11 @@ class TrainPanel(Panel):
             return
         solver = spec.solver
         network = NETWORKS[spec.network["name"]].title
+        frozen = ", which are frozen" if spec.freeze else ""
         lines = {
             "Images": f"{dataset.counts['train']} to train on, {dataset.counts['validation']} for validation, "
             f"{dataset.height} × {dataset.width} × {dataset.channels}, {len(dataset.classes)} classes",
-            "Network": network + (f", from the weights of {spec.start}" if spec.start else ""),
+            "Network": network + (f", from the weights of {spec.start}{frozen}" if spec.start else ""),
             "Solver": f"{solver.epochs} epochs, {solver.batch} images per step, {solver.optimizer}, "
             f"rate {solver.rate:g}, {solver.policy['name']}, {solver.precision}, {_augmentation(solver)}",
         }
@@ -279,7 +281,7 @@ class TrainPanel(Panel):
 
     def _take_over(self) -> None:
         spec, selected = self._selected().spec, self.page.selected
-        selected.network, selected.start = dict(spec.network), spec.start or ""
+        selected.network, selected.start, selected.freeze = dict(spec.network), spec.start or "", spec.freeze
         selected.solver = spec.to_json()["solver"]
         if spec.dataset in self.page.workspace.ids("datasets"):
             selected.dataset = spec.dataset
@@ -287,7 +289,7 @@ class TrainPanel(Panel):
 
     def _train_on(self) -> None:
         run, selected = self._selected(), self.page.selected
-        selected.network, selected.start = dict(run.spec.network), run.id
+        selected.network, selected.start, selected.freeze = dict(run.spec.network), run.id, False
         self.page.say(f"The next run starts from the weights of {run.name}.")
 
     def _what_is_deleted(self) -> str:

@@ -18,7 +18,8 @@ from typing import Any
 from digits.data.dataset import Dataset
 from digits.files import DigitsError, Lock, delete_folder, read_json, read_lines, write_file, write_json
 from digits.jobs import ALIVE, LOCK, STATE, Job, launch, write_wanted
-from digits.networks.starts import LAB_09
+from digits.networks import keras_file
+from digits.networks.starts import FILE, LAB_09
 from digits.training import checkpoints
 from digits.training.curves import points
 from digits.training.records import EMPTY, ENDED, is_load, read_state
@@ -125,7 +126,7 @@ def start(workspace: Workspace, spec: RunSpec) -> Run:
     """
     _check_dataset(workspace, spec)
     if spec.start not in (None, LAB_09):
-        _check_start(workspace, spec.start)
+        _check_start(workspace, str(spec.start))
     folder = workspace.create("runs", spec.name)
     try:
         created = datetime.now(UTC).isoformat(timespec="seconds")
@@ -160,7 +161,9 @@ def _check_dataset(workspace: Workspace, spec: RunSpec) -> None:
 
 
 def _check_start(workspace: Workspace, id: str) -> None:
-    if not Run(workspace.folder("runs", id)).checkpoints():
+    if id.startswith(FILE):
+        keras_file.config(workspace.root, id)
+    elif not Run(workspace.folder("runs", id)).checkpoints():
         raise DigitsError(f"The run {id} has no weights yet to start from. Wait for its first checkpoint.")
 
 

@@ -84,8 +84,9 @@ class RunSpec:
     """What a run trains, on what, how. A wrong value raises DigitsError with a sentence.
 
     `dataset`: an ID. `network`: {"name": one of digits.networks.NETWORKS, its options}. `kind`: of KINDS. `name`: for
-    people; the network's if empty. `start`: the ID of a run or digits.networks.starts.LAB_09, whose trained weights are
-    the start, or None.
+    people; the network's if empty. `start`: whose trained weights are the start: the ID of a run, LAB_09 of
+    digits.networks.starts, what digits.networks.keras_file kept, or None. `freeze`: whether layers that have them are
+    not trained, but for the last one.
     """
 
     dataset: str
@@ -94,6 +95,7 @@ class RunSpec:
     kind: str = "classification"
     name: str = ""
     start: str | None = None
+    freeze: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.dataset, str) or not self.dataset:
@@ -109,6 +111,8 @@ class RunSpec:
             raise DigitsError("The name of a run must be a text of at most 200 characters.")
         if self.start is not None and (not isinstance(self.start, str) or not self.start):
             raise DigitsError("start must be the ID of a run, or None to start from random weights.")
+        if not isinstance(self.freeze, bool) or (self.freeze and self.start is None):
+            raise DigitsError("Only the layers of a start can be frozen. Choose one, or freeze nothing.")
         if not self.name.strip():
             object.__setattr__(self, "name", self.network["name"])
 

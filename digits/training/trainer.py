@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from digits.data.dataset import Dataset
 from digits.files import DigitsError, read_json
-from digits.networks import starts
+from digits.networks import keras_file, starts
 from digits.training import checkpoints, trained
 from digits.training.curves import Curves
 from digits.training.spec import RunSpec, Solver
@@ -129,6 +129,11 @@ class Trainer:
             import keras
 
             keras.config.set_dtype_policy("float32")
+        arrays, about, problems = checkpoints.latest(self.folder)
+        self._frozen = about.get("frozen", []) if arrays is not None and about is not None else self._take_start()
+        for layer in self.model.layers:
+            if layer.name in self._frozen:
+                layer.trainable = False
         self.optimizer = _optimizer(self.solver)
         self.optimizer.build(self.model.trainable_variables)
         self._setting = {
@@ -137,7 +142,6 @@ class Trainer:
             "tensorflow": self._tf.__version__,
             "images": self.images,
         }
-        arrays, about, problems = checkpoints.latest(self.folder)
         for problem in problems:
             self._note(problem)
         for name in ("checkpoints", "events", "events/train", "events/validation"):
@@ -150,7 +154,6 @@ class Trainer:
                 self._note("No checkpoint is left that can be read: the training begins again, with the same curves.")
             self._curves = Curves(self.folder)
             trained.save_network(self.folder, self.model)
-            self._take_start()
             self._functions()
             self._checkpoint()
             self._say(f"Begins: {self.steps} steps, {self.per_epoch} an epoch, on {self._setting['device']}.")
@@ -164,15 +167,25 @@ class Trainer:
         self._notes.append(sentence)
         self._say(sentence)
 
-    def _take_start(self) -> None:
+    def _take_start(self) -> list[str]:
+        """Set the start's weights; return the names of the layers that are to stay so."""
         if self.spec.start is None:
-            return
+            return []
+        workspace = Workspace(self.folder.parent.parent)
         if self.spec.start == starts.LAB_09:
             weights = starts.lab_09()
+        elif self.spec.start.startswith(starts.FILE):
+            weights = keras_file.weights(workspace.root, self.spec.start)
         else:
-            folder = Workspace(self.folder.parent.parent).folder("runs", self.spec.start)
-            weights = starts.of_model(trained.load_model(folder))
-        self._note(starts.take(self.model, weights).sentence())
+            weights = starts.of_model(trained.load_model(workspace.folder("runs", self.spec.start)))
+        taken = starts.take(self.model, weights)
+        self._note(taken.sentence())
+        if not self.spec.freeze:
+            return []
+        last = [layer.name for layer in self.model.layers if layer.get_weights()][-1]
+        frozen = [name for name in taken.layers if name != last]
+        self._note(f"{len(frozen)} of them are frozen: they stay as they are.")
+        return frozen
 
     def _take_up(self, arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> None:
         for name, now in self._setting.items():
@@ -312,6 +325,7 @@ class Trainer:
             "best": self.best,
             "sums": self._sums,
             "notes": self._notes,
+            "frozen": self._frozen,
             "seconds": self._spent(),
             **self._setting,
         }

@@ -52,7 +52,7 @@ def checked(monkeypatch):
     """The sandbox's part played by a stub: what it was asked, in a list."""
     asked = []
 
-    def configure(source, image, classes, *, confirmed, cancelled):
+    def configure(source, image, classes, *, confirmed, cancelled, start=b""):
         assert not cancelled()
         asked.append((source, image, classes, confirmed))
         return ones.plain()
