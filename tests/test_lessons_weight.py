@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 COURSE = Path(__file__).parents[1]
-ROW = r"^\| \[(\d\d)\]\(\.\./notebooks/(\S+\.ipynb)\) \| ([\d,]+) \| ([\d,]+) \| (\d+) \| (\d+) \|$"
+ROW = r"^\| (\d\d) `(\S+\.ipynb)` \| ([\d,]+) \| ([\d,]+) \| (\d+) \| (\d+) \|$"
 PAGE = re.findall(ROW, (COURSE / "docs" / "lessons_weight.md").read_text(encoding="utf-8"), re.MULTILINE)
 
 

@@ -18,6 +18,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -305,6 +306,8 @@ def run(command: list[str], environment: dict[str, str]) -> int:
                 print(line, end="", flush=True)
             if line.startswith("Installed ") and "--compile-bytecode" in command:
                 say("Compiling the packages' modules ...")
+    if process.returncode == -signal.SIGINT:  # Ctrl+C, of which this process has not heard yet
+        raise KeyboardInterrupt
     return process.returncode
 
 

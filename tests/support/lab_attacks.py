@@ -4,7 +4,7 @@ tests/warpcourse/grading/attacks/labs_*.toml hold them as `[[attack]]`, and besi
 that a defence could hit:
 
     [[attack]]
-    lab = '10_collectives'
+    lab = '14_scan'
     problem = 'run'                       # the answer cell
     name = 'given_arrays_changed'
     tries = 'one sentence'
@@ -23,6 +23,7 @@ from functools import cache
 
 from tests.support.exercise_answers import answers_and_tests, cell_id, cells_by_id, solved, source_notebook
 from tests.support.grading_harness import WIDE, Cells, Graded
+from warpcourse.bench.lab import labs
 from warpcourse.grading.frameworks import TENSORFLOW
 from warpcourse.grading.judge.framework_cells import framework_of
 from warpcourse.grading.judge.judge import trusted_cells
@@ -64,14 +65,14 @@ class LabAttack:
 
 
 def lab_attacks() -> list[LabAttack]:
-    """Return all of them, in the order of their files."""
+    """Return those of all labs that are there, in the order of their files."""
     return [attack for path in sorted(FOLDER.glob("labs_*.toml")) for attack in _read(path)]
 
 
 def _read(path) -> list[LabAttack]:
-    found = []
+    found, there = [], {lab.slug for lab in labs()}
     for kind, entries in tomllib.loads(path.read_text(encoding="utf-8")).items():
-        for entry in entries:
+        for entry in (entry for entry in entries if entry["lab"] in there):
             where = f"{path.name}: {entry['name']}"
             notebook = _notebook(entry["lab"])
             text = entry.pop("answer", None)

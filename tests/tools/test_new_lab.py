@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import tiers
+from tests.support import lab_attacks, tiers
 from tests.support.lab_deletions import SHARED
 from tools import new_lab
 from warpcourse.bench.lab import Lab, labs
@@ -58,6 +58,15 @@ def test_a_lab_can_be_deleted_and_the_rest_collects_and_stays_green(course, tmp_
     assert not any(failures.values()), "\n\n".join(f"{lab}:\n{text}" for lab, text in failures.items() if text)
 
 
+# What is kept by lab; where a lab is gone, its part is not read: test_a_lab_can_be_deleted... says so.
+BY_LAB = {
+    tiers.DURATIONS,
+    COURSE / "tests" / "test_answers_in_sight.py",
+    COURSE / "tests" / "labs" / "test_other_cards.py",
+    *lab_attacks.FOLDER.glob("labs_*.toml"),
+}
+
+
 def test_no_shared_test_or_tool_names_a_lab():
     """By the lab's slug or the module of its kernels: what did so would break when the lab is deleted.
 
@@ -66,8 +75,7 @@ def test_no_shared_test_or_tool_names_a_lab():
     shared = [path for part in ("tests", "tools") for path in (COURSE / part).rglob("*") if path.is_file()]
     found = []
     for path in shared:
-        # What tests took names their cases; where a lab is gone, that harms nothing.
-        if path == tiers.DURATIONS or "__pycache__" in path.parts or path.is_relative_to(COURSE / "tools" / "skeleton"):
+        if path in BY_LAB or "__pycache__" in path.parts or path.is_relative_to(COURSE / "tools" / "skeleton"):
             continue
         if any(path.is_relative_to(application.tests) for application in APPLICATIONS):
             continue

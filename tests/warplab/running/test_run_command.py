@@ -257,7 +257,7 @@ def test_a_kernel_that_is_not_in_the_source_is_said_in_a_sentence_with_exit_code
     [
         ([], "give a script"),
         (["missing.py"], "there is no file missing.py"),
-        (["notebooks/00_start_here.ipynb"], "is a notebook: write `import warplab; warplab.install()` in its"),
+        (["lesson.ipynb"], "is a notebook: write `import warplab; warplab.install()` in its"),
         (["-m", "missing.module"], "there is no module missing.module"),
         (["."], ". is a directory without a __main__.py"),
         (["-m"], "-m needs the name of a module"),
@@ -267,8 +267,10 @@ def test_a_kernel_that_is_not_in_the_source_is_said_in_a_sentence_with_exit_code
         (["--suppress=missing.txt", "README.md"], "missing.txt cannot be read"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(capsys, monkeypatch, arguments: list[str], said: str) -> None:
-    assert run_command.main(arguments) == 2
+def test_bad_input_is_one_sentence_and_exit_code_2(capsys, tmp_path, arguments: list[str], said: str) -> None:
+    lesson = tmp_path / "lesson.ipynb"
+    lesson.write_text("{}")
+    assert run_command.main([str(lesson) if one == lesson.name else one for one in arguments]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert said in error
