@@ -220,34 +220,51 @@ def draw_topology(topology: Topology, rings: Sequence[Sequence[int]] = (), title
 
     An edge direction that a ring uses more than once has the number beside it.
     """
+    return _drawn(topology, [rings], title)
+
+
+def draw_rings(topology: Topology, rings: Sequence[Sequence[int]], title: str | None = None) -> Figure:
+    """Draw the same, each ring on links of its own picture."""
+    return _drawn(topology, [[ring] for ring in rings], title)
+
+
+def _drawn(topology: Topology, pictures: Sequence[Sequence[Sequence[int]]], title: str | None) -> Figure:
     if not topology.places:
         raise ValueError(f"{topology.name} says of no node where to draw it; give `places`")
     xs, ys = zip(*topology.places.values(), strict=True)
     wide, high = max(xs) - min(xs), max(ys) - min(ys)
-    with chart(figsize=(min(9.5, 2.2 + 0.95 * wide), 1.1 + 0.85 * max(1.6, high))) as (figure, ax):
-        for a, b in topology.edges:
-            if (b, a) not in topology.edges:
-                _directed(ax, topology, (a, b), PALE if rings else GREY, 0, 1)
-            elif a < b:
-                _line(ax, topology, (a, b), PALE if rings else GREY)
-        used: dict[Edge, int] = {}
-        for ring, colour in zip(rings, LINES * 2, strict=False):
-            for edge, times in ring_edges(topology, list(ring)).items():
-                used[edge] = used.get(edge, 0) + 1
-                _directed(ax, topology, edge, colour, used[edge], times)
-        for node, (x, y) in topology.places.items():
-            face = BLUE if node.startswith("GPU") else GREY
-            text = node.replace("GPU ", "") if node.startswith("GPU") else node
-            box = {"boxstyle": "round,pad=0.35", "fc": face, "ec": "white", "lw": 1.5}
-            ax.text(x, y, text, ha="center", va="center", color="white", fontsize=8, weight="bold", bbox=box, zorder=5)
-        ax.set(xlim=(min(xs) - 0.6, max(xs) + 0.6), ylim=(min(ys) - 0.35, max(ys) + 0.35))
-        ax.set_axis_off()
-        ax.set_title(title or topology.name, loc="left", weight="bold")
+    size = min(9.5, (2.2 + 0.95 * wide) * (1 if len(pictures) == 1 else 0.6 * len(pictures)))
+    with chart(1, len(pictures), figsize=(size, 1.1 + 0.85 * max(1.6, high)), squeeze=False) as (figure, (axes,)):
+        for ax, rings, colour in zip(axes, pictures, LINES * 2, strict=False):
+            _draw_on(ax, topology, rings, [colour] if len(pictures) > 1 else LINES * 2)
+            ax.set(xlim=(min(xs) - 0.6, max(xs) + 0.6), ylim=(min(ys) - 0.35, max(ys) + 0.35))
+            ax.set_axis_off()
+        axes[0].set_title(title or topology.name, loc="left", weight="bold")
         figure.tight_layout()
     told = [
-        f"ring {', '.join(map(str, ring))}: {len(ring_edges(topology, list(ring)))} links one way" for ring in rings
+        f"ring {', '.join(map(str, ring))}: {len(ring_edges(topology, list(ring)))} links one way"
+        for rings in pictures
+        for ring in rings
     ]
     return closed(figure, "; ".join([f"{len(topology.places)} nodes, {len(topology.edges)} links", *told]))
+
+
+def _draw_on(ax: Axes, topology: Topology, rings: Sequence[Sequence[int]], colours: Sequence[str]) -> None:
+    for a, b in topology.edges:
+        if (b, a) not in topology.edges:
+            _directed(ax, topology, (a, b), PALE if rings else GREY, 0, 1)
+        elif a < b:
+            _line(ax, topology, (a, b), PALE if rings else GREY)
+    used: dict[Edge, int] = {}
+    for ring, colour in zip(rings, colours, strict=False):
+        for edge, times in ring_edges(topology, list(ring)).items():
+            used[edge] = used.get(edge, 0) + 1
+            _directed(ax, topology, edge, colour, used[edge], times)
+    for node, (x, y) in topology.places.items():
+        face = BLUE if node.startswith("GPU") else GREY
+        text = node.replace("GPU ", "") if node.startswith("GPU") else node
+        box = {"boxstyle": "round,pad=0.35", "fc": face, "ec": "white", "lw": 1.5}
+        ax.text(x, y, text, ha="center", va="center", color="white", fontsize=8, weight="bold", bbox=box, zorder=5)
 
 
 def _line(ax: Axes, topology: Topology, edge: Edge, colour: str) -> None:

@@ -10,8 +10,9 @@ LAB = Lab(
     status="ready",
     gpus=2,
     benchmark="benchmark",
-    code_cells=77,
-    pictures=15,
+    code_cells=43,
+    pictures=7,
+    further=(("10_networks", 43, 8),),
     shown={
         "collectives-first": "The first broadcast: a space–time diagram of its messages",
         "collectives-fit": "The alpha–beta model fitted to two readings, and the readings between",

@@ -1,4 +1,4 @@
-"""Right and wrong answers to the tasks of lesson 10 ("Your turn"), by the id of the answer cell."""
+"""Right and wrong answers to the tasks of lesson 10's first notebook ("Your turn"), by the id of the answer cell."""
 
 from textwrap import dedent
 
@@ -7,9 +7,6 @@ from tests.support.lesson_answers import Answers, one_line
 STEPS = "steps(ranks, slices)"
 ONE_SLICE = "one_slice(order, slice)"
 SCATTER = "slice_to_send(rank, step, k)"
-ORDER = "receives_first(place)"
-FINISH = "finish(ready, lasts)"
-BUS = "all_gather_bus(ranks, count, itemsize, us)"
 
 
 def alpha(result: str = "t1 - C / s1", c: str = "(t1 - t2) / (1 / s1 - 1 / s2)") -> str:
@@ -66,17 +63,6 @@ def pass_on(
             {done}
             if (threadIdx.x == 0) {{ {before} *passed = 1; }}
         }}"""
-    )
-
-
-def finish(start: str = "0.0", body: str = "free = max(free, r) + t") -> str:
-    return dedent(
-        f"""\
-        def finish(ready, lasts):
-            free = {start}
-            for r, t in zip(ready, lasts):
-                {body}
-            return free"""
     )
 
 
@@ -140,15 +126,6 @@ ANSWERS = {
         },
         shows="after partners at distance 4 [11111111, 11111111",
     ),
-    "your-turn-bus": Answers(
-        one_line(BUS, "(ranks - 1) * count * itemsize / us / 1000"),
-        {
-            one_line(BUS, "ranks * count * itemsize / us / 1000"): "all_gather_bus returns the wrong value",
-            one_line(BUS, "(ranks - 1) / ranks * count * itemsize / us / 1000"): "returns the wrong value",
-            one_line(BUS, "(ranks - 1) * count * itemsize / us"): "1000",
-            one_line(BUS, "2 * (ranks - 1) * count * itemsize / us / 1000"): "2 times the right one",
-        },
-    ),
     "your-turn-add": Answers(
         add_peer(),
         {
@@ -178,28 +155,5 @@ ANSWERS = {
             pass_on(loop="int i = 0; threadIdx.x == 0 && i < n; i++"): "one thread does too much of the work",
         },
         shows="[0. 1. 2. 3. 4.]",
-    ),
-    "your-turn-order": Answers(
-        one_line(ORDER, "place % 2 == 1"),
-        {
-            one_line(ORDER, "False"): "the programs stop for ever",
-            one_line(ORDER, "True"): "the programs stop for ever",
-            one_line(ORDER, "place == 0"): "too many rounds",
-            one_line(ORDER, "place != 0"): "too many rounds",
-            one_line(ORDER, "place // 2 % 2 == 1"): "too many rounds",
-            one_line(ORDER, "place % 2"): "receives_first returns the wrong type",
-        },
-    ),
-    "your-turn-finish": Answers(
-        finish(),
-        {
-            finish(body="free = max(free, r + t)"): "finish returns the wrong value",
-            finish(body="free += t"): "finish returns the wrong value",
-            finish(body="free = r + t"): "finish returns the wrong value",
-            finish(start="ready[0]", body="free += t"): "finish returns the wrong value",
-            one_line(FINISH, "max(ready) + sum(lasts)"): "finish returns the wrong value",
-            one_line(FINISH, "ready[-1] + lasts[-1]"): "finish returns the wrong value",
-            one_line(FINISH, "max(ready[-1] + lasts[-1], ready[0] + sum(lasts))"): "finish returns the wrong value",
-        },
     ),
 }
