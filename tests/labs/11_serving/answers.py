@@ -20,6 +20,19 @@ def latencies(free: str = "max(free, arrival) + service", found: str = "free - a
     )
 
 
+def grow(missing: str = "-(-tokens // size) - len(blocks)", full: str = "missing > len(free)", move: str = "") -> str:
+    return dedent(
+        f"""\
+        def grow(blocks, free, tokens, size):
+            missing = {missing}
+            if {full}:
+                return False
+            for _ in range(missing):
+                {move or "blocks.append(free.pop())"}
+            return True"""
+    )
+
+
 ANSWERS = {
     "your-turn-wait": Answers(
         one_line(WAIT, "load / (1 - load) * service / 2"),
@@ -49,6 +62,19 @@ ANSWERS = {
             latencies(found="free"): "the latency of request",
             latencies(found="free - service - arrival"): "the latency of request",
             latencies().replace("return found", "return free"): "returns the wrong type",
+        },
+    ),
+    "your-turn-grow": Answers(
+        grow(),
+        {
+            grow("tokens // size - len(blocks)"): "grow takes the wrong number of blocks",
+            grow("-(-tokens // size)"): "grow takes the wrong number of blocks",
+            grow(full="missing >= len(free)"): "grow returns the wrong value",
+            grow(full="False"): "grow raises IndexError",
+            grow(move="blocks.append(free[-1])"): "grow loses a block, or gives one to two",
+            grow(move="blocks.append(len(blocks))"): "grow loses a block, or gives one to two",
+            grow().replace("return False", "return None"): "grow returns nothing",
+            grow("min(-(-tokens // size) - len(blocks), len(free))"): "grow returns the wrong value",
         },
     ),
 }
