@@ -196,6 +196,15 @@ def test_a_ring_is_an_arrow_along_each_edge_it_uses():
     assert all(isinstance(arrow, FancyArrowPatch) for arrow in arrows(ax))
 
 
+def test_each_ring_can_have_a_picture_of_its_own():
+    figure = figures.draw_rings(topology.cube_mesh(), topology.disjoint_rings(), "three rings")
+    assert [len(arrows(ax)) for ax in figure.axes] == [8, 8, 8]
+    colours = [{arrow.get_edgecolor() for arrow in arrows(ax)} for ax in figure.axes]
+    assert len(set.union(*colours)) == 3
+    assert all(len(colour) == 1 for colour in colours)
+    assert figure.axes[0].get_title(loc="left") == "three rings"
+
+
 def test_a_topology_without_places_is_refused():
     bare = topology.Topology("bare", 2, {("GPU 0", "GPU 1"): 1e9})
     with pytest.raises(ValueError, match="bare says of no node where to draw it"):

@@ -126,6 +126,22 @@ def test_the_gain_of_overlap_is_that_of_the_text(texts):
     assert "NCCL's step became longer by overlap, that of the copy engines shorter" in text
 
 
+def test_what_sharing_a_network_out_sends_is_that_of_the_text(texts, capsys):
+    text, link = texts["collectives-tensor-text"], ring_readings.check(4, 1, 256).link
+    n, k = 2 * 7e10, 64
+    half = model.ring_reduce_scatter(n, k, k, link)  # an all-gather takes the same
+    assert 2 * half == model.ring_all_reduce(n, k, k, link)
+    assert "Stage 1 and 2 send what an all-reduce sends." in text
+    assert 3 * half == pytest.approx(1.5 * model.ring_all_reduce(n, k, k, link))
+    assert "half as much again" in text
+    exec(texts["collectives-tensor"], {"model": model, "link": link})
+    shares = [int(line.partition("%")[0].split()[-1]) for line in capsys.readouterr().out.splitlines()]
+    assert len(shares) == 3
+    assert shares == sorted(shares)
+    assert shares[0] < 25 < 50 < shares[-1]  # inside an NVLink domain, and across four
+    assert "stays inside an NVLink domain" in texts["collectives-tensor-after"]
+
+
 # What cells define.
 
 
