@@ -22,7 +22,9 @@ class FolderSource:
         self.path = Path(path)
         if not self.path.is_dir():
             what = "is a file, not a folder" if self.path.exists() else "is not there"
-            raise DigitsError(f"{self.path} {what}. Give a folder that holds one folder per class, or a .zip file.")
+            raise DigitsError(
+                f"{os.path.normpath(self.path)} {what}. Give a folder that holds one folder per class, or a .zip file."
+            )
 
     def files(self) -> tuple[list[tuple[object, Names]], list[dict[str, str]]]:
         """Return (what `read` takes, path) of each file in order of names, and what is no file, with the reason."""

@@ -139,7 +139,8 @@ class DataPanel(Panel):
         self._shown = dataset
         self._open_form(self._form_open)
         self._there.layout.display = None if dataset else "none"
-        (self.widget.add_class if dataset is None else self.widget.remove_class)("digits-empty")
+        for widget, kind in ((self.widget, "digits-empty"), (self._try.start, "digits-primary")):
+            (widget.add_class if dataset is None else widget.remove_class)(kind)
         if dataset is None:
             self._facts.value = ""
         else:

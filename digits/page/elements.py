@@ -121,6 +121,11 @@ def upload(label: str, accept: str = "", multiple: bool = False) -> widgets.File
     return widgets.FileUpload(accept=accept, multiple=multiple, description=label, layout=layout, tooltip="")
 
 
+def camera(label: str) -> widgets.FileUpload:
+    """Return a button that uploads a photo which the browser takes; see template/…/camera.js. Elsewhere, files."""
+    return _classed(upload(label, "image/*"), "digits-camera")
+
+
 def picture(image: bytes, says: str, width: str = "", pixelated: bool = False) -> str:
     """Return the HTML of a picture; `image`: the file, PNG, JPEG or GIF.
 

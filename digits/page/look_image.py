@@ -10,7 +10,7 @@ from digits.data import images
 from digits.data.dataset import PARTS
 from digits.files import DigitsError
 from digits.page import look_view
-from digits.page.elements import button, check, choice, column, escape, integer, note, row, said, upload
+from digits.page.elements import button, camera, check, choice, column, escape, integer, note, row, said, upload
 from digits.page.panel import Panel
 
 MOST_OWN = 100  # uploaded images that are kept
@@ -29,6 +29,7 @@ class ImagePart(Panel):
         self._index = integer("Number", 0, 0, 0)
         self._next = button("Next image", page.guarded(self._go_on))
         self._upload = upload("Upload images", accept="image/*", multiple=True)
+        self._camera = camera("Take a photo")
         self._invert = check("Invert uploads (dark on white)")
         self._shown, self._bad = note(""), note("")
         self._classify = button("Classify", page.guarded(self._ask_classes), kind="primary")
@@ -44,7 +45,7 @@ class ImagePart(Panel):
         self._of_classes = column(row(self._method, self._label, self._salient), self._saliency)
         self.widget = column(
             row(self._source, self._index, self._next),
-            row(self._upload, self._invert),
+            row(self._upload, self._camera, self._invert),
             self._bad,
             row(self._shown, self._classes),
             self._of_classes,
@@ -54,7 +55,8 @@ class ImagePart(Panel):
         )
         self._when(self._source, call=self._source_chosen)
         self._when(self._index, self._invert, call=self._show)
-        self._when(self._upload, call=self._uploaded)
+        for given in (self._upload, self._camera):
+            self._when(given, call=lambda given=given: self._uploaded(given))
 
     def start(self) -> None:
         """Begin anew with the panel's dataset."""
@@ -137,11 +139,11 @@ class ImagePart(Panel):
         says = f"{name}{of}"
         self._shown.value = look_view.image(pixels, says) + f"<p>{escape(says)}</p>"
 
-    def _uploaded(self) -> None:
-        files = [(str(file["name"]), bytes(file["content"])) for file in self._upload.value]
+    def _uploaded(self, given: Any) -> None:
+        files = [(str(file["name"]), bytes(file["content"])) for file in given.value]
         if not files:
             return
-        self._upload.value = ()  # so that the same file can be given again
+        given.value = ()  # so that the same file can be given again
         dataset = self._panel.dataset
         if dataset is None:
             raise DigitsError("Choose a run first: images are brought to the size of its dataset.")

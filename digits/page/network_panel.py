@@ -51,7 +51,7 @@ class NetworkPanel(Panel):
         self._for = note("")
         self._network = choice("Network")
         self._start = choice("Start from", [(_RANDOM, "")])
-        self._freeze = check("Freeze what has the start's weights: train only what is new", page.selected.freeze)
+        self._freeze = check("Freeze the start's layers", page.selected.freeze)
         self._file = upload("Start from a .keras file", ".keras")
         for wide in (self._network, self._start):
             wide.layout.max_width = "44rem"

@@ -16,6 +16,7 @@ from digits.files import DigitsError
 from digits.page.data_view import resize_example
 from digits.page.elements import (
     button,
+    camera,
     choice,
     column,
     escape,
@@ -60,6 +61,7 @@ class NewDataset(Panel):
         self._zip = upload("Choose a .zip file", ".zip,application/zip")
         self._class = text("Class")
         self._images = upload("Choose images of this class", "image/*", multiple=True)
+        self._camera = camera("Take a photo of this class")
         self._forget = button("Start over", page.guarded(self._start_over), "Forgets the images chosen so far")
         self._width = integer("Width (pixels)", 32, 1, MOST_SIDE)
         self._height = integer("Height (pixels)", 32, 1, MOST_SIDE)
@@ -75,7 +77,7 @@ class NewDataset(Panel):
         self._make = button("Make the dataset", page.guarded(self._start), kind="primary")
         self._limits = column(self._least, self._most)
         self._packing = column(row(self._zip), self._packed)
-        self._uploads = column(self._class, row(self._images, self._forget), self._collected)
+        self._uploads = column(self._class, row(self._images, self._camera, self._forget), self._collected)
         self._form = column(self._height, self._channels, self._resize, self._meaning, row(self._show))
         self.widget = column(
             section("New dataset", self._source, self._about, self._path, self._packing, self._uploads, self._name),
@@ -85,7 +87,8 @@ class NewDataset(Panel):
         )
         self._when(self._source, call=self._choose)
         self._when(self._zip, call=self._take_archive)
-        self._when(self._images, call=self._take_images)
+        for given in (self._images, self._camera):
+            self._when(given, call=lambda given=given: self._take_images(given))
         self._when(self._resize, call=self._explain)
         self._explain()
         self._choose()
@@ -138,11 +141,11 @@ class NewDataset(Panel):
             self._name.value = PurePath(name).stem
         self.page.say(f"{name} has been uploaded. Make the dataset.")
 
-    def _take_images(self) -> None:
-        if not self._images.value:
+    def _take_images(self, given: Any) -> None:
+        if not given.value:
             return
-        chosen = [(file["name"], bytes(file["content"])) for file in self._images.value]
-        self._images.value = ()
+        chosen = [(file["name"], bytes(file["content"])) for file in given.value]
+        given.value = ()
         label = self._class.value.strip()
         building.check_class_name(label)
         of_class = self._files.setdefault(label, [])

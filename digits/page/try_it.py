@@ -24,22 +24,22 @@ class TryIt(Panel):
     def __init__(self, page: Any) -> None:
         self.page = page
         self._run: runs.Run | None = None
-        self._start = button("Try it", page.guarded(self._press), kind="primary")
+        self.start = button("Try it", page.guarded(self._press))
         told = (
             "<p>One press makes a dataset of handwritten digits, trains a small network on it for some seconds, and "
             "opens it: what it answers to a digit, and what each layer makes of it.</p>"
         )
-        self.widget = section("A first network", note(told), row(self._start))
+        self.widget = section("A first network", note(told), row(self.start))
         page.every(EVERY, self._poll)
 
     def _press(self) -> None:
-        self._start.disabled = True
+        self.start.disabled = True
         workspace = self.page.workspace
         self.page.say("The digits are made, and a network begins to train.")
         self.page.in_background(lambda: begin(workspace), self._begun, self._free)
 
     def _free(self) -> None:
-        self._start.disabled = self._run is not None
+        self.start.disabled = self._run is not None
 
     def _begun(self, run: runs.Run) -> None:
         self._run, selected = run, self.page.selected

@@ -233,7 +233,7 @@ def test_images_are_uploaded_class_by_class(space, inline, monkeypatch):
     for label in ("", "cat", "dog"):
         form._class.value = label
         taken[:] = uploaded(*((f"{index}.png", png(index)) for index in range(4)))
-        page.guarded(form._take_images)()
+        page.guarded(form._take_images)(form._images)
         if not label:
             assert "A class needs a name" in said(page)
     assert "4 images of the class dog" in said(page)

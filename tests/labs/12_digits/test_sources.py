@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import struct
 import zipfile
@@ -95,6 +96,8 @@ def test_too_many_files_are_refused(tmp_path, monkeypatch):
 def test_what_is_no_folder_says_so(tmp_path):
     with pytest.raises(DigitsError, match=r"is not there\. Give a folder that holds one folder per class"):
         FolderSource(tmp_path / "nothing")
+    with pytest.raises(DigitsError, match=f"^{re.escape(str(tmp_path))}/nothing is not there"):
+        FolderSource(tmp_path / "a" / ".." / "nothing")  # as it is, not as it was written
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DigitsError, match="is a file, not a folder"):
         FolderSource(tmp_path / "file")

@@ -50,14 +50,14 @@ def test_the_digits_are_made_once(space, started):
 def test_it_leads_on_only_who_watches(space, started, goes_elsewhere):
     page = Page(space, PANELS)
     offer = page.panel("Data")._try
-    offer._start.click()
+    offer.start.click()
     assert page.opened == "Train"
-    assert offer._start.disabled
+    assert offer.start.disabled
     if goes_elsewhere:
         page.open("Network")
     offer._poll()
     assert page.opened == ("Network" if goes_elsewhere else "Look inside")
-    assert not offer._start.disabled
+    assert not offer.start.disabled
     page.close()
 
 
