@@ -1,9 +1,12 @@
 """Tables of answers to exercises: what does not fit is refused with the file, the entry and what is wrong."""
 
+import re
+
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.support.exercise_answers import read_answers
+from tests.support.exercise_answers import answers_and_tests, cells_by_id, read_answers, source_notebook
+from warpcourse.paths import COURSE
 
 MARKS = {"nbgrader": {"grade_id": "double", "solution": True, "grade": False}}
 CELL = "### BEGIN SOLUTION\ny = x + x\n### END SOLUTION\n"
@@ -47,3 +50,14 @@ def test_what_does_not_fit_is_refused(tmp_path, text, refused):
 def test_a_table_of_no_problem_is_refused(tmp_path):
     with pytest.raises(AssertionError, match="the exercise has no cell treble"):
         read(tmp_path, f"{WRONG}answer = 'x'", "treble")
+
+
+@pytest.mark.parametrize("topic", sorted(path.stem for path in (COURSE / "solutions").glob("*/*.ipynb")))
+def test_a_mean_per_request_is_limited_in_all_too(topic):
+    """Lanes that take turns make more requests, which lowers their mean."""
+    notebook = source_notebook(topic)
+    cells = cells_by_id(notebook)
+    for problem, tests in answers_and_tests(notebook).items():
+        text = "".join(cells[test].source for test in tests)
+        if '"sectors_per_' in text:
+            assert re.search('"global_(load|store)_(requests|sectors)"', text), problem
