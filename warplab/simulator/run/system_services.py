@@ -196,13 +196,13 @@ class SystemServices:
 
     def assert_fail(self, expression, file, line, function, lanes, at: Where) -> None:
         """End the kernel with an error (__assertfail)."""
-        expression, name, function = (self._string(int(a[0]), lanes, at).decode() for a in (expression, file, function))
-        where = Where(*at) if at[1] else Where(name, int(line[0]))
+        where, words = Where(*at), (expression, file, function)
+        expression, name, function = (self._string(int(a[0]), lanes, where).decode(errors="replace") for a in words)
         lane = 0 if lanes is None else int(lanes[0])
         raise AssertFailed(
             f"assertion failed: {expression} (in {function})",
             expression=expression,
-            **self.chunk.where_line(where, lane),
+            **self.chunk.where_line(where if at[1] else Where(name, int(line[0])), lane),
         )
 
     def _strings(self, addresses: np.ndarray, lanes, where: Where) -> list[bytes]:
@@ -217,8 +217,8 @@ class SystemServices:
             allocation = self.chunk.device.memory.find(address)
             if allocation is None:
                 raise IllegalAddress(
-                    f"printf of a string at {address:#x}, which lies outside every array",
-                    reason="`%s` takes a char* that ends with a zero byte.",
+                    f"a string at {address:#x} lies outside every array",
+                    reason="`%s` of printf, and an assertion, take a char* that ends with a zero byte.",
                     address=address,
                     **self.chunk.where_line(where, 0 if lanes is None else int(lanes[0])),
                 )

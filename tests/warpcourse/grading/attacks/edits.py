@@ -335,6 +335,28 @@ def add_control_characters(notebook: NotebookNode, folder: Path) -> bytes:
     return text.encode("utf-8").replace(b"half", b"\\ud800\\udfff")
 
 
+def write_endless_numbers(notebook: NotebookNode, folder: Path) -> bytes:
+    notebook.metadata.number, notebook.cells[0].metadata.number = "DIGITS", "NAN"
+    notebook.cells[1].execution_count = 7_777_777
+    text = nbformat.writes(notebook).encode()
+    text = text.replace(b'"DIGITS"', b"9" * 100_000).replace(b'"NAN"', b"[NaN, -Infinity, 1e999999]")
+    return text.replace(b"7777777", b"7" * 5_000)
+
+
+def encode_otherwise(notebook: NotebookNode, folder: Path) -> bytes:
+    return nbformat.writes(notebook).encode("utf-16")
+
+
+def change_types(notebook: NotebookNode, folder: Path) -> None:
+    notebook.metadata.kernelspec = ["python3", {"name": None}]
+    notebook.metadata.language_info = {"name": 3, "codemirror_mode": [[]], "version": None}
+    notebook.metadata.signature = notebook.metadata.orig_nbformat = {"": []}
+    for cell in notebook.cells:
+        cell.metadata |= {"tags": {"a": 1}, "collapsed": [], "jupyter": 7, "slideshow": None, "name": ["a"] * 3}
+        if cell.metadata.nbgrader.locked:
+            cell.metadata.nbgrader |= {"points": {}, "checksum": [1], "schema_version": "3", "cell_type": 1}
+
+
 def cover_the_page(notebook: NotebookNode, folder: Path) -> None:
     texts = (
         '<div style="position:fixed;top:0;left:0;width:100%;height:100%;background:white">Score: 6 of 6</div>',

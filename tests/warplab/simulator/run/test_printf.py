@@ -96,6 +96,7 @@ extern "C" __global__ void order(int n) {
 extern "C" __global__ void much(int n) { printf("thread %d\n", blockIdx.x * blockDim.x + threadIdx.x); }
 extern "C" __global__ void then_fails(int* a) { printf("before\n"); a[4] = 1; }
 extern "C" __global__ void bad_string(int n) { printf("%s", (const char*)(long long)n); }
+extern "C" __global__ void asserts(const char* s, long long n) { __assertfail(n ? (char*)n : s, s, 1, s, 1); }
 __device__ void helper(int i) { printf("helper %d\n", i); }
 extern "C" __global__ void from_function(int* a) { helper(a[threadIdx.x]); }
 extern "C" __global__ void silent(int n) { if (n < 0) printf("never\n"); }
@@ -142,9 +143,17 @@ def test_output_before_an_error_is_shown(capsys):
 
 
 def test_a_string_that_is_none():
-    with pytest.raises(simulator.IllegalAddress, match="printf of a string at 0x7, which lies outside every array"):
+    with pytest.raises(simulator.IllegalAddress, match="a string at 0x7 lies outside every array"):
         run("bad_string", 1, 1, np.int32(7))
     assert run("bad_string", 1, 1, np.int32(0)).output == "(null)"
+
+
+def test_the_words_of_an_assertion_may_be_anywhere_and_anything():
+    odd = np.frombuffer(b"odd \xff\0", "u1").copy()
+    with pytest.raises(simulator.IllegalAddress, match="a string at 0x7 lies outside every array"):
+        run("asserts", 1, 1, odd, np.int64(7))
+    with pytest.raises(simulator.AssertFailed, match="assertion failed: odd \ufffd"):
+        run("asserts", 1, 1, odd, np.int64(0))
 
 
 def test_from_a_device_function(capsys):
