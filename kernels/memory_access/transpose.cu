@@ -106,7 +106,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // 6. Step 5 with 16 bytes per access. Each thread loads 4 × 4 elements, transposes them in its registers and stores
 // four float4 into the tile, swizzled as in step 4. Rows and columns are multiples of 4, addresses multiples of 16.
 // Expected: a quarter of the requests and of the wavefronts; some bandwidth, if requests still cost any.
-// Reached: 2916 GB/s, 0.97 of the copy; 0.90 for 16380 × 20004, whose rows start inside sectors (2026-11-25).
+// Reached: 2916 GB/s, 0.97 of the copy; 0.90 for 16380 × 20004, whose rows start inside sectors (2026-11-26)
+// and which step 7 takes.
 // Tried and left out: tiles of 32 × 128 to 128 × 32 in step 5 (at most 0.94), tiles in groups of 4 to 16 rows (0.96),
 // loads and stores with cache hints (0.96).
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -165,10 +166,9 @@ __device__ unsigned word_of(unsigned r, unsigned c, unsigned pitch) {
 // bytes: without it the same bytes are moved (ncu), at 2.44 TB/s where a copy has 3.0; reading alone has 0.84 of a copy's
 // rate without it and 0.91 with it.
 // Expected: no sector is stored in part but for the ends of out's rows, so the copy's speed.
-// Reached (2026-11-25): 0.87 of the copy for 16381 × 20011, two primes, where step 5 reaches 0.72; 0.89 for
-// 89478485 × 3; 0.89 for 1000003 × 250. These were recorded while each load had its condition in the asm; with a branch,
-// as here, the two primes reach 0.91 where that has 0.87. Without `load` 0.80. Where the L2 cache holds the matrix, step 5
-// is as fast or faster.
+// Reached (2026-11-26): 0.92 of the copy for 16381 × 20011, two primes, where step 5 reaches 0.71; 0.91 for 16380 × 20004;
+// 0.99 for 89478485 × 3; 0.92 for 1000003 × 250. Without `load` 0.80. Where the L2 cache holds the matrix, step 5 is as
+// fast or faster.
 // Tried and left out: lines of a tile that begin where 128 or 256 bytes of out do, and strips of a column of tiles, whose
 // rows are loaded once, by cp.async (0.80, before `load`); tiles of 32 × 256 (0.85) and 128 × 128 (0.84).
 extern "C" __global__ void __launch_bounds__(THREADS, 5)
@@ -230,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
 // shared memory are `rows` words apart: in different banks, if rows is odd; else a word more after every 32 helps
 // (`log_pad` 5, and 31 for none).
 // Expected: as step 7, without sectors stored in part at the ends of out's short rows.
-// Reached (2026-11-25): 1.00 of the copy for 3 × 89478485, 0.96 for 250 × 1000003, 0.97 for 31 × 8000003, which
+// Reached (2026-11-26): 1.00 of the copy for 3 × 89478485, 0.96 for 250 × 1000003, 0.97 for 31 × 8000003, which
 // had 0.75 with the word more, as columns then lie 32 words apart, in one bank.
 extern "C" __global__ void __launch_bounds__(THREADS, 5)
     transpose_few_rows(const float *in, float *out, unsigned rows, unsigned columns, int log_wide, int log_pad) {

@@ -66,8 +66,8 @@ def _tile(rows: int, columns: int) -> tuple[int, int]:
     a small matrix, so that it has many tiles."""
     elements = rows * columns
     if columns > 128:
-        return (32, 32) if elements < 2**19 else (64, 64) if elements < 2**21 else (128, 64)
-    most = 2200 if elements < 2**19 else 4400 if elements < 2**21 else 11000  # elements
+        return (32, 32) if elements < 2**19 else (64, 64) if elements < 2**25 else (128, 64)
+    most = 2200 if elements < 2**19 else 4400 if elements < 2**22 else 11000  # elements
     return 1 << max(5, (most // columns).bit_length() - 1), columns
 
 
@@ -110,10 +110,11 @@ def fastest(rows: int, columns: int, aligned: bool = True) -> str:
     of 16."""
     if aligned and rows <= TRANSPOSES["cuda_few_rows"].most_rows:
         return "cuda_few_rows"
-    if aligned and rows % 4 == columns % 4 == 0 and (columns >= 64 or rows * columns < 2**18):
+    cached = rows * columns < 2**23  # by the L2 cache, which puts sectors together in time
+    whole = rows % (4 if cached else SECTOR) == columns % 4 == 0
+    if aligned and whole and (columns >= 64 or rows * columns < 2**18):
         return "cuda_float4"
-    # The L2 cache holds it, and puts sectors together in time.
-    if columns >= (12 if rows * columns < 2**18 else 40) and rows * columns < 2**23:
+    if columns >= (12 if rows * columns < 2**18 else 40) and cached:
         return "cuda_large"
     return "cuda_sectors"
 
