@@ -7,10 +7,11 @@
 // tiles for. Added are writing and reading the sums, parts × 4 bytes for each element of C, and the last block's wait:
 // it reads alone, some 60 bytes per clock.
 // Reached: 75 µs for it, 0.91 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random, of
-// any size from 16 to 16384, 1.00 of that algorithm, the geometric mean; four are below 0.8, the least 0.71: deep ones with
-// few columns. Over networks' shapes 1.03, over the lab's 1.05 (H100 80GB HBM3, 2026-11-25, operands not in the L2 cache;
-// two more processes gave 1.00 for the first). Rows of C that no float4 fits were first stored in pieces of 16 bytes,
-// after lanes had exchanged sums by shuffles: 14372 × 7949 × 20 took 619 µs, where it takes 325 now.
+// any size from 16 to 16384, 0.98 of that algorithm, the geometric mean; two are below 0.8, the least 0.70: odd rows of b,
+// copied word by word where the copy to wider rows pays. Over networks' and the lab's shapes 1.05 (H100 80GB HBM3,
+// 2026-11-26, operands not in the L2 cache; two more processes gave 0.98 for the first). Rows of C that no float4 fits
+// were first stored in pieces of 16 bytes, after lanes had exchanged sums by shuffles: 14372 × 7949 × 20 took 619 µs,
+// where it takes 325 now.
 //
 // a is m × k, b is k × n, c is m × n, row-major; k < 2^24. Rows of b are `b_row` long. `B_ALIGNED`, `C_ALIGNED`: these
 // rows, and the first one, start at multiples of 16 bytes. `partials`: BM × BN × tiles × parts sums; `counters`: one for

@@ -29,11 +29,12 @@ TILES = (
     Tiles(128, 128, 16, 64, 32, 8, 8, 3, 2, 8),
     Tiles(64, 64, 16, 32, 64, 8, 8, 3, 6, 8),
     Tiles(64, 64, 16, 32, 32, 8, 4, 3, 4, 8),
-    Tiles(32, 64, 64, 16, 32, 4, 4, 3, 4, 8),
     Tiles(32, 32, 32, 16, 32, 4, 4, 3, 6, 8),
     Tiles(16, 128, 32, 16, 32, 4, 4, 4, 4, 8),
     Tiles(16, 64, 64, 16, 32, 4, 4, 3, 6, 8),
     Tiles(64, 16, 64, 32, 16, 4, 4, 3, 6, 8),
+    Tiles(128, 32, 32, 32, 32, 8, 4, 3, 3, 8),
+    Tiles(32, 128, 16, 32, 32, 8, 4, 4, 5, 8),
 )
 PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128, 192, 256)
 
@@ -45,10 +46,11 @@ START = {
     "clock": 5.92e-10,
     "eight_by_four": 1.09,  # clocks more, where a thread computes 8 × 4 sums and not 8 × 8
     "four_by_four": 1.51,
-    "other_rows": 1.15,  # where rows of b are copied word by word
+    "words": 0.5,  # times longer, by the share of b in what is copied, where its rows are copied word by word
     "warps": 3.99,  # on a multiprocessor, that hide two thirds of the latency
     "byte": 2.09e-13,  # from L2
     "result_byte": 3.8e-11,  # of a multiprocessor
+    "exposed_byte": 3e-11,  # of a block, whose results no other block's products hide
     "other_byte": 5e-13,  # more, where rows of C are stored word by word
     "pad": 2.5e-06,
     "pad_byte": 4.65e-13,
@@ -98,11 +100,12 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
     last = math.ceil(rest / multiprocessors)  # blocks on a multiprocessor, in the last wave
     size, at_work = tiles.bm * tiles.bn, min(blocks, slots)
     padded = n % 4 > 0 and plan.pad
+    words = (n % 4 > 0 and not padded) * tiles.bn / (tiles.bm + tiles.bn)
     meets = parts > 1
     at_once = max(1, 64 // (tiles.tm * tiles.tn))  # parts whose sums the last block reads at a time
     return (
         *(full, last, most, k / parts + tiles.bk, size / CORES),
-        *(tiles.tm * tiles.tn == 32, tiles.tm * tiles.tn == 16, n % 4 > 0 and not padded, tiles.threads // 32),
+        *(tiles.tm * tiles.tn == 32, tiles.tm * tiles.tn == 16, words, tiles.threads // 32),
         *((tiles.bm + tiles.bn) * 4 * at_work, 4 * size, 4 * size * (n % 4 > 0)),
         *(padded, 8 * k * n * padded),
         *(meets, 4 * size * parts * meets, math.ceil(parts / at_once) * meets, 4 * size * at_work * meets),
@@ -112,16 +115,17 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
 
 def estimate(constants: Constants, of: Sequence[Any]) -> Any:
     """Return seconds of a plan from its `terms`, numbers or arrays."""
-    full, last, most, steps, clocks, by_four, four, other, warps, loaded, stored, apart, *rest = of
+    full, last, most, steps, clocks, by_four, four, words, warps, loaded, stored, apart, *rest = of
     pads, padded, meets, met, rounds, written, memory = rest
     c = constants
     clock = c["clock"] * clocks * np.where(by_four, c["eight_by_four"], 1) * np.where(four, c["four_by_four"], 1)
-    clock = clock * np.where(other, c["other_rows"], 1)
+    clock = clock * (1 + words * c["words"])
 
     def wave(together: Any) -> Any:
         hidden = 1 - np.exp(-np.maximum(warps * together, 0.5) / c["warps"])
         step = np.maximum(clock * together / hidden, loaded * c["byte"])
-        return c["start"] + steps * step + together * (stored * c["result_byte"] + apart * c["other_byte"])
+        results = stored * (together * c["result_byte"] + c["exposed_byte"]) + together * apart * c["other_byte"]
+        return c["start"] + steps * step + results
 
     body = full * wave(most) + (last > 0) * wave(np.maximum(last, 1))
     body = np.maximum(body, memory * c["memory_byte"])
