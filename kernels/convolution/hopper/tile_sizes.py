@@ -32,7 +32,7 @@ FAR_BANDWIDTH = 32  # of a multiprocessor, to the shared memory of another
 LATENCY = 2000  # clocks from the demand for a stage to its arrival
 ADDITION, ADDED_BANDWIDTH = 3500, 1500  # clocks of the kernel that adds what is deep, and bytes of sums in a clock
 BEGIN = 400  # clocks of a tile beside its steps and results
-EXPOSED = 2, 1  # times that an epilogue counts: of a block alone on its multiprocessor, and where others multiply
+EXPOSED = 2  # times that results count, which threads write to shared memory and TMA reads there
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def clocks(tiles: Im2colTiles, pixels: int, channels: int, depth: int, groups: i
 
     With these constants, fitted to 900 times of ResNet-50's layers at batch 32 on an H100 80GB HBM3, 2026-11-22, the
     candidate of the fewest clocks took 2 % more time than the fastest in the mean, and 13 % at most; BEGIN, ADDITION
-    and ADDED_BANDWIDTH came later, for layers of other networks.
+    and ADDED_BANDWIDTH came later, for layers of other networks, and EXPOSED of blocks that are not alone.
     """
     clusters = groups * tiles.tiles(pixels, channels)
     blocks = clusters * tiles.cluster
@@ -158,7 +158,7 @@ def clocks(tiles: Im2colTiles, pixels: int, channels: int, depth: int, groups: i
         arriving * min(MULTIPROCESSORS, blocks) / L2_BANDWIDTH,
         LATENCY / (tiles.stages - 1) / together,
     )
-    results = EXPOSED[together > 1] * tiles.bm * tiles.bn * 2 * HALF / SHARED_BANDWIDTH  # written, and read by TMA
+    results = EXPOSED * tiles.bm * tiles.bn * 2 * HALF / SHARED_BANDWIDTH
     sums = tiles.bm * tiles.bn * 4 * 2 / FAR_BANDWIDTH if tiles.split > 1 else 0
     turns = math.ceil(clusters / max(1, MULTIPROCESSORS * tiles.blocks // tiles.cluster))
     steps = math.ceil(depth / DEPTH / tiles.split / tiles.deep)
