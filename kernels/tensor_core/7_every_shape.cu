@@ -10,12 +10,12 @@
 // Expected: time = launch + waves × steps × max(products / rate, L2 bytes / bandwidth, latency) + fix-up, see
 // shape_rule.py, which chooses. 1024³ has 128 tiles of 64 × 128 where step 6 has 32; 128 × 256 × 65536 has four of
 // 128 × 64, whose depth 32 blocks each share.
-// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.06 of cuBLASLt's fastest algorithm, the
-// geometric mean, seven of them below 0.8, the least 0.71: few columns of C, or rows that TMA cannot copy of middling
-// products, too large for any_rows.cu and too small for the 3 µs of the copy to wider rows. Over 40 whose sides are
-// multiples of 8, 0.94, the least 0.76: where rows are no multiples of 128 bytes each line of a box lies in two of the L2
-// cache. Over networks' shapes 0.98, transposed 2048³ to 8192³ 0.96 to 1.00 (H100 80GB HBM3, 2026-11-25, operands not in
-// the L2 cache; two more processes gave 1.06 for the first).
+// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.23 of cuBLASLt's fastest algorithm, the
+// geometric mean, four of them 0.75 to 0.8: odd rows, shallow, where storing C takes most of the time. Over 40 whose
+// sides are multiples of 8, 0.96, the least 0.73: where rows are no multiples of 128 bytes each line of a box lies in two
+// of the L2 cache, of which a multiprocessor asks for one in 1.8 ns. Over networks' shapes 1.01; over the lab's 0.96, with
+// 0.74 for 128 × 256 × 65536, for which shape_rule.py chooses 12 parts where 32 take 0.82 of the time (H100 80GB HBM3,
+// 2026-11-26, operands not in the L2 cache; two more processes gave 1.23 and 1.24 for the first).
 // Tried and left out: the steps of the last waves divided evenly among all blocks (stream-K), which took 0.9 to 2.1 times
 // as long as whole tiles, since blocks at different depths share nothing in the L2 cache; threads that copy rows of any
 // length themselves, from 0.85 to 10 times the time of the copy to wider rows.

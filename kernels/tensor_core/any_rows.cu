@@ -1,34 +1,65 @@
 // Products whose rows TMA cannot copy, without the copy to wider rows that step 7 makes first: pad.cu takes 3 µs of a
 // launch, as long as a small product, and two more passes over a large matrix of which each element is used once.
-// Four warps load words of two elements into registers, shift them into place (words.cuh), store them to shared memory,
-// 64 deep, and multiply by mma.sync while they load the next. Each such step waits for memory, so SLICES times four warps
-// of a block take steps in turns, and the first four add up the sums of all, in order.
-// Reached: 5.1 to 5.7 µs for products of at most 800,000 multiply-adds, one step deep, of which 3.6 are the launch; step 7
-// with the copy took 8.4, the library takes 4.4 to 4.9. Each further step takes 2.7 µs, so that from a depth of some 200
-// on the copy is faster (H100 80GB HBM3, 2026-11-25).
-// Tried and left out: half the instructions for words away from the edges, which gained nothing; tiles of 64 × 64.
-// RESULT: type of C. A block is 128 × SLICES threads and computes BM × BN.
-#include "words.cuh"
+// Rows of any length start at any element, and cp.async copies four bytes from a multiple of four. So a line of a tile is
+// copied from the word on that its first element lies in, and lies in shared memory one element further where that is the
+// word's second one: fragments of A are shifted into place as they are read, elements of B are read one by one. STAGES
+// steps are on their way at a time, so that the memory is waited for once.
+// Each of four warps multiplies 16 of a step's depth by mma.sync for the whole tile, and SPLIT blocks of a cluster share
+// the depth of a tile; sums are added in the order of the warps, then of the blocks, in every run.
+// Reached: 5.1 µs for one step, of which 3.6 are the launch, and 0.4 µs for each further one; with copies through
+// registers each took 2.7 µs. 20 × 3663 × 7013, of which every element of B is used once, takes 31 µs, step 7 with the
+// copy to wider rows 63, the library 48. Addresses were most of the work at first: computed for each word anew they took
+// 47 µs (H100 80GB HBM3, 2026-11-26).
+// RESULT: type of C. A block computes BM × BN.
+#include <cuda_fp16.h>
+#include <warplab/hopper.cuh>
 
-constexpr int BM = 32, BN = 32, BK = 64, THREADS = 128;  // THREADS: of a slice
-constexpr int A_PITCH = BK + 8, B_PITCH = BN + 8;  // elements; with 16 bytes more, eight rows lie in different banks
-constexpr int WM = BM / 2, WN = BN / 2;            // of a warp
-constexpr int A_CHUNKS = BM * BK / 8 / THREADS, B_CHUNKS = BK * BN / 8 / THREADS;  // of 16 bytes, of a thread
-static_assert(WM % 16 == 0 && WN % 16 == 0, "whole fragments, two of B at a time");
+constexpr int WARPS = 4, THREADS = 32 * WARPS, BK = 16 * WARPS, STAGES = 6;
+// Words of a line, with one more for a line that starts at an odd element; eight lines of A, or every second of eight of
+// B, lie in different banks.
+constexpr int A_PITCH = BK / 2 + 4, B_PITCH = BN / 2 + 4, C_PITCH = BN + 8;
+constexpr int A_BYTES = 4 * BM * A_PITCH, STAGE_BYTES = A_BYTES + 4 * BK * B_PITCH;
+constexpr int OWN = BM * BN / SPLIT;  // sums that a block of a cluster adds up
+static_assert(BM % 16 == 0 && THREADS % (BN / 2) == 0, "whole fragments, and whole lines for all threads");
 
-// Four matrices of 8 × 8 elements; lane 8i + j gives the address of row j of matrix i.
-__device__ __forceinline__ void load_matrices(unsigned (&to)[4], const half *from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(unsigned(__cvta_generic_to_shared(from)))
-                 : "memory");
+#if SPLIT > 1
+#define IN_CLUSTERS __cluster_dims__(SPLIT, 1, 1)
+#else
+#define IN_CLUSTERS
+#endif
+
+__device__ __forceinline__ void copy_word(unsigned to, const half *from, int bytes) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-__device__ __forceinline__ void load_transposed(unsigned (&to)[4], const half *from) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(unsigned(__cvta_generic_to_shared(from)))
-                 : "memory");
+// Copies a tile of LINES lines of WORDS words to shared memory: elements `first` and on of lines `first_line` and on of a
+// matrix of `lines` lines of `length` elements, with zeros for what is outside of it. A thread copies the same word of
+// every AT_ONCE-th line, an even number, so that all of its lines start at an odd element or none. WHOLE: what follows a
+// line's last element is in the matrix, too, and may be copied with it; INSIDE: all lines are in it.
+template <int LINES, int WORDS, int PITCH, bool WHOLE, bool INSIDE>
+__device__ __forceinline__ void copy_tile(unsigned to, const half *from, int first_line, int lines, int first,
+                                          int length) {
+    constexpr int AT_ONCE = THREADS / WORDS;
+    const int line = threadIdx.x / WORDS, word = threadIdx.x % WORDS;
+    auto bytes = [&](int of_line, int left) {
+        const bool inside = (INSIDE || first_line + of_line < lines) && left > 0;
+        return inside ? WHOLE ? 4 : 2 * min(left, 2) : 0;
+    };
+    const size_t start = size_t(first_line + line) * length + first;
+    const int odd = start % 2, left = length - first - 2 * word + odd;
+    const half *of = from + (start - odd) + 2 * word;
+#pragma unroll
+    for (int i = 0; i < LINES; i += AT_ONCE) {
+        copy_word(to + 4 * ((line + i) * PITCH + word), of, bytes(line + i, left));
+        of += size_t(AT_ONCE) * length;
+    }
+    if (length % 2 && threadIdx.x < LINES) {  // the last word of a line that starts at an odd element
+        const size_t last = size_t(first_line + threadIdx.x) * length + first;
+        if (last % 2) {
+            copy_word(to + 4 * (threadIdx.x * PITCH + WORDS), from + (last - 1) + 2 * WORDS,
+                      bytes(threadIdx.x, length - first - 2 * WORDS + 1));
+        }
+    }
 }
 
 // sum += a · b for 16 × 16 by 16 × 8.
@@ -40,120 +71,105 @@ __device__ __forceinline__ void multiply_add(float (&sum)[4], const unsigned (&a
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-__device__ __forceinline__ void store2(float *to, float x, float y) {
-    *reinterpret_cast<float2 *>(to) = make_float2(x, y);
-}
-
-__device__ __forceinline__ void store2(half *to, float x, float y) {
-    *reinterpret_cast<half2 *>(to) = __floats2half2_rn(x, y);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS * SLICES)
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS)
     tensor_core_any_rows(const half *a, const half *b, RESULT *c, int m, int n, int k) {
-    __shared__ __align__(16) half a_tiles[SLICES][BM * A_PITCH], b_tiles[SLICES][BK * B_PITCH];
-    half *const a_tile = a_tiles[threadIdx.y], *const b_tile = b_tiles[threadIdx.y];
+    extern __shared__ __align__(16) unsigned char memory[];
+    const int tile = blockIdx.x / SPLIT, split = blockIdx.x % SPLIT;
     const int width = (n - 1) / BN + 1, steps = (k - 1) / BK + 1;
-    const int first_row = blockIdx.x / width * BM, first_column = blockIdx.x % width * BN;
-    const half *const a_end = a + size_t(m) * k, *const b_end = b + size_t(k) * n;
-
-    uint4 of_a[A_CHUNKS], of_b[B_CHUNKS];
-    auto load = [&](int depth) {
-#pragma unroll
-        for (int i = 0; i < A_CHUNKS; i++) {
-            const int at = threadIdx.x + i * THREADS, row = first_row + at / 8, column = depth + at % 8 * 8;
-            of_a[i] = eight(a + size_t(row) * k + column, row < m ? k - column : 0, a_end);
+    const int begin = (long long)steps * split / SPLIT, end = (long long)steps * (split + 1) / SPLIT;
+    const int first_row = tile / width * BM, first_column = tile % width * BN;
+    auto copy = [&](int step, int stage) {
+        if (step < end) {
+            const unsigned to = shared_address(memory) + stage * STAGE_BYTES;
+            if (step < steps - 1) {
+                copy_tile<BM, BK / 2, A_PITCH, true, false>(to, a, first_row, m, step * BK, k);
+                copy_tile<BK, BN / 2, B_PITCH, true, true>(to + A_BYTES, b, step * BK, k, first_column, n);
+            } else {
+                copy_tile<BM, BK / 2, A_PITCH, false, false>(to, a, first_row, m, step * BK, k);
+                copy_tile<BK, BN / 2, B_PITCH, false, false>(to + A_BYTES, b, step * BK, k, first_column, n);
+            }
         }
-#pragma unroll
-        for (int i = 0; i < B_CHUNKS; i++) {
-            const int at = threadIdx.x + i * THREADS, row = depth + at / (BN / 8);
-            const int column = first_column + at % (BN / 8) * 8;
-            of_b[i] = eight(b + size_t(row) * n + column, row < k ? n - column : 0, b_end);
-        }
-    };
-    auto keep = [&]() {
-#pragma unroll
-        for (int i = 0; i < A_CHUNKS; i++) {
-            const int at = threadIdx.x + i * THREADS;
-            *reinterpret_cast<uint4 *>(a_tile + at / 8 * A_PITCH + at % 8 * 8) = of_a[i];
-        }
-#pragma unroll
-        for (int i = 0; i < B_CHUNKS; i++) {
-            const int at = threadIdx.x + i * THREADS;
-            *reinterpret_cast<uint4 *>(b_tile + at / (BN / 8) * B_PITCH + at % (BN / 8) * 8) = of_b[i];
-        }
+        asm volatile("cp.async.commit_group;");
     };
 
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, y = warp / 2 * WM, x = warp % 2 * WN;
-    float sum[WM / 16][WN / 8][4] = {};
-    load(threadIdx.y * BK);
-    for (int step = threadIdx.y; step < steps + int(threadIdx.y); step += SLICES) {  // equally often in all slices
-        keep();
+    // Of each 16 × 16 of A, a lane holds pairs along a line in rows g and g + 8, of each 16 × 8 of B pairs of column g.
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+    const int a_odd = g & k & 1, b_odd = n & 1;  // how far lines are shifted: of B those of odd rows
+    float sum[BM / 16][BN / 8][4] = {};
+    for (int step = begin + 1 - STAGES, stage = 0, next = 0; step < end; step++) {  // so many steps ahead
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         __syncthreads();
-        load((step + SLICES) * BK);
+        copy(step + STAGES - 1, next);
+        next = next == STAGES - 1 ? 0 : next + 1;
+        if (step < begin) {
+            continue;
+        }
+        const unsigned *const words = reinterpret_cast<const unsigned *>(memory + stage * STAGE_BYTES) + warp * 8 + t;
+        const unsigned short *const elements =
+            reinterpret_cast<const unsigned short *>(memory + stage * STAGE_BYTES + A_BYTES) +
+            (warp * 16 + 2 * t) * 2 * B_PITCH + g;
+        unsigned a_part[BM / 16][4];
 #pragma unroll
-        for (int depth = 0; depth < BK; depth += 16) {
-            unsigned a_part[WM / 16][4], b_part[WN / 16][4];
+        for (int i = 0; i < BM / 16; i++) {
 #pragma unroll
-            for (int i = 0; i < WM / 16; i++) {
-                load_matrices(a_part[i], a_tile + (y + 16 * i + lane % 16) * A_PITCH + depth + lane / 16 * 8);
-            }
-#pragma unroll
-            for (int i = 0; i < WN / 16; i++) {
-                load_transposed(b_part[i], b_tile + (depth + lane % 16) * B_PITCH + x + 16 * i + lane / 16 * 8);
-            }
-#pragma unroll
-            for (int i = 0; i < WM / 16; i++) {
-#pragma unroll
-                for (int j = 0; j < WN / 8; j++) {
-                    multiply_add(sum[i][j], a_part[i], b_part[j / 2][j % 2 * 2], b_part[j / 2][j % 2 * 2 + 1]);
-                }
+            for (int j = 0; j < 4; j++) {
+                const unsigned *const at = words + (16 * i + j % 2 * 8 + g) * A_PITCH + j / 2 * 4;
+                a_part[i][j] = __funnelshift_r(at[0], a_odd ? at[1] : 0, 16 * a_odd);
             }
         }
-        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < BN / 8; j++) {
+            auto pair = [&](int row) {
+                const unsigned short *const at = elements + row * 2 * B_PITCH + 8 * j;
+                return at[0] | unsigned(at[2 * B_PITCH + b_odd]) << 16;
+            };
+            const unsigned b0 = pair(0), b1 = pair(8);
+#pragma unroll
+            for (int i = 0; i < BM / 16; i++) {
+                multiply_add(sum[i][j], a_part[i], b0, b1);
+            }
+        }
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
-    if constexpr (SLICES > 1) {
-        constexpr int SUMS = WM / 16 * (WN / 8) * 4;
-        static_assert(sizeof(float) * THREADS * SUMS <= sizeof(b_tiles[0]), "sums fit where a slice's tile of B was");
-        float *const all = &sum[0][0][0];
-        if (threadIdx.y > 0) {
+
+    // Sums of all warps, and of all blocks behind them.
+    __syncthreads();
+    float *const sums = reinterpret_cast<float *>(memory), *const sent = sums + WARPS * BM * C_PITCH;
 #pragma unroll
-            for (int i = 0; i < SUMS; i++) {
-                reinterpret_cast<float *>(b_tile)[i * THREADS + threadIdx.x] = all[i];
-            }
-        }
-        __syncthreads();
-        if (threadIdx.y > 0) {
-            return;
-        }
+    for (int i = 0; i < BM / 16; i++) {
 #pragma unroll
-        for (int i = 0; i < SUMS; i++) {
+        for (int j = 0; j < BN / 8; j++) {
 #pragma unroll
-            for (int slice = 1; slice < SLICES; slice++) {
-                all[i] += reinterpret_cast<const float *>(b_tiles[slice])[i * THREADS + threadIdx.x];
+            for (int h = 0; h < 2; h++) {
+                float *const to = sums + (warp * BM + 16 * i + 8 * h + g) * C_PITCH + 8 * j + 2 * t;
+                *reinterpret_cast<float2 *>(to) = make_float2(sum[i][j][2 * h], sum[i][j][2 * h + 1]);
             }
         }
     }
-
-    // Of each 16 × 8 elements, a lane holds two of row lane / 4 and two of the row eight below.
-    const bool pairs = n % 2 == 0 && (unsigned long long)c % (2 * sizeof(RESULT)) == 0;
+    __syncthreads();
+    if constexpr (SPLIT > 1) {
+        cluster_sync();  // none has tiles any more where others send
+        for (int i = threadIdx.x; i < BM * BN / 4; i += THREADS) {
+            float4 v = {};
 #pragma unroll
-    for (int i = 0; i < WM / 16; i++) {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const int row = first_row + y + 16 * i + 8 * h + lane / 4;
-#pragma unroll
-            for (int j = 0; j < WN / 8; j++) {
-                const int column = first_column + x + 8 * j + lane % 4 * 2;
-                RESULT *const to = c + size_t(row) * n + column;
-                if (row < m && column < n && pairs) {
-                    store2(to, sum[i][j][2 * h], sum[i][j][2 * h + 1]);
-                } else if (row < m && column < n) {
-                    to[0] = sum[i][j][2 * h];
-                    if (column + 1 < n) {
-                        to[1] = sum[i][j][2 * h + 1];
-                    }
-                }
+            for (int w = 0; w < WARPS; w++) {
+                const float4 of = *reinterpret_cast<const float4 *>(sums + (w * BM + 4 * i / BN) * C_PITCH + 4 * i % BN);
+                v.x += of.x, v.y += of.y, v.z += of.z, v.w += of.w;
             }
+            store_there(shared_address(sent) + 4 * (split * OWN + 4 * i % OWN), 4 * i / OWN, v);
+        }
+        cluster_sync();
+    }
+#pragma unroll 8
+    for (int i = threadIdx.x; i < OWN; i += THREADS) {
+        const int at = split * OWN + i, row = first_row + at / BN, column = first_column + at % BN;
+        float v = 0;
+#pragma unroll
+        for (int of = 0; of < (SPLIT > 1 ? SPLIT : WARPS); of++) {
+            v += SPLIT > 1 ? sent[of * OWN + i] : sums[(of * BM + at / BN) * C_PITCH + at % BN];
+        }
+        if (row < m && column < n) {
+            c[size_t(row) * n + column] = v;
         }
     }
 }

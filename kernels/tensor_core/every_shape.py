@@ -27,6 +27,7 @@ MOST_CLUSTER = 8  # blocks
 PROMOTION = 128  # bytes that the L2 cache fetches together
 FEW_PARTS = 8  # of whose sums a thread adds up several at once, alone
 PAD_BLOCKS = 8  # of pad.cu on a multiprocessor
+ANY_STAGES, ANY_SPLITS = 6, (1, 2, 4, 8)  # of any_rows.cu, and blocks of a cluster
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,12 @@ class Tile:
         """Raise ValueError, naming the rule that the sizes break."""
         if min(astuple(self)) < 1:
             raise ValueError(f"{self}: all sizes must be at least 1")
-        if astuple(self) == _ANY_ROWS:
+        if self.any_rows:
+            demand(
+                self,
+                (self.bm in (16, 32, 64) and self.bn in (16, 32, 64), "bm and bn of any_rows.cu must be 16, 32 or 64"),
+                (astuple(self)[2:] == (1,) * 5, "any_rows.cu has one consumer, block, split and stack"),
+            )
             return
         sent = (self.split - 1) * self.bm * self.bn * 4 // self.split
         block = self.shared_bytes(boxes=self.split == 1 and self.bn >= 64) + EXTRA_BYTES
@@ -75,8 +81,8 @@ class Tile:
 
     @property
     def any_rows(self) -> bool:
-        """Return whether it is any_rows.cu's, for rows of any length, and by no wgmma."""
-        return astuple(self) == _ANY_ROWS
+        """Return whether it is any_rows.cu's, for rows of any length, by no wgmma, whose stages are not chosen."""
+        return self.stages == 1
 
     @property
     def cluster(self) -> int:
@@ -86,29 +92,30 @@ class Tile:
     @property
     def threads(self) -> int:
         """Return threads of a block: the consumers, and a warp that loads."""
-        return 128 * self.consumers + 32
+        return 128 if self.any_rows else 128 * self.consumers + 32
 
     @property
     def stage_bytes(self) -> int:
-        """Return shared memory of a pair of operands' tiles."""
-        return 2 * DEPTH * (self.bm + self.bn)
+        """Return shared memory of a pair of operands' tiles; lines of any_rows.cu have four words more."""
+        spare = 16 * (self.bm + DEPTH) if self.any_rows else 0
+        return 2 * DEPTH * (self.bm + self.bn) + spare
 
     def shared_bytes(self, *, boxes: bool) -> int:
         """Return dynamic shared memory of a block: stages, and `boxes` of C on their way out."""
+        if self.any_rows:
+            return ANY_STAGES * self.stage_bytes
         of_consumer = 2 if self.blocks == 1 else 1
         return self.stages * self.stage_bytes + boxes * self.consumers * of_consumer * BOX_BYTES
 
 
-_ANY_ROWS = (32, 32, 1, 1, 1, 1, 1)
-ANY_ROWS = Tile(*_ANY_ROWS)
-SLICES = (1, 2, 4)  # of a block of any_rows.cu, which its shared memory holds
+ANY_ROWS = tuple(Tile(bm, bn, 1, 1) for bm, bn in ((32, 32), (64, 32), (32, 64), (64, 64), (16, 64), (64, 16)))
 
 
 @dataclass(frozen=True)
 class Plan:
     """How a product is computed.
 
-    `parts`: blocks that share the depth of a tile through global memory; of any_rows.cu, slices of a block.
+    `parts`: blocks that share the depth of a tile through global memory; of any_rows.cu, of a cluster.
     `swapped`: Cᵀ = Bᵀ Aᵀ is computed, so that the tile's columns, of which there may be 16, are rows of C.
     """
 
@@ -126,7 +133,7 @@ class Plan:
                 self.swapped or self.tile.bn >= 64 or self.tile.any_rows,
                 "tiles of fewer than 64 columns are for swapped products",
             ),
-            (not self.tile.any_rows or self.parts in SLICES, f"blocks of any_rows.cu have {SLICES} slices"),
+            (not self.tile.any_rows or self.parts in ANY_SPLITS, f"clusters of any_rows.cu have {ANY_SPLITS} blocks"),
         )
 
     @property
@@ -146,7 +153,8 @@ class Plan:
         """
         common = f"-I{SOURCES.folder}", f"-DRESULT={TYPES[result]}"
         if self.tile.any_rows:
-            return ANY_ROWS_FILE, (*common, f"-DSLICES={self.parts}")
+            sizes = {"BM": self.tile.bm, "BN": self.tile.bn, "SPLIT": self.parts}
+            return ANY_ROWS_FILE, (*common, *(f"-D{name}={value}" for name, value in sizes.items()))
         names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "STACK"
         turned = [letter == "T" for letter in transposed]
         if self.swapped:  # of bᵀ and aᵀ
@@ -201,7 +209,8 @@ def launch(a: Any, b: Any, c: Any, plan: Plan, transposed: str = "NN", group: in
     code, options = plan.code(result, transposed, direct=direct)
     if tile.any_rows:
         any_rows = hopper.kernel(code, "tensor_core_any_rows", options)
-        any_rows((plan.tiles(m, n),), (128, plan.parts), (a, b, c, *map(np.int32, (m, n, k))))
+        arguments = a, b, c, *map(np.int32, (m, n, k))
+        any_rows((plan.tiles(m, n) * plan.parts,), (tile.threads,), arguments, plan.shared_bytes)
         return
     a, b, early = _padded(a, b)
     units = plan.tiles(m, n) * plan.parts

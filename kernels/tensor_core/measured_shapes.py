@@ -11,7 +11,7 @@ from warpcourse.bench import hopper, measured_plans
 from warpcourse.bench.measured_plans import Kernels, drawn, plain
 from warpcourse.bench.shape_rule import Shape
 
-SEED = 1795614535  # of the shapes drawn, after the code was final
+SEED = 1795660235  # of the shapes drawn, after the code was final
 TRANSPOSED = ((2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (1000, 1001, 1002))
 # A result rounded to float16 is off by up to 2^-11, in the mean by 2e-4; sums of float32 with k to 16384 by far less.
 MOST_ERROR = {"float16": 3e-4, "float32": 3e-5}

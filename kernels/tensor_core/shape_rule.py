@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.tensor_core.every_shape import ANY_ROWS, SLICES, WIDE, Plan, Tile
+from kernels.tensor_core.every_shape import ANY_ROWS, ANY_SPLITS, WIDE, Plan, Tile
 from kernels.tensor_core.tiles import DEPTH
 from warpcourse.bench.shape_rule import Constants, Rule, Shape
 
@@ -24,8 +24,12 @@ PRODUCTS, SHARED_BANDWIDTH = 2048, 128  # of a multiprocessor in a clock, and by
 ALONE = (
     *(Tile(64, 64, 1, 4, 3), Tile(64, 64, 1, 8), Tile(64, 64, 1, 12), Tile(64, 128, 1, 8), Tile(128, 64, 2, 8)),
     *(Tile(128, 128, 2, 6), Tile(128, 128, 2, 3, 2), Tile(192, 128, 3, 4), Tile(64, 256, 1, 5), Tile(128, 256, 2, 4)),
+    *(Tile(256, 128, 2, 4), Tile(128, 192, 2, 4), Tile(192, 192, 3, 3)),
 )
-STACKS = (Tile(64, 128, 1, 8, stack=2), Tile(64, 256, 1, 5, stack=4), Tile(128, 256, 2, 4, stack=2))
+STACKS = (
+    *(Tile(64, 128, 1, 8, stack=2), Tile(128, 128, 2, 6, stack=2)),
+    *(Tile(64, 256, 1, 5, stack=4), Tile(128, 256, 2, 4, stack=2)),
+)
 SPLITS = (
     *(Tile(64, 64, 1, 8, split=2), Tile(64, 64, 1, 8, split=4)),
     *(Tile(64, 128, 1, 8, split=4), Tile(128, 64, 2, 8, split=4)),
@@ -33,7 +37,7 @@ SPLITS = (
 MEETING = (Tile(64, 64, 1, 4, 3), Tile(64, 64, 1, 12), Tile(64, 128, 1, 8), Tile(128, 64, 2, 8), Tile(128, 128, 2, 6))
 SWAPPED = (Tile(64, 16, 1, 6, 3), Tile(128, 16, 2, 10), Tile(64, 32, 1, 5, 3), Tile(128, 32, 2, 10))
 FEW_ROWS = 32
-MOST_ANY = 5e8  # products of a shape for which any_rows.cu may be the fastest
+FEW, MOST_ANY = 64, 8e9  # rows or columns, and products of a shape, for which any_rows.cu may be the fastest
 PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128)
 
 # Where the search for constants starts, what was fitted to the times of 2026-11-24 for all but any_rows.cu: seconds,
@@ -44,6 +48,7 @@ START = {
     "clock": 6.18e-10,
     "aligned_byte": 8.8e-14,  # from L2, in lines of which TMA takes the whole
     "other_byte": 1.6e-13,
+    "other_line": 1.5e-09,  # that a multiprocessor asks for, and that lies in two lines of the L2 cache
     "latency": 1.18e-06,
     "result_byte": 4.1e-11,  # of a multiprocessor
     "direct_byte": 4.77e-11,  # more, where TMA cannot store
@@ -55,8 +60,9 @@ START = {
     "split_byte": 3.32e-11,
     "cluster": 1.76e-06,
     "memory_byte": 2.25e-13,
-    "any_step": 2.5e-6,  # of any_rows.cu
-    "any_chunk": 0.65e-9,  # of 16 bytes that it loads, of a multiprocessor
+    "alone_word": 2.5e-10,  # that a block of any_rows.cu copies
+    "any_word": 1.3e-10,  # that all of a multiprocessor copy
+    "any_sum": 2e-10,  # of all of them
 }
 
 
@@ -68,8 +74,8 @@ def plans(shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> l
     else:
         found = [Plan(tile) for tile in (*ALONE, *STACKS, *SPLITS)]
         found += [Plan(tile, parts) for tile in MEETING for parts in PARTS[1:]]
-    if any(row % WIDE for row in _lines(shape, transposed)):
-        found += [Plan(ANY_ROWS, slices) for slices in SLICES]
+    if any(row % WIDE for row in _lines(shape, transposed)) or min(shape[:2]) <= FEW:
+        found += [Plan(tile, split) for tile in ANY_ROWS for split in ANY_SPLITS]
     sensible = [plan for plan in found if _sensible(plan, shape, transposed, multiprocessors)]
     return sensible or [Plan(tile) for tile in ALONE]
 
@@ -104,9 +110,12 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
     tile, tiles = plan.tile, plan.tiles(m, n)
     memory = 2 * (m * k + k * n + m * n)
     if tile.any_rows:
-        steps = math.ceil(k / DEPTH)
-        chunks = tiles * steps * (tile.bm + tile.bn) * DEPTH / WIDE / multiprocessors
-        return (*(0.0 for _ in range(15)), memory, math.ceil(steps / plan.parts), chunks)
+        steps = math.ceil(math.ceil(k / DEPTH) / plan.parts)
+        words = steps * (tile.bm * (DEPTH // 2 + 1) + DEPTH * (tile.bn // 2 + 1))
+        together = math.ceil(tiles * plan.parts / multiprocessors)
+        sent = tile.bm * tile.bn * 4 * (plan.parts - 1) / plan.parts * together
+        shares = plan.parts > 1, sent, plan.parts > 1
+        return (*(0.0 for _ in range(13)), *shares, memory, words, words * together, tile.bm * tile.bn * together)
     clusters = tiles * plan.parts
     blocks = clusters * tile.cluster
     # Clusters of four or eight do not fit every group of multiprocessors.
@@ -120,33 +129,35 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
     at_work = min(blocks, multiprocessors * tile.blocks)
     given = _lines(shape, transposed)
     left, right = (given[1], given[0]) if plan.swapped else given
-    loaded = {True: 0.0, False: 0.0}  # bytes of a step, by whether lines of boxes are lines of the L2 cache
+    loaded = {True: 0.0, False: 0.0}  # lines of a block's step, by whether they are lines of the L2 cache
     for line, rows in ((left, tile.bm), (right, tile.bn / tile.stack)):
-        loaded[-(-line // WIDE) * WIDE % LINE == 0] += rows * 2 * DEPTH * at_work
+        loaded[-(-line // WIDE) * WIDE % LINE == 0] += rows
     rows_of_c, columns_of_c = (n, m) if plan.swapped else (m, n)
     results = min(tile.bm, rows_of_c) * min(tile.bn, columns_of_c) * 2 * together
     padded = [size for line, size in zip(given, (m * k, k * n), strict=True) if line % WIDE]
     return (
         *(waves, steps, clocks),
-        *(loaded[True], loaded[False], (tile.stages - 1) * together),
+        *(lines * 2 * DEPTH * at_work for lines in (loaded[True], loaded[False])),
+        *((tile.stages - 1) * together, loaded[False] * together),
         *(results, results * (n % WIDE > 0), len(padded) > 0, 2 * sum(padded)),
         *(plan.parts > 1, tile.bm * tile.bn * 4 * together * (plan.parts > 1)),
         *(tile.split > 1, tile.bm * tile.bn * 4 * (tile.split - 1) / tile.split, tile.cluster > 1),
-        *(memory, 0, 0),
+        *(memory, 0, 0, 0),
     )
 
 
 def estimate(constants: Constants, of: Sequence[Any]) -> Any:
     """Return seconds of a plan from its `terms`, numbers or arrays."""
-    waves, steps, clocks, aligned, other, ahead, *rest = of
-    results, direct, pads, padded, meets, met, splits, sent, clusters, memory, turns, chunks = rest
+    waves, steps, clocks, aligned, other, ahead, lines, *rest = of
+    results, direct, pads, padded, meets, met, splits, sent, clusters, memory, alone, words, sums = rest
     c = constants
     moved = aligned * c["aligned_byte"] + other * c["other_byte"]
     step = np.maximum(np.maximum(clocks * c["clock"], moved), c["latency"] / np.maximum(ahead, 1))
+    step = np.maximum(step, lines * c["other_line"])
     wave = c["start"] + steps * step + results * c["result_byte"] + direct * c["direct_byte"]
-    body = np.maximum(waves * wave, c["start"] + memory * c["memory_byte"])
+    of_any_rows = np.maximum(alone * c["alone_word"], words * c["any_word"]) + sums * c["any_sum"]
+    body = np.maximum(waves * wave, c["start"] + np.maximum(memory * c["memory_byte"], of_any_rows))
     fix_up = meets * c["meet"] + met * c["meet_byte"] + splits * c["split"] + sent * c["split_byte"]
-    body = body + turns * c["any_step"] + chunks * c["any_chunk"]
     return c["launch"] + pads * c["pad"] + padded * c["pad_byte"] + clusters * c["cluster"] + body + fix_up
 
 

@@ -7,7 +7,7 @@ from kernels.tensor_core.measurements import SHAPES
 from warpcourse.bench import hopper
 from warpcourse.bench.measured_plans import NETWORKS, drawn, tuner
 
-TUNED = (*drawn(11, 8, 32), *drawn(12, 1, 32), *SHAPES, *NETWORKS)
+TUNED = (*drawn(11, 8, 32), *drawn(12, 1, 32), *drawn(1795614535), *SHAPES, *NETWORKS)
 AUTOTUNER = tuner("tensor_core", KERNELS, TUNED, __doc__, hopper.available)
 
 if __name__ == "__main__":

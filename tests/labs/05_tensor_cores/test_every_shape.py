@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernels.tensor_core import every_shape, measured_shapes, multiply_any, recordings
-from kernels.tensor_core.every_shape import ANY_ROWS, ENTRY, ENTRY_FILE, SLICES, Plan, Tile, launch
+from kernels.tensor_core.every_shape import ANY_ROWS, ANY_SPLITS, ENTRY, ENTRY_FILE, Plan, Tile, launch
 from kernels.tensor_core.shape_rule import ALONE, RULE, STACKS
 from tests.support.random_inputs import generator
 from tests.support.tensor_products import operands, within
@@ -37,7 +37,7 @@ PLANS = (
     Plan(Tile(64, 64, 1, 2), parts=9),
     Plan(Tile(64, 16, 1, 3), swapped=True),
     Plan(Tile(128, 32, 2, 3), parts=3, swapped=True),
-    *(Plan(ANY_ROWS, slices) for slices in SLICES),
+    *(Plan(ANY_ROWS[i % len(ANY_ROWS)], split) for i, split in enumerate(2 * ANY_SPLITS)),
 )
 
 
@@ -149,7 +149,8 @@ def test_empty_products_and_wrong_arguments():
         ((64, 64, 1, 20), "bytes of shared memory"),
         ((64, 64, 1, 4, 1, 1, 2), "stack must divide"),
         ((64, 64, 1, 2, 1, 16), "split must divide|8 blocks at most"),
-        ((64, 64, 1, 1), "stages must be at least 2"),
+        ((48, 64, 1, 1), "bm and bn of any_rows.cu must be 16, 32 or 64"),
+        ((64, 64, 2, 1), "any_rows.cu has one consumer, block, split and stack"),
         ((64, 64, 0, 2), "at least 1"),
     ],
 )
@@ -166,10 +167,10 @@ def test_plans_that_do_not_fit_a_product_are_refused():
     a, b, c = cp.zeros((64, 64), np.float16), cp.zeros((64, 64), np.float16), cp.zeros((64, 64), np.float16)
     with pytest.raises(ValueError, match="a depth of 64 has 1 steps for 2 blocks"):
         launch(a, b, c, Plan(Tile(64, 64, 1, 2), parts=2))
-    with pytest.raises(ValueError, match=r"blocks of any_rows.cu have \(1, 2, 4\) slices"):
-        Plan(ANY_ROWS, 3)
+    with pytest.raises(ValueError, match=r"clusters of any_rows.cu have \(1, 2, 4, 8\) blocks"):
+        Plan(ANY_ROWS[0], 3)
     with pytest.raises(ValueError, match="takes no transposed operands"):
-        launch(a, b, c, Plan(ANY_ROWS), "NT")
+        launch(a, b, c, Plan(ANY_ROWS[0]), "NT")
     reason = Plan(Tile(64, 64, 1, 2), parts=2).refuses(8192, 8192, 8192, "NN", 132)
     assert reason == "32768 blocks must be at work at a time, and there is room for 132"
 
