@@ -7,6 +7,7 @@ import http.client
 import importlib
 import io
 import json
+import re
 import urllib.parse
 
 import numpy as np
@@ -18,6 +19,7 @@ from digits.page import api
 from digits.training import runs
 from digits.workspace import Workspace
 from tests.support.waiting import until
+from warpcourse.paths import COURSE
 
 harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")
 stub = importlib.import_module("tests.labs.12_digits.run_stub")
@@ -133,3 +135,20 @@ def test_what_cannot_be_done_with_a_run_says_why(space, call):
         assert call("PUT", "/api/runs")[0] == 405
     finally:
         runs.open(space, done).delete()
+
+
+def test_the_page_that_tells_how_names_every_call_and_no_other():
+    rows = [line for line in (COURSE / "docs" / "digits_api.md").read_text().splitlines() if line.startswith("| `")]
+    told = set()
+    for row in rows:
+        first, *others = re.findall(r"`([^`]+)`", row.split("|")[1])
+        method, path = first.split(" ")
+        told |= {(method, path), *((method, f"{path.rsplit('/', 1)[0]}/{other}") for other in others)}
+    told.discard(("GET", "files/runs/ID/FILE"))
+    there = set()
+    for pattern, handler, _ in api.handlers("", None, None):
+        paths = [pattern.replace("([A-Za-z0-9_-]+)", "ID")]
+        if choices := re.search(r"\(([a-z|]+)\)", paths[0]):
+            paths = [paths[0].replace(choices[0], act) for act in choices[1].split("|")]
+        there |= {(kind, path) for kind in ("GET", "POST") if kind.lower() in vars(handler) for path in paths}
+    assert told == there

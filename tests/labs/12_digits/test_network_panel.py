@@ -1,17 +1,21 @@
 """The network panel: what is chosen there is what the next run trains."""
 
+import datetime
 import importlib
+import io
+import zipfile
 
 import numpy as np
 import pytest
 
 from digits.data.dataset import Dataset
-from digits.networks import custom, summary
+from digits.networks import custom, keras_file, summary
 from digits.page.page import Page
 from digits.training.spec import RunSpec
 from digits.workspace import Workspace
 
 ones = importlib.import_module("tests.labs.12_digits.test_custom")
+TIME = datetime.datetime(2026, 11, 26, tzinfo=datetime.UTC)
 PANELS = [("Network", "digits.page.network_panel", "NetworkPanel")]
 SUMMARY = {
     "name": "custom",
@@ -234,3 +238,28 @@ def test_what_starts_there_are(page, panel):
     assert "lab 09" in [value for _, value in of["Start from"].options]
     of["Start from"].value = "lab 09"
     assert page.selected.start == "lab 09"
+
+
+def test_a_keras_file_becomes_the_network_the_start_and_is_frozen(page, panel, checked):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("config.json", '{"class_name": "Functional", "config": {"layers": []}}')
+        archive.writestr("model.weights.h5", b"")
+    file = {
+        "name": "my flowers.keras",
+        "content": memoryview(stream.getvalue()),
+        "size": 1,
+        "type": "",
+        "last_modified": TIME,
+    }
+    panel._file.value = (file,)
+    assert page.selected.network_error == ""
+    assert checked == [(keras_file.SOURCE, (8, 8, 1), 10, True)]
+    assert (page.selected.start, page.selected.freeze) == ("file my-flowers.keras", True)
+    assert page.selected.network == {"name": "custom", "configuration": ones.plain(), "source": keras_file.SOURCE}
+    assert "file my-flowers.keras" in [value for _, value in controls(panel.widget)["Start from"].options]
+    assert RunSpec(page.selected.dataset, page.selected.network, start=page.selected.start, freeze=True).freeze
+    # What is no such file leaves all as it was, with its reason.
+    panel._file.value = (file | {"name": "x.keras", "content": memoryview(b"no zip")},)
+    assert "x.keras is no .keras file" in page._status.value
+    assert page.selected.start == "file my-flowers.keras"
