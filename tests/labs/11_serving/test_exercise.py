@@ -19,3 +19,7 @@ class TestServing(ExerciseTests):
     }
     gaps = 15
     least_wrong = 231
+
+    def test_the_release_asks_for_shares_and_does_not_count_them(self, release):
+        (cell,) = (cell for cell in release.release_notebook(self.topic).cells if cell.id == "shares-right")
+        assert cell.source.splitlines() == ["# 1 point: seven figures of three samples.", "check_shares(prediction)"]

@@ -1,9 +1,13 @@
 """Pictures of utilisation show what they are given, and name where numbers are from."""
 
+import itertools
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from kernels.serving import recordings
 from kernels.serving.utilisation import figures as figures
 from kernels.serving.utilisation.three_roads import decide
 from kernels.serving.utilisation.virtual import Kernel, samples
@@ -37,6 +41,17 @@ def test_samples_are_those_of_the_model():
     assert not figures.draw_samples([], 0.1, 0.2).axes[0].patches
     with pytest.raises(ValueError, match="no sample period to draw"):
         figures.draw_samples([], 0.1)
+
+
+def test_numbers_at_the_bars_are_percentages_that_do_not_overlap():
+    figure = figures.draw_utilisation(recordings.recorded("utilisation"))
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    assert all(re.fullmatch(r"\d+\.\d\d %", text.get_text()) for text in ax.texts)
+    boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
+    assert len(boxes) == 40
+    assert [a for a, b in itertools.pairwise(boxes) if a.y1 > b.y0 and a.x1 > b.x0 and b.x1 > a.x0] == []
+    assert max(box.x1 for box in boxes) <= ax.get_window_extent().x1
 
 
 def test_measured_loads_have_a_bar_for_each_thing_told():
