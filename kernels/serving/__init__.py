@@ -5,7 +5,7 @@ overlap          11_overlap
     streams      copies and kernels together: `schedule`, `timeline`, `hazards`; `pipeline`, `video`
     sharing      processes on one GPU: `clients`, `mps`, `model`
 serve            11_serving
-    batching     the `batcher`'s rule, and the theory of its queue
+    batching     the `batcher`'s rule, and the theory of its queue; a generator of `tokens`
     engines      what answers a batch, by name; Ray, Triton, TensorFlow
     service      an engine behind HTTP
     load         how a service is loaded and judged
