@@ -80,8 +80,8 @@ def _zip(file: Path | io.BytesIO) -> Iterator[tuple]:
 
 def _opened(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
     # Of the other methods zipfile unpacks whole blocks, whatever it was asked for: gigabytes of a kilobyte.
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ArchiveError("it is packed in a way that few programs read; pack it again as an ordinary zip")
+    if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ArchiveError("it has a password, or few programs read it; pack it again as an ordinary zip")
     return archive.open(info)
 
 

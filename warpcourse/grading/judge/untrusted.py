@@ -140,9 +140,9 @@ def cells_of(content: str) -> dict[str, Any]:
 
 
 def _text(content: bytes) -> tuple[str, bool]:
-    """Decode a notebook. Return also whether it is not UTF-8, as a program on Windows may have saved it."""
+    """Decode a notebook. Return also whether it is no Unicode, as a program on Windows may have saved it."""
     try:
-        return content.decode("utf-8-sig"), False
+        return content.decode(json.detect_encoding(content)), False  # PowerShell writes UTF-16
     except UnicodeDecodeError:
         return content.decode("cp1252", "replace"), True  # Latin-1, and the quotation marks that it lacks
 

@@ -343,10 +343,6 @@ def write_endless_numbers(notebook: NotebookNode, folder: Path) -> bytes:
     return text.replace(b"7777777", b"7" * 5_000)
 
 
-def encode_otherwise(notebook: NotebookNode, folder: Path) -> bytes:
-    return nbformat.writes(notebook).encode("utf-16")
-
-
 def change_types(notebook: NotebookNode, folder: Path) -> None:
     notebook.metadata.kernelspec = ["python3", {"name": None}]
     notebook.metadata.language_info = {"name": 3, "codemirror_mode": [[]], "version": None}

@@ -155,7 +155,7 @@ def test_no_archive_takes_memory_time_or_files(course, tmp_path, capsys, monkeyp
         "bomb": "unpacked, a student's files have more than 1 MiB",
         "many": "cannot be read (more than 50 files)",
         "deep": "in at most 3 others",
-        "locked": "encrypted",
+        "locked": "it has a password",
         "sevenzip": "is no archive that can be opened",
     }.items():
         assert reason in next(line for line in told.splitlines() if line.startswith(f"  {name}: ")), name

@@ -55,13 +55,13 @@ ATTACKS = [
         "bzip2",
         "hands in a zip packed by bzip2, of which 929 bytes unpack to 2 GiB at once",
         packed_by(zipfile.ZIP_BZIP2),
-        "packed in a way that few programs read",
+        "it has a password, or few programs read it",
     ),
     Attack(
         "lzma",
         "hands in a zip packed by LZMA, which may ask for 4 GiB to unpack",
         packed_by(zipfile.ZIP_LZMA),
-        "packed in a way that few programs read",
+        "it has a password, or few programs read it",
     ),
     Attack(
         "long_names",

@@ -83,6 +83,16 @@ def test_a_notebook_in_latin_1_is_read_with_a_note(tmp_path):
         assemble(TINY, MASTER, {f"{TINY}.ipynb": b"\xff\xfe\x80"}, Reading())
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32-be"])
+def test_a_notebook_in_any_unicode_is_read(tmp_path, encoding):
+    """PowerShell's `>` writes UTF-16."""
+    notebook = answered(tiny_course(tmp_path), f"{RIGHT}  # für später")
+    text = json.dumps(notebook, ensure_ascii=False).encode(encoding)
+    assembled = assemble(TINY, MASTER, {f"{TINY}.ipynb": text}, Reading())
+    assert assembled.notes == []
+    assert [c.source for c in assembled.notebook.cells if cell_id(c) == "double"] == [f"{RIGHT}  # für später"]
+
+
 @pytest.mark.parametrize("name", ["test-tw,o", "é", "a" * 65, "", "\u2028", "\ud800", "a\n", 7])
 def test_an_id_that_nbformat_refuses_costs_its_cell_only_that_id(tmp_path, name):
     """Such an id was an infra_error: no score, whenever it was graded again."""
