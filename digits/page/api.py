@@ -6,6 +6,7 @@ They need the page's token, answer JSON, and say what was wrong as {"error": a s
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping
 from http.client import responses
@@ -35,24 +36,27 @@ class Looks:
     """The model that was asked last, kept for the next question. One at a time: each is a process with TensorFlow."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._inside: look.Inside | None = None
         self._asked = time.monotonic()
 
     def classify(self, run: runs.Run, pixels: np.ndarray) -> np.ndarray:
         """Return the probabilities of one image, from the run's last weights."""
-        if self._inside is None or self._inside.folder != run.folder:
-            self.close()
-            self._inside = look.open(run)
-        self._asked = time.monotonic()
-        return self._inside.classify(pixels[None])[0]
+        with self._lock:
+            if self._inside is None or self._inside.folder != run.folder:
+                self._close()
+                self._inside = look.open(run)
+            found = self._inside.classify(pixels[None])[0]
+            self._asked = time.monotonic()
+            return found
 
     def rest(self) -> None:
         """End the model's process if nobody has asked it for a while."""
-        if time.monotonic() - self._asked > REST:
-            self.close()
+        if time.monotonic() - self._asked > REST and self._lock.acquire(blocking=False):
+            self._close()
+            self._lock.release()
 
-    def close(self) -> None:
-        """End the model's process."""
+    def _close(self) -> None:
         inside, self._inside = self._inside, None
         if inside is not None:
             inside.close()

@@ -8,7 +8,10 @@ import importlib
 import io
 import json
 import re
+import time
+import types
 import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -152,3 +155,32 @@ def test_the_page_that_tells_how_names_every_call_and_no_other():
             paths = [paths[0].replace(choices[0], act) for act in choices[1].split("|")]
         there |= {(kind, path) for kind in ("GET", "POST") if kind.lower() in vars(handler) for path in paths}
     assert told == there
+
+
+def test_questions_about_two_runs_at_once_do_not_break_each_other_off(tmp_path, monkeypatch):
+    """One model is kept; who asks about another run waits, and does not end the process that is being asked."""
+    broken = []
+
+    class Slow:
+        def __init__(self, run):
+            self.folder, self.busy = run.folder, False
+
+        def classify(self, images):
+            self.busy = True
+            time.sleep(0.2)
+            self.busy = False
+            return images
+
+        def close(self):
+            broken.append(self.busy)
+
+    monkeypatch.setattr(api.look, "open", Slow)
+    looks, pixels = api.Looks(), np.zeros((2, 2, 1), np.uint8)
+    asked = [types.SimpleNamespace(folder=tmp_path / name) for name in ("a", "b", "a")]
+    with ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(lambda run: looks.classify(run, pixels), asked))
+        monkeypatch.setattr(api, "REST", -1.0)
+        looks.rest()
+    assert len(found) == 3
+    assert len(broken) >= 2
+    assert not any(broken)
