@@ -23,7 +23,6 @@ PAGES = (
     "docs/front_ends.md",
     "docs/platforms.md",
     "docs/run.md",
-    "docs/serving.md",
     "docs/simulator.md",
     "docs/trust.md",
     "warplab/README.md",

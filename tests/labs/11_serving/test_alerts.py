@@ -13,7 +13,7 @@ from warpcourse.paths import COURSE
 
 RULES = COURSE / "kernels" / "serving" / "serve" / "service" / "alerts.yml"
 TESTS = Path(__file__).with_name("alerts_test.yml")
-SHEET = (COURSE / "docs" / "serving.md").read_text(encoding="utf-8")
+SHEET = (COURSE / "kernels" / "serving" / "operating.md").read_text(encoding="utf-8")
 
 
 def rules():
@@ -53,3 +53,9 @@ def test_the_sheet_explains_what_the_rules_ask_of_the_exporter():
     asked = set(re.findall(r"\bDCGM_FI_\w+", RULES.read_text()))
     assert {"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_XID_ERRORS"} <= asked
     assert {name for name in asked if f"`{name}`" not in SHEET} == set()
+
+
+def test_the_sheets_links_into_the_course_lead_somewhere():
+    links = re.findall(r"\]\((?!https:)([^)#]+)\)", SHEET)
+    assert links
+    assert [link for link in links if not (COURSE / "kernels" / "serving" / link).exists()] == []
