@@ -14,10 +14,14 @@ from kernels.tensor_core.shape_rule import ALONE, RULE, STACKS
 from tests.support.random_inputs import generator
 from tests.support.tensor_products import operands, within
 from warpcourse.bench import hopper, measured_plans
-from warpcourse.bench.shape_rule import packed
-from warplab import cp, simulator
+from warpcourse.bench.shape_rule import mean_regret, packed
+from warplab import cp, profile, simulator
 from warplab.compile import nvrtc
+from warplab.estimating.launch_time import launch_time
+from warplab.estimating.rates import rates
+from warplab.estimating.work import work_of
 from warplab.hardware import backend
+from warplab.hardware.cards import card
 
 ON_SIMULATOR = pytest.mark.skipif(backend.name() == "gpu", reason="a wrong kernel may hang a GPU")
 LETTERS = ("NN", "NT", "TN", "TT")
@@ -251,3 +255,31 @@ def test_what_was_measured_is_what_the_rule_chooses():
     machine = recordings.recorded("every_shape").machine
     assert machine["driver"]
     assert "nvidia-cublas" in machine["packages"]
+
+
+@ON_SIMULATOR
+def test_estimates_of_a_tile_each_choose_the_tile_without_a_gpu():
+    """evidence/estimates/README.md has the regret over more tiles."""
+    depth, work, found = 512, {}, []
+    for tile in (Tile(64, 64, 1, 8), Tile(128, 128, 2, 6), Tile(128, 256, 2, 4)):
+        a, b = (cp.asarray(np.ones(shape, np.float16)) for shape in ((tile.bm, depth), (depth, tile.bn)))
+        with profile() as launches:
+            launch(a, b, cp.zeros((tile.bm, tile.bn), np.float16), Plan(tile))
+        work[tile] = work_of(launches[0], card("H100"))
+    for row in RULE.rows():
+        m, n, k = row.shape
+        plans = zip(row.plans, row.seconds, strict=True)
+        seconds = {plan.tile: time for plan, time in plans if plan.tile in work and plan == Plan(plan.tile)}
+        if any(size % 8 for size in row.shape) or k < 128 or not seconds.keys() >= work.keys():
+            continue
+
+        def estimated(tile, m=m, n=n, k=k):
+            footprint = 2 * (m * k + k * n), 2 * m * n
+            return launch_time(work[tile].times(Plan(tile).tiles(m, n), k / depth, footprint), rates("H100")).seconds
+
+        times = {tile: seconds[tile] / min(seconds[of] for of in work) for tile in work}
+        found.append((times[min(work, key=estimated)], *times.values()))
+    chosen, *always = zip(*found, strict=True)
+    assert len(found) >= 20
+    assert mean_regret(chosen) <= 1.03
+    assert min(map(mean_regret, always)) > 1.1  # so there is something to choose
