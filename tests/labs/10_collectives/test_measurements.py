@@ -66,3 +66,11 @@ def test_the_model_fitted_to_two_points_predicts_the_recorded_curve(engine):
     link = ring_readings.fit(value["bytes"], value["ranks"], *((s, seconds[s]) for s in (8, 256)))
     for slices, found in seconds.items():
         assert model.ring_broadcast(value["bytes"], value["ranks"], slices, link) == pytest.approx(found, rel=0.1)
+
+
+def test_the_page_on_libraries_has_the_recorded_figures():
+    found = RECORDED["all_reduce_table"]
+    gbps = {row["engine"]: f"{row['gbps']:.0f}" for row in found.value["rows"]}
+    page = " ".join((recordings.path.parent / "device_api.md").read_text().split())
+    assert f"moved {gbps[measurements.WINDOW]} GB/s in such a window and {gbps['NCCL']} without" in page
+    assert f"two {found.device.split()[-1]} ({found.date}, NCCL {found.value['nccl']}" in page
