@@ -103,6 +103,14 @@ def test_starts_from_trained_weights(result):
     assert "There is no run '20200101-000000-gone'" in result["gone"]
 
 
+def test_frozen_layers_stay_frozen_after_a_pause(result):
+    assert result["equal"]
+    layers = ("convolution_1", "convolution_2", "dense")
+    assert all(result["kept"][f"{layer}/{at}"] for layer in layers for at in (0, 1))
+    assert not result["kept"]["classes/0"]  # the last layer is trained
+    assert result["said"][1] == "3 of them are frozen: they stay as they are."
+
+
 def test_lab_09_is_a_start(result):
     if result is None:
         pytest.skip("lab 09 (kernels/fusion) is not here")

@@ -257,6 +257,21 @@ def starts_from_trained_weights(workspace: Workspace) -> Any:
 
 
 @case
+def frozen_layers_stay_frozen_after_a_pause(workspace: Workspace) -> Any:
+    first = small(workspace, epochs=1)
+    first.until()
+    spec = RunSpec.from_json(first.run.spec.to_json() | {"start": first.run.id, "freeze": True})
+    unbroken, paused = (Training(workspace, first.dataset, spec) for _ in range(2))
+    unbroken.until()
+    for step in (0, 5, 7):
+        paused.until(step)
+    paused.until()
+    before, after = first.weights(), paused.weights()
+    kept = {name: bool((before[name] == after[name]).all()) for name in before if not name.startswith("optimizer")}
+    return {"equal": paused.equals(unbroken), "kept": kept, "said": unbroken.said[:2]}
+
+
+@case
 def lab_09_is_a_start(workspace: Workspace) -> Any:
     from digits.data.builtin import sklearn_digits
 
