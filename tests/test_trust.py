@@ -362,7 +362,7 @@ def test_a_row_says_what_its_record_says(row: str) -> None:
         ("**The stand-in for `numba.cuda`**", "13 differ", "3 differ"),
         ("the stand-in for `cupy`", "2026-11-25", "2026-11-26"),
         ("**Grading**", "; without", " or; without"),
-        ("**Grading**", "0 of 158 and", "10 of 158 and"),
+        ("**Grading**", "0 of 168 and", "10 of 168 and"),
         ("**Speed** of the simulator", "1,265", "11,265"),
         ("speed of the grading", "20 submissions", "10 submissions"),
         ("speed of the grading", "84 against", "184 against"),
