@@ -40,7 +40,7 @@ class Handed:
     notes: list[str] = field(default_factory=list)
     notebooks: list[tuple[tuple, str, bytes]] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
-    left: int = MAX_BYTES
+    left: int = field(default_factory=lambda: MAX_BYTES)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.class_harness import TINY, tiny_course
 from tests.support.odd_class import NAME, link, zipped
+from warpcourse.grading.course import collect_command
 from warplab.__main__ import main
 
 
@@ -84,12 +85,12 @@ ATTACKS = [
         zipped(*((f"{n}.zip", many(1_000)) for n in range(100))),
         "what follows was left out",
     ),
-    Attack("sparse", "hands in a tar whose file says that it has 1 TiB of holes", sparse(), "have more than 256 MiB"),
+    Attack("sparse", "hands in a tar whose file says that it has 1 TiB of holes", sparse(), "have more than 16 MiB"),
     Attack(
         "bomb_of_bzip2",
         "hands in 300 MiB of zeros, packed by bzip2",
         zipped(("x.ipynb.bz2", bz2.compress(bytes(300 << 20)))),
-        "have more than 256 MiB",
+        "have more than 16 MiB",
     ),
     Attack(
         "of_another",
@@ -124,8 +125,9 @@ def course(tmp_path):
     return tiny_course(tmp_path / "course")
 
 
-def test_no_archive_of_a_student_harms_the_class(course, tmp_path, capsys):
+def test_no_archive_of_a_student_harms_the_class(course, tmp_path, capsys, monkeypatch):
     """Reports stay short, only a student's own folder is written, and an honest neighbour is collected."""
+    monkeypatch.setattr(collect_command, "MAX_BYTES", 16 << 20)  # a class's 256 MiB would take 0.5 GB here
     handed = [(f"{attack.name}/x.zip", attack.content) for attack in ATTACKS]
     (tmp_path / "class.zip").write_bytes(zipped(*handed, (f"honest/{NAME}", b"honest")))
     assert main(["collect", TINY, str(tmp_path / "class.zip"), "--course", str(course)]) == 1
