@@ -327,6 +327,6 @@ ANSWERS = {
             one_line(SPLIT, "1"): "takes too long",
             one_line(SPLIT, "[1, 2][-1]"): "returns none of the choices",
         },
-        shows="in the mean 4.2% above the best choice",
+        shows="% above the best choice",
     ),
 }
