@@ -142,7 +142,7 @@ def chosen_set(labs: list[str] | None = None, installed: Container[str] = ()) ->
     forced = os.environ.get("WARPLAB_REQUIREMENTS")
     if forced and forced not in SETS:
         raise SetupError(f"WARPLAB_REQUIREMENTS is {forced!r}; set it to small, cpu or gpu, or unset it.")
-    if forced != "cpu" and forced is not None:
+    if forced and forced != "cpu":
         return forced, f"WARPLAB_REQUIREMENTS={forced}"
     if not forced and has_nvidia_driver():
         return "gpu", "an NVIDIA driver is present (WARPLAB_REQUIREMENTS=cpu would take the smaller set)"

@@ -8,29 +8,15 @@ import json
 import numpy as np
 import pytest
 
-from digits.data.builtin import sklearn_digits
-from digits.data.dataset import Dataset
 from digits.deploy import onnx_export, plans
 from digits.files import DigitsError, read_json
 from digits.page import deploy_view
 from digits.training.task import prepare
-from digits.workspace import Workspace
 
 pytest.importorskip("kernels.fusion")
 pytestmark = pytest.mark.tensorflow
 deployed = importlib.import_module("tests.labs.12_digits.test_deploy")
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory):
-    made = Workspace(tmp_path_factory.mktemp("digits"))
-    sklearn_digits(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def dataset(workspace):
-    return Dataset.list(workspace)[0]
+workspace, dataset = deployed.workspace, deployed.dataset  # fixtures
 
 
 @pytest.fixture(scope="module")
