@@ -218,23 +218,26 @@ def all_reduce_table(n: int = N) -> dict[str, Any]:
     return _table(ranks, buffers, launches, "all-reduce", n)
 
 
-def _in_window(ranks: Ranks, n: int, calls: int) -> tuple[dict[str, TimedCalls], dict[str, str]]:
-    """Return NCCL's all-reduces of n bytes in a symmetric window; else why there are none."""
+def _window(ranks: Ranks, n: int) -> tuple[Nccl | None, list[Any], dict[str, str]]:
+    """Return an NCCL of its own and buffers of n bytes in its symmetric window; else None, none, and why."""
     try:
         nccl = Nccl(ranks)  # of its own: whatever fails costs these rows alone
-        buffers = _Buffers(ranks, n, symmetric(nccl, n // 4))
-        launch = functools.partial(nccl.launch, "all-reduce", buffers.arrays)
-        return {WINDOW: buffers.row(launch, "all-reduce", calls)}, {}
+        window = symmetric(nccl, n // 4)
+        nccl.launch("all-reduce", window)
+        nccl.wait("a first all-reduce in the symmetric window")
+        return nccl, window, {}
     except Exception as error:
-        return {}, {"no_window": f"{type(error).__name__}: {error}"}
+        return None, [], {"no_window": f"{type(error).__name__}: {error}"}
 
 
 def _table(ranks: Ranks, buffers: _Buffers, launches: dict[str, Any], collective: str, n: int) -> dict[str, Any]:
     made = {name: buffers.row(launch, collective, 3) for name, launch in launches.items()}
     lack: dict[str, str] = {}
     if collective == "all-reduce":
-        windowed, lack = _in_window(ranks, n, 3)
-        made |= windowed
+        windowed, window, lack = _window(ranks, n)
+        if windowed:
+            here = _Buffers(ranks, n, window)
+            made[WINDOW] = here.row(lambda: windowed.launch(collective, here.arrays), collective, 3)
     times = time_together(made)
     factor = bus_factor(collective, len(ranks))
     rows = [
@@ -274,24 +277,25 @@ def all_reduce_curve() -> dict[str, Any]:
 
 
 def small_messages() -> dict[str, Any]:
-    """Measure all-reduces of 4 KiB to 1 MiB: one-shot and NCCL, calls one by one and in a CUDA graph.
-
-    None in a symmetric window: with a communicator and a window for each size it had not ended after 80 s on two H200.
-    """
+    """Measure all-reduces of 4 KiB to 1 MiB: one-shot and NCCL, calls one by one and in a CUDA graph."""
     ranks = Ranks(ranks_here())
     nccl, one_shot, rows = Nccl(ranks), OneShotAllReduce(ranks, SMALL[-1]), []
+    windowed, window, lack = _window(ranks, SMALL[-1])
     for n in SMALL:
         buffers = _Buffers(ranks, n)
         launches = {
-            "one-shot": lambda b=buffers: one_shot.launch(b.arrays, b.arrays),
-            "NCCL": lambda b=buffers: nccl.launch("all-reduce", b.arrays),
+            "one-shot": (buffers, lambda b=buffers: one_shot.launch(b.arrays, b.arrays)),
+            "NCCL": (buffers, lambda b=buffers: nccl.launch("all-reduce", b.arrays)),
         }
+        if windowed:
+            here = _Buffers(ranks, n, [array[: n // 4] for array in window])
+            launches[WINDOW] = here, lambda b=here: windowed.launch("all-reduce", b.arrays)
         for graph in (False, True):
-            made = {name: buffers.row(launch, "all-reduce", CALLS, graph) for name, launch in launches.items()}
+            made = {name: own.row(launch, "all-reduce", CALLS, graph) for name, (own, launch) in launches.items()}
             for name, found, correct in _timed(made):
                 row = {"engine": name, "graph": graph, "bytes": n, "correct": correct}
                 rows.append(row | _spread(found))
-    return {"ranks": len(ranks), "nccl": version(), "calls": CALLS, "rows": rows}
+    return {"ranks": len(ranks), "nccl": version(), "calls": CALLS, "rows": rows} | lack
 
 
 TASK = Task(sizes=(2048, 4096, 4096, 4096, 4096, 1000), batch=512, steps=2, rate=0.01)  # batch: of one rank

@@ -24,7 +24,11 @@ PLACES = [
     pytest.param(False, id="one GPU"),
     pytest.param(True, id="a GPU per rank", marks=pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs; here: {GPUS}")),
 ]
-needs_two = pytest.mark.skipif(GPUS < 2, reason=f"needs two GPUs; this machine has {GPUS}")
+RANKS = [
+    pytest.param(k, marks=pytest.mark.skipif(k > GPUS, reason=f"needs {k} GPUs; this machine has {GPUS}"))
+    for k in (2, 4)
+]
+on_k_gpus = pytest.mark.parametrize("k", RANKS)
 
 
 def devices(k: int, several: bool) -> list[int]:
@@ -133,60 +137,61 @@ def test_a_link_that_does_not_deliver_is_named():
         messages.wait(1)
 
 
-@needs_two
+@on_k_gpus
 @pytest.mark.parametrize("collective", nccl.COLLECTIVES)
-def test_nccl(collective):
-    arrays = whole_numbers(2, 100_000)
+def test_nccl(collective, k):
+    arrays = whole_numbers(k, 100_000)
     for rank, got in enumerate(nccl.run(collective, arrays)):
         part, want = nccl.expected(collective, arrays, rank)
         np.testing.assert_array_equal(got[part], want)
 
 
-@needs_two
+@on_k_gpus
 @pytest.mark.parametrize("n", [1024, 10**7])
-def test_nccl_in_a_symmetric_window(n):
-    ranks = Ranks(2)
+def test_nccl_in_a_symmetric_window(n, k):
+    ranks = Ranks(k)
     nccls = nccl.Nccl(ranks)
     try:
         buffers = nccl_window.symmetric(nccls, n)
     except nccl_window.NoWindow as error:
         pytest.skip(str(error))
-    arrays = whole_numbers(2, n)
+    arrays = whole_numbers(k, n)
     for rank, buffer in enumerate(buffers):
         with ranks.on(rank):
             buffer.set(arrays[rank])
     nccls.launch("all-reduce", buffers)
     nccls.wait()
     for got in ranks.get(buffers):
-        np.testing.assert_array_equal(got, arrays[0] + arrays[1])
+        np.testing.assert_array_equal(got, np.sum(arrays, axis=0))
 
 
-@needs_two
-def test_nccl_with_a_process_per_gpu():
-    arrays = whole_numbers(2, 100_000)
+@on_k_gpus
+def test_nccl_with_a_process_per_gpu(k):
+    arrays = whole_numbers(k, 100_000)
     for got in nccl.run_in_processes("all-reduce", arrays):
-        np.testing.assert_array_equal(got, arrays[0] + arrays[1])
+        np.testing.assert_array_equal(got, np.sum(arrays, axis=0))
 
 
-@needs_two
+@on_k_gpus
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-def test_sgd_on_two_gpus_gives_the_weights_of_one_device(way, overlap):
+def test_sgd_gives_the_weights_of_one_device(way, overlap, k):
     task = Task(sizes=(64, 256, 256, 10), batch=128, steps=10)
     reference, _ = train_alone(task)
-    weights = Training(task, 2, way=way, overlap=overlap).train()
+    weights = Training(task, k, way=way, overlap=overlap).train()
     assert max(difference(reference, found) for found in weights) < 1e-4
-    for one, other in zip(*weights, strict=True):
-        np.testing.assert_array_equal(one, other)
-    apart = Training(task, 2, way=None).train()  # without the sums they come to differ
+    for one, *others in zip(*weights, strict=True):
+        for other in others:
+            np.testing.assert_array_equal(one, other)
+    apart = Training(task, k, way=None).train()  # without the sums they come to differ
     assert difference(apart[0], apart[1]) > 1e-3
 
 
-@needs_two
-def test_timeline_of_a_step():
+@on_k_gpus
+def test_timeline_of_a_step(k):
     task = Task(sizes=(64, 256, 256, 10), batch=128, steps=2)
-    rows = timeline(Training(task, 2))
+    rows = timeline(Training(task, k))
     names = {"forward", *(f"{what} {layer}" for what in ("backward", "sum") for layer in range(3)), "update"}
-    for rank in (0, 1):
+    for rank in range(k):
         assert {row["what"] for row in rows if row["rank"] == rank} == names
     assert all(row["end"] >= row["begin"] for row in rows)
