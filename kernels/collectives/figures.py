@@ -212,6 +212,26 @@ def draw_algorithms(
     return figure
 
 
+def draw_measured(
+    curves: Mapping[str, Mapping[float, float]], title: str, *, xlabel: str, ylabel: str, level: float | None = None
+) -> Figure:
+    """Draw measured curves by name, each y by x, over powers of two. `level`: a y that is marked; `title`: names device
+    and date."""
+    with chart(figsize=(6.4, 3.1)) as (figure, ax):
+        for (name, curve), colour in zip(curves.items(), LINES, strict=False):
+            ax.plot(list(curve), list(curve.values()), "o-", color=colour, ms=3.5, label=name)
+        if level is not None:
+            ax.axhline(level, color=GREY, ls=":", lw=1)
+        places = sorted({x for curve in curves.values() for x in curve})
+        ax.set(xscale="log", xlabel=xlabel, ylabel=ylabel, ylim=(0, None))
+        ax.set_xticks(places[:: -(-len(places) // 10)])
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: binary_size(v) if "size" in xlabel else f"{v:.0f}"))
+        ax.legend(frameon=False)
+        finish(figure, ax, title)
+    return figure
+
+
 # --- Topologies ----------------------------------------------------------------------------------------------------
 
 

@@ -1,14 +1,16 @@
 """What lab 10 measures on GPUs: one function per table or plot, each returning numbers in JSON types.
 
-`RANKS` ranks, one per GPU. Keys end in their unit: `seconds`, `gbps` (1e9 bytes per second: algorithm bandwidth, N/t,
-unless the key says `bus`). Times are medians; `least_seconds` and `most_seconds` beside one are its fastest and slowest
-sample, which recordings before 2026-11-26 lack. `MEASUREMENTS` names the functions as `recordings.json` does.
+Each is run on 2, 4 and 8 GPUs, as far as the machine has them: {"runs": [...]}. Keys end in their unit: `seconds`,
+`gbps` (1e9 bytes per second: algorithm bandwidth, N/t, unless the key says `bus`). Times are medians; `least_seconds`
+and `most_seconds` beside one are its fastest and slowest sample. `MEASUREMENTS` names the functions as
+`recordings.json` does.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,43 +24,47 @@ from kernels.collectives.gpu_ranks import Ranks
 from kernels.collectives.nccl import Nccl, version
 from kernels.collectives.nccl_window import symmetric
 from kernels.collectives.on_gpus import Messages
-from kernels.collectives.relays import OneShotAllReduce, StoreBroadcast, TmaAllReduce, TmaBroadcast
+from kernels.collectives.relays import OneShotAllReduce, StoreBroadcast, TmaAllReduce, TmaBroadcast, TwoShotAllReduce
 from kernels.collectives.ring import ring_all_reduce, ring_broadcast
 from kernels.collectives.schedule import check_schedule
 from warpcourse.bench import timing
-from warpcourse.bench.recordings import Measurement
+from warpcourse.bench.recordings import Measurement, MissingRecording
 
-RANKS = 2
+COUNTS = 2, 4, 8  # of ranks, one per GPU
 N = 2**30  # bytes
 SLICES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SIZES = tuple(2**power for power in range(12, 31, 2))  # bytes, of the all-reduce's curve
-TILES = ((65536, 3), (32768, 6), (16384, 12), (8192, 24))  # bytes and stages of the relays by TMA
+TILES = ((98304, 2), (65536, 3), (32768, 6), (16384, 12), (8192, 24))  # bytes and stages of the relays by TMA
 TOGETHER = 2, 4, 8  # rounds of the all-reduce's relay
 SMALL = tuple(2**power for power in range(12, 21))  # bytes
+LARGE = 2**26  # bytes, from which on the all-reduce's relay takes large tiles
 CALLS = 20  # in a row, of small messages
 WINDOW = "NCCL, symmetric window"
 
-# What the course's authors read before this lab was written: a ring broadcast by peer copies on streams, ordered by
-# events, in GB/s of algorithm bandwidth by ranks and S; and one peer copy. A learner's machine will not show the same.
-EARLIER_LABEL = "4 × H200, measured 2026-11 by the course's authors, NVLink multicast off"
-EARLIER_BYTES = 2**30
-EARLIER_GBPS = {
-    4: {1: 132, 2: 196, 4: 260, 8: 309, 16: 338, 32: 349, 64: 343, 128: 327, 256: 276},
-    2: {8: 391, 64: 364, 256: 317},
-}
-EARLIER_PEER_COPY = 395
+
+def measured(key: str) -> list[Measurement]:
+    """Return a run for each number of GPUs, fewest first: live where there are so many here, else as recorded."""
+    live = recordings.measure_if_possible(key, MEASUREMENTS[key]) if _counts_here() else None
+    runs = {
+        run.value["ranks"]: run for found in (recordings.recorded_if_any(key), live) if found for run in _runs(found)
+    }
+    return [runs[ranks] for ranks in sorted(runs)]
 
 
-def measured(key: str) -> Measurement | None:
-    """Return a measurement, live where there are enough GPUs, else as recorded; None where nobody has recorded it."""
-    if timing.gpu_count() >= RANKS:
-        return recordings.measure_if_possible(key, MEASUREMENTS[key])
-    return recordings.recorded_if_any(key)
+def recorded(key: str, ranks: int) -> Measurement:
+    """Return the recorded run on so many GPUs. Raise MissingRecording where there is none."""
+    found = {run.value["ranks"]: run for run in _runs(recordings.recorded(key))}
+    if ranks not in found:
+        raise MissingRecording(f"{key} was recorded on {', '.join(map(str, found))} GPUs, not on {ranks}")
+    return found[ranks]
 
 
-def ranks_here() -> int:
-    """Return all GPUs of this machine."""
-    return max(RANKS, timing.gpu_count())
+def _runs(found: Measurement) -> list[Measurement]:
+    return [replace(found, value=run) for run in found.value["runs"]]
+
+
+def _counts_here() -> list[int]:
+    return [ranks for ranks in COUNTS if ranks <= timing.gpu_count()]
 
 
 class _Buffers:
@@ -132,9 +138,9 @@ def _messages(schedule: Any, buffers: _Buffers, graph: bool) -> Messages:
     return Messages(schedule, buffers.ranks, buffers.arrays, graph=graph)
 
 
-def broadcast_curve(n: int = N) -> dict[str, Any]:
+def broadcast_curve(k: int, n: int = N) -> dict[str, Any]:
     """Measure ring broadcast of n bytes by peer copies in S slices, launched one by one and as a CUDA graph."""
-    ranks = Ranks(ranks_here())
+    ranks = Ranks(k)
     buffers, rows = _Buffers(ranks, n), []
     for slices in SLICES:
         engines = {
@@ -148,9 +154,9 @@ def broadcast_curve(n: int = N) -> dict[str, Any]:
     return {"ranks": len(ranks), "bytes": n, "rows": rows}
 
 
-def relay_tiles(n: int = N) -> dict[str, Any]:
+def relay_tiles(k: int, n: int = N) -> dict[str, Any]:
     """Measure the relays by TMA by size of a tile and number of stages, broadcast and all-reduce of n bytes."""
-    ranks = Ranks(ranks_here())
+    ranks = Ranks(k)
     buffers, rows = _Buffers(ranks, n), []
     for collective, relays in (("broadcast", _broadcasts(ranks)), ("all-reduce", _relayed_sums(ranks))):
         for name, found, correct in _timed(_made(buffers, relays, collective), 3):
@@ -190,9 +196,9 @@ def _best(buffers: _Buffers, relays: dict[str, Any], collective: str) -> tuple[s
     return f"kernel, TMA, {best}", _call(relays[best], buffers)
 
 
-def broadcast_table(n: int = N) -> dict[str, Any]:
+def broadcast_table(k: int, n: int = N) -> dict[str, Any]:
     """Measure ours beside NCCL's broadcast, n bytes, in turns: copies, the forwarding kernel, the best relay by TMA."""
-    ranks = Ranks(ranks_here())
+    ranks = Ranks(k)
     buffers, nccl, stores = _Buffers(ranks, n), Nccl(ranks), StoreBroadcast(ranks)
     slices = 1 if len(ranks) == 2 else 32
     name, relayed = _best(buffers, _broadcasts(ranks), "broadcast")
@@ -205,9 +211,9 @@ def broadcast_table(n: int = N) -> dict[str, Any]:
     return _table(ranks, buffers, launches, "broadcast", n)
 
 
-def all_reduce_table(n: int = N) -> dict[str, Any]:
+def all_reduce_table(k: int, n: int = N) -> dict[str, Any]:
     """Measure the same of the all-reduce; bus bandwidth beside the algorithm's."""
-    ranks = Ranks(ranks_here())
+    ranks = Ranks(k)
     buffers, nccl, slices = _Buffers(ranks, n), Nccl(ranks), 4 * len(ranks)
     name, relayed = _best(buffers, _relayed_sums(ranks), "all-reduce")
     launches = {
@@ -254,21 +260,32 @@ def _table(ranks: Ranks, buffers: _Buffers, launches: dict[str, Any], collective
     return {"ranks": len(ranks), "bytes": n, "nccl": version(), "collective": collective, "rows": rows} | lack
 
 
-def all_reduce_curve() -> dict[str, Any]:
+def _small(ranks: Ranks) -> dict[str, OneShotAllReduce]:
+    """Return this lab's all-reduces for small messages, by name; with two ranks two shots send what one does."""
+    found: dict[str, OneShotAllReduce] = {"one-shot": OneShotAllReduce(ranks, SMALL[-1])}
+    return found | ({"two-shot": TwoShotAllReduce(ranks, SMALL[-1])} if len(ranks) > 2 else {})
+
+
+def _small_calls(small: dict[str, OneShotAllReduce], buffers: _Buffers) -> dict[str, Callable[[], None]]:
+    return {name: functools.partial(engine.launch, buffers.arrays, buffers.arrays) for name, engine in small.items()}
+
+
+def all_reduce_curve(k: int) -> dict[str, Any]:
     """Measure bus bandwidth of the all-reduce against its size, ours and NCCL's."""
-    ranks = Ranks(ranks_here())
-    factor, k, rows = bus_factor("all-reduce", len(ranks)), len(ranks), []
-    nccl, relay, one_shot = Nccl(ranks), TmaAllReduce(ranks), OneShotAllReduce(ranks, SMALL[-1])
+    ranks = Ranks(k)
+    factor, rows = bus_factor("all-reduce", k), []
+    nccl, small = Nccl(ranks), _small(ranks)
+    relays = TmaAllReduce(ranks), TmaAllReduce(ranks, piece=TILES[0][0], stages=TILES[0][1], together=TOGETHER[-1])
     for n in SIZES:
         buffers = _Buffers(ranks, n)
         copies = _messages(ring_all_reduce(k, k if n < 2**24 else 4 * k), buffers, graph=False)
         launches = {
             "peer copies": copies.launch,
-            "kernel, TMA": _call(relay, buffers),
+            "kernel, TMA": _call(relays[n >= LARGE], buffers),
             "NCCL": lambda b=buffers: nccl.launch("all-reduce", b.arrays),
         }
         if n <= SMALL[-1]:
-            launches["one-shot"] = lambda b=buffers: one_shot.launch(b.arrays, b.arrays)
+            launches |= _small_calls(small, buffers)
         made = {name: buffers.row(launch, "all-reduce", 5) for name, launch in launches.items()}
         for name, found, correct in _timed(made, 3):
             row = {"engine": name, "bytes": n, "bus_gbps": found.bandwidth(n) * factor, "correct": correct}
@@ -276,17 +293,15 @@ def all_reduce_curve() -> dict[str, Any]:
     return {"ranks": k, "nccl": version(), "rows": rows}
 
 
-def small_messages() -> dict[str, Any]:
-    """Measure all-reduces of 4 KiB to 1 MiB: one-shot and NCCL, calls one by one and in a CUDA graph."""
-    ranks = Ranks(ranks_here())
-    nccl, one_shot, rows = Nccl(ranks), OneShotAllReduce(ranks, SMALL[-1]), []
+def small_messages(k: int) -> dict[str, Any]:
+    """Measure all-reduces of 4 KiB to 1 MiB: ours and NCCL's, calls one by one and in a CUDA graph."""
+    ranks = Ranks(k)
+    nccl, small, rows = Nccl(ranks), _small(ranks), []
     windowed, window, lack = _window(ranks, SMALL[-1])
     for n in SMALL:
         buffers = _Buffers(ranks, n)
-        launches = {
-            "one-shot": (buffers, lambda b=buffers: one_shot.launch(b.arrays, b.arrays)),
-            "NCCL": (buffers, lambda b=buffers: nccl.launch("all-reduce", b.arrays)),
-        }
+        launches = {name: (buffers, launch) for name, launch in _small_calls(small, buffers).items()}
+        launches["NCCL"] = buffers, lambda b=buffers: nccl.launch("all-reduce", b.arrays)
         if windowed:
             here = _Buffers(ranks, n, [array[: n // 4] for array in window])
             launches[WINDOW] = here, lambda b=here: windowed.launch("all-reduce", b.arrays)
@@ -295,18 +310,17 @@ def small_messages() -> dict[str, Any]:
             for name, found, correct in _timed(made):
                 row = {"engine": name, "graph": graph, "bytes": n, "correct": correct}
                 rows.append(row | _spread(found))
-    return {"ranks": len(ranks), "nccl": version(), "calls": CALLS, "rows": rows} | lack
+    return {"ranks": k, "nccl": version(), "calls": CALLS, "rows": rows} | lack
 
 
 TASK = Task(sizes=(2048, 4096, 4096, 4096, 4096, 1000), batch=512, steps=2, rate=0.01)  # batch: of one rank
 EQUAL = Task(sizes=(256, 512, 512, 10), batch=512, steps=20, rate=0.05)
 
 
-def sgd() -> dict[str, Any]:
+def sgd(k: int) -> dict[str, Any]:
     """Measure a step of data-parallel SGD: one GPU, and all with the same batch per GPU, by who sums the gradients, one
     after another and overlapped; and how far the weights are from those of one device with the whole batch.
     """
-    k = ranks_here()
     first = time_step(Training(TASK, 1, way=None))
     task = Task(TASK.sizes, TASK.batch * k, TASK.steps, TASK.rate)
     rows = []
@@ -336,9 +350,8 @@ def sgd() -> dict[str, Any]:
     }
 
 
-def sgd_timeline() -> dict[str, Any]:
+def sgd_timeline(k: int) -> dict[str, Any]:
     """Measure what the streams of all ranks do in one step: the sums after the backward pass and overlapped with it."""
-    k = ranks_here()
     task = Task(TASK.sizes, TASK.batch * k, TASK.steps, TASK.rate)
     return {
         "ranks": k,
@@ -348,8 +361,12 @@ def sgd_timeline() -> dict[str, Any]:
     }
 
 
+def _on_all_counts(measure: Callable[[int], Any]) -> Callable[[], Any]:
+    return lambda: {"runs": [measure(k) for k in _counts_here()]}
+
+
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
-    function.__name__: function
+    function.__name__: _on_all_counts(function)
     for function in (
         *(broadcast_curve, relay_tiles, broadcast_table, all_reduce_table),
         *(all_reduce_curve, small_messages, sgd, sgd_timeline),

@@ -156,16 +156,17 @@ class StoreBroadcast:
 class OneShotAllReduce:
     """The sum of all inputs to all ranks, for small messages; every rank gets the same bits. `limit`: bytes."""
 
+    ENTRY = "one_shot_all_reduce"
     BLOCKS = 128
     THREADS = 256, 1024  # of a block, fewest and most
 
     def __init__(self, ranks: Ranks, limit: int = 2**20) -> None:
-        self.ranks, self._slot = ranks, -(-limit // 8)
         k = len(ranks)
+        self.ranks, self._slot = ranks, -(-limit // (8 * k)) * k  # pairs, in whole parts
         self._kernels, self._inboxes, self._calls = [], [], []
         for rank in range(k):
             with ranks.on(rank) as stream:
-                self._kernels.append(hopper.kernel(FOLDER / "one_shot.cu", "one_shot_all_reduce", options()))
+                self._kernels.append(hopper.kernel(FOLDER / "one_shot.cu", self.ENTRY, options()))
                 self._inboxes.append(ranks.cupy.zeros(2 * k * self._slot * 2, np.uint64))
                 self._calls.append(ranks.cupy.zeros(2, np.uint32))
                 stream.synchronize()
@@ -181,8 +182,9 @@ class OneShotAllReduce:
             raise ValueError(f"arrays of {sorted(sizes)} elements: give one even number, at most {2 * self._slot}")
         k, pairs = len(self.ranks), n // 2
         fewest, most = self.THREADS
-        threads = min(most, max(fewest, -(-pairs // (32 * self.BLOCKS)) * 32))
-        blocks = min(self.BLOCKS, _blocks(self.ranks, None), -(-pairs // threads))  # all on the GPUs at once
+        at_once = self._at_once(pairs)
+        threads = min(most, max(fewest, -(-at_once // (32 * self.BLOCKS)) * 32))
+        blocks = min(self.BLOCKS, _blocks(self.ranks, None), -(-at_once // threads))  # all on the GPUs at once
         for rank in (rank for rank in range(k) if rank not in skip):
             with self.ranks.on(rank):
                 arguments = (
@@ -190,6 +192,19 @@ class OneShotAllReduce:
                     *(self._tables[rank], np.uint64(self._slot), self._calls[rank], self.ranks.abort),
                 )
                 self._kernels[rank]((blocks,), (threads,), arguments)
+
+    def _at_once(self, pairs: int) -> int:
+        """Return how many pairs a rank's threads have side by side."""
+        return pairs
+
+
+class TwoShotAllReduce(OneShotAllReduce):
+    """The same in two trips over the links, each rank adding a k-th of the buffer: for k > 2, from some 256 KiB on."""
+
+    ENTRY = "two_shot_all_reduce"
+
+    def _at_once(self, pairs: int) -> int:
+        return -(-pairs // len(self.ranks))
 
 
 def _require_float32(arrays: Sequence[Any]) -> None:

@@ -254,7 +254,7 @@ def copy_on_device(destination: Any, source: Any) -> None:
 def machine(gpus: int = 1) -> dict[str, Any]:
     """Return the GPU, its software, the host's processor and today's date, as recordings name them.
 
-    `gpus`: how many of this kind are measured on.
+    `gpus`: how many of this kind a measurement needs; if more than one, all that are there are named.
     """
     import cupy
 
@@ -262,7 +262,7 @@ def machine(gpus: int = 1) -> dict[str, Any]:
     properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
     return {
         "device": properties["name"].decode(),
-        "gpus": gpus,
+        "gpus": gpus if gpus == 1 else gpu_count(),
         "multiprocessors": properties["multiProcessorCount"],
         "l2_bytes": l2_bytes(),
         "memory_bytes": properties["totalGlobalMem"],

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernels.collectives import model
-from kernels.collectives.measurements import EARLIER_BYTES, EARLIER_GBPS
+from kernels.collectives import measurements, model
 from kernels.collectives.model import Link
 
 
@@ -23,11 +22,17 @@ class Check:
         return max(abs(error) for s, error in self.errors.items() if s not in self.points)
 
 
+def curve(ranks: int, key: str = "seconds", engine: str = "copies") -> dict[int, float]:
+    """Return what was recorded of a ring broadcast of 1 GiB by copies, by S."""
+    rows = measurements.recorded("broadcast_curve", ranks).value["rows"]
+    return {row["slices"]: row[key] for row in rows if row["engine"] == engine}
+
+
 def check(ranks: int, first: int, second: int) -> Check:
-    """Fit α and B to the earlier readings at S = first and S = second, predict all."""
-    seconds = {s: EARLIER_BYTES / (gbps * 1e9) for s, gbps in EARLIER_GBPS[ranks].items()}
-    link = fit(EARLIER_BYTES, ranks, *((s, seconds[s]) for s in (first, second)))
-    predicted = {s: model.ring_broadcast(EARLIER_BYTES, ranks, s, link) for s in seconds}
+    """Fit α and B to the recorded times at S = first and S = second, predict all."""
+    n, seconds = measurements.N, curve(ranks)
+    link = fit(n, ranks, *((s, seconds[s]) for s in (first, second)))
+    predicted = {s: model.ring_broadcast(n, ranks, s, link) for s in seconds}
     return Check((first, second), link, {s: seconds[s] / predicted[s] - 1 for s in seconds})
 
 

@@ -117,15 +117,11 @@ def test_other_schedules_can_be_drawn(schedule):
 
 
 def test_the_curve_over_s_has_its_best_and_the_readings_with_their_label():
-    readings = measurements.EARLIER_GBPS[4]
+    readings = ring_readings.curve(4, "gbps")
     found = ring_readings.check(4, 1, 256)
-    figure = rendered(
-        figures.draw_slices(
-            measurements.EARLIER_BYTES, 4, found.link, readings, measurements.EARLIER_LABEL, found.points
-        )
-    )
+    figure = rendered(figures.draw_slices(measurements.N, 4, found.link, readings, "recorded somewhere", found.points))
     (ax,) = figure.axes
-    assert "S* = 35" in texts(ax)
+    assert "S* = 33" in texts(ax)
     points = {
         (line.get_xdata()[0], line.get_ydata()[0]): line.get_markerfacecolor()
         for line in ax.lines
@@ -133,8 +129,22 @@ def test_the_curve_over_s_has_its_best_and_the_readings_with_their_label():
     }
     assert set(points) == {(s, gbps) for s, gbps in readings.items()}
     assert [s for (s, _), colour in points.items() if colour != "white"] == [1, 256]
-    assert legend(ax) == ["model: α 4.5 µs, B 397 GB/s", measurements.EARLIER_LABEL, "of these, fitted"]
+    assert legend(ax) == ["model: α 4.9 µs, B 397 GB/s", "recorded somewhere", "of these, fitted"]
     assert titles(figure) == ["ring broadcast, 4 ranks, 1 GiB"]
+
+
+def test_measured_curves_have_their_names_their_points_and_a_level():
+    curves = {"2 GPUs": {1: 396.0, 4: 390.0}, "4 GPUs": {1: 132.0, 4: 260.0}}
+    figure = rendered(figures.draw_measured(curves, "recorded", xlabel="slices S", ylabel="GB/s", level=300))
+    (ax,) = figure.axes
+    drawn = {line.get_label(): dict(zip(line.get_xdata(), line.get_ydata(), strict=True)) for line in ax.lines[:2]}
+    assert drawn == curves
+    assert set(ax.lines[2].get_ydata()) == {300}
+    assert legend(ax) == list(curves)
+    assert titles(figure) == ["recorded"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "4"]
+    sizes = rendered(figures.draw_measured({"a": {2**20: 1}}, "", xlabel="size", ylabel="")).axes[0]
+    assert [label.get_text() for label in sizes.get_xticklabels()] == ["1 MiB"]
 
 
 def test_two_ranks_have_no_best_s_to_mark():

@@ -12,7 +12,7 @@ from kernels.collectives.data_parallel import Task, difference, train_alone
 from kernels.collectives.data_parallel_gpu import WAYS, Training, timeline
 from kernels.collectives.gpu_ranks import GpuTimeout, Ranks
 from kernels.collectives.recursive import halving_doubling_all_reduce, recursive_doubling_all_reduce
-from kernels.collectives.relays import OneShotAllReduce, StoreBroadcast, TmaAllReduce, TmaBroadcast
+from kernels.collectives.relays import OneShotAllReduce, StoreBroadcast, TmaAllReduce, TmaBroadcast, TwoShotAllReduce
 from kernels.collectives.ring import ring_all_gather, ring_all_reduce, ring_broadcast, ring_reduce_scatter
 from tests.support.waiting import HANG
 from warpcourse.bench import hopper, timing
@@ -88,15 +88,16 @@ def test_relays(kind, n, k, several):
 
 
 @pytest.mark.parametrize("several", PLACES)
-@pytest.mark.parametrize("k", [2, 4])
-def test_one_shot_gives_all_ranks_the_same_bits(k, several):
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("kind", [OneShotAllReduce, TwoShotAllReduce])
+def test_small_messages_give_all_ranks_the_same_bits(kind, k, several):
     ranks, generator = Ranks(k, devices(k, several)), np.random.default_rng(SEED)
-    one_shot = OneShotAllReduce(ranks)
+    small = kind(ranks)
     for n in (2, 1000, 2**18, 2, 1000):
         arrays = [generator.standard_normal(n, dtype=np.float32) for _ in range(k)]
         outputs = ranks.put([np.full(n, np.nan, np.float32)] * k)
-        one_shot.launch(ranks.put(arrays), outputs)
-        ranks.wait("the one-shot all-reduce", 10)
+        small.launch(ranks.put(arrays), outputs)
+        ranks.wait("the all-reduce", 10)
         want = arrays[0].copy()
         for array in arrays[1:]:
             want += array

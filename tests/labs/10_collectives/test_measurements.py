@@ -2,6 +2,7 @@
 
 import importlib
 
+import numpy as np
 import pytest
 
 from kernels.collectives import measurements, model, recordings
@@ -9,6 +10,7 @@ from kernels.collectives.benchmark import BENCHMARK
 from kernels.collectives.data_parallel_gpu import WAYS
 from kernels.collectives.measurements import MEASUREMENTS
 from warpcourse.bench.benchmark import correct
+from warpcourse.bench.recordings import Measurement, MissingRecording
 
 ring_readings = importlib.import_module("tests.labs.10_collectives.ring_readings")
 
@@ -20,31 +22,43 @@ def test_recorded_outputs_were_right_and_on_enough_gpus(key):
     found = RECORDED[key]
     assert key in MEASUREMENTS
     assert correct(found.value)
-    assert found.machine["gpus"] == recordings.gpus == measurements.RANKS
-    assert found.value["ranks"] == found.machine["gpus"]
+    assert [run["ranks"] for run in found.value["runs"]] == [2, 4]
+    assert found.machine["gpus"] == 4
 
 
 @pytest.mark.parametrize("key", [key for key in BENCHMARK.tables if key in RECORDED])
 def test_every_row_is_shown(key):
     value = RECORDED[key].value
     text = BENCHMARK.tables[key].text(value)
-    rows = len(value["rows"])
-    if key == "small_messages":  # engines side by side
-        rows = len({(row["bytes"], row["graph"]) for row in value["rows"]})
-    assert len(text.splitlines()) == rows + 2  # heading and titles
+    rows = 0
+    for run in value["runs"]:
+        if key == "small_messages":  # engines side by side
+            rows += len({(row["bytes"], row["graph"]) for row in run["rows"]})
+        else:
+            rows += len(run["rows"])
+    assert len(text.splitlines()) == rows + 2 * 2 + 1  # headings and titles, a line between
     assert "NO" not in text.split()
 
 
 def test_where_there_is_no_gpu_the_recording_is_given():
-    if measurements.timing.gpu_count() < measurements.RANKS:
+    if measurements.timing.gpu_count() < 2:
         found = measurements.measured("sgd")
-        assert not found.live
-        assert {row["way"] for row in found.value["rows"]} == set(WAYS)
-        assert measurements.measured("no such key") is None
+        assert [(run.live, run.value["ranks"]) for run in found] == [(False, 2), (False, 4)]
+        assert all({row["way"] for row in run.value["rows"]} == set(WAYS) for run in found)
 
 
-def test_a_timeline_has_the_parts_of_a_step_in_order():
-    value = RECORDED["sgd_timeline"].value
+def test_what_is_measured_here_takes_the_place_of_that_many_gpus(monkeypatch):
+    monkeypatch.setattr(measurements.timing, "gpu_count", lambda: 3)
+    here = Measurement({"runs": [{"ranks": k} for k in measurements._counts_here()]}, "This", "2001-02-03", live=True)
+    monkeypatch.setattr(type(recordings), "measure", lambda self, key, function: here)
+    assert [(run.live, run.value["ranks"]) for run in measurements.measured("sgd")] == [(True, 2), (False, 4)]
+    with pytest.raises(MissingRecording, match="sgd was recorded on 2, 4 GPUs, not on 8"):
+        measurements.recorded("sgd", 8)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_timeline_has_the_parts_of_a_step_in_order(ranks):
+    value = measurements.recorded("sgd_timeline", ranks).value
     layers = len(measurements.TASK.sizes) - 1
     for way in ("one after another", "overlapped"):
         for rank in range(value["ranks"]):
@@ -59,18 +73,31 @@ def test_a_timeline_has_the_parts_of_a_step_in_order():
 
 
 @pytest.mark.parametrize("engine", ["copies", "graph"])
-def test_the_model_fitted_to_two_points_predicts_the_recorded_curve(engine):
-    value = RECORDED["broadcast_curve"].value
-    seconds = {row["slices"]: row["seconds"] for row in value["rows"] if row["engine"] == engine}
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_the_model_fitted_to_two_points_predicts_the_recorded_curve(engine, ranks):
+    seconds, n = ring_readings.curve(ranks, engine=engine), measurements.N
     assert set(seconds) == set(measurements.SLICES)
-    link = ring_readings.fit(value["bytes"], value["ranks"], *((s, seconds[s]) for s in (8, 256)))
+    link = ring_readings.fit(n, ranks, *((s, seconds[s]) for s in (8, 256)))
     for slices, found in seconds.items():
-        assert model.ring_broadcast(value["bytes"], value["ranks"], slices, link) == pytest.approx(found, rel=0.1)
+        assert model.ring_broadcast(n, ranks, slices, link) == pytest.approx(found, rel=0.05)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_small_messages_take_less_than_nccls(ranks):
+    """Of this lab's two the faster, by size and way of launching; the figures are a recording's."""
+    for nbytes in measurements.SMALL:
+        for graph in (False, True):
+            rows = measurements.recorded("small_messages", ranks).value["rows"]
+            here = {row["engine"]: row["seconds"] for row in rows if (row["bytes"], row["graph"]) == (nbytes, graph)}
+            assert min(here["one-shot"], here.get("two-shot", np.inf)) < here["NCCL"]
 
 
 def test_the_page_on_libraries_has_the_recorded_figures():
-    found = RECORDED["all_reduce_table"]
-    gbps = {row["engine"]: f"{row['gbps']:.0f}" for row in found.value["rows"]}
+    two, four = (measurements.recorded("all_reduce_table", ranks) for ranks in (2, 4))
+    inside, without = (
+        [f"{row['bus_gbps']:.0f}" for run in (two, four) for row in run.value["rows"] if row["engine"] == engine]
+        for engine in (measurements.WINDOW, "NCCL")
+    )
     page = " ".join((recordings.path.parent / "device_api.md").read_text().split())
-    assert f"moved {gbps[measurements.WINDOW]} GB/s in such a window and {gbps['NCCL']} without" in page
-    assert f"two {found.device.split()[-1]} ({found.date}, NCCL {found.value['nccl']}" in page
+    assert f"moved {inside[0]} GB/s on the bus in such a window and {without[0]} without on two" in page
+    assert f"on four {inside[1]} and {without[1]} ({two.date}, NCCL {two.value['nccl']}" in page

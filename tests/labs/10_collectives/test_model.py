@@ -106,10 +106,10 @@ def test_a_link_of_negative_cost_is_refused():
         Link(-1, 1)
 
 
-# --- Earlier readings on four H200 ----------------------------------------------------------------------------------
+# --- Recorded on four H200 ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("first", "second"), [(1, 256), (1, 64), (8, 64), (4, 256), (16, 128)])
+@pytest.mark.parametrize(("first", "second"), [(1, 256), (1, 64), (8, 64), (4, 256), (8, 256)])
 def test_two_readings_on_four_gpus_predict_the_others_within_5_percent(first, second):
     found = ring_readings.check(4, first, second)
     assert found.errors[first] == pytest.approx(0, abs=1e-9)
@@ -117,7 +117,7 @@ def test_two_readings_on_four_gpus_predict_the_others_within_5_percent(first, se
     assert found.worst < 0.05
     assert 3.5e-6 < found.link.alpha < 5.5e-6
     assert 385e9 < found.link.bandwidth < 400e9
-    best = model.best_slices(measurements.EARLIER_BYTES, 4, found.link)
+    best = model.best_slices(measurements.N, 4, found.link)
     assert 30 <= best <= 40  # the fastest of those measured is S = 32
 
 
@@ -125,20 +125,18 @@ def test_two_readings_of_few_slices_do_not_predict_many():
     """There the time is nearly all bytes, and what is left for alpha is the error of the reading."""
     assert ring_readings.check(4, 1, 2).worst > 0.5
     assert ring_readings.check(4, 4, 8).worst > 0.1
-    pairs = list(combinations(measurements.EARLIER_GBPS[4], 2))
+    pairs = list(combinations(measurements.SLICES, 2))
     beyond = {pair for pair in pairs if ring_readings.check(4, *pair).worst > 0.10}
-    assert beyond == {(1, 2), (1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (4, 8)}
+    assert beyond == {(1, 2), (1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (2, 16), (4, 8)}
 
 
 def test_a_fit_on_two_gpus_is_not_that_on_four():
     """Alpha of a rank that only sends is less than that of ranks in the middle; B is the same."""
     two, four = ring_readings.check(2, 8, 256), ring_readings.check(4, 8, 256)
     assert two.worst < 0.03
-    assert two.link.bandwidth == pytest.approx(four.link.bandwidth, rel=0.01)
+    assert two.link.bandwidth == pytest.approx(four.link.bandwidth, rel=0.02)
     assert four.link.alpha > 1.5 * two.link.alpha
-    curve = measurements.EARLIER_GBPS[4]
-    n = measurements.EARLIER_BYTES
-    assert n / model.ring_broadcast(n, 4, 256, two.link) / 1e9 / curve[256] - 1 > 0.10
+    assert ring_readings.curve(4)[256] / model.ring_broadcast(measurements.N, 4, 256, two.link) - 1 > 0.10
 
 
 # --- Bandwidths ----------------------------------------------------------------------------------------------------

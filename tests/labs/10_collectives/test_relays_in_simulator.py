@@ -14,7 +14,7 @@ from warplab import cp, virtual_devices
 from warplab.simulator import DeviceRace
 
 PIECE, BLOCKS, TOGETHER = 64, 2, 2
-STAGES = {"forward_tma": 3, "all_reduce_tma": 3, "one_shot_all_reduce": 1}
+STAGES = {"forward_tma": 3, "all_reduce_tma": 3, "one_shot_all_reduce": 1, "two_shot_all_reduce": 1}
 SEED = 5
 
 
@@ -102,18 +102,19 @@ def test_what_is_left_out_is_found(entry, old, new):
             devices.synchronize()
 
 
-@pytest.mark.parametrize("k", [2, 3])
-def test_one_shot(k):
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("entry", ["one_shot_all_reduce", "two_shot_all_reduce"])
+def test_small_messages(entry, k):
     generator = np.random.default_rng(SEED)
-    slot = 64
-    function = kernel("one_shot.cu", "one_shot_all_reduce")
+    slot = -(-64 // k) * k
+    function = kernel("one_shot.cu", entry)
     with virtual_devices(k) as devices:
         inboxes = [device.zeros(4 * k * slot, np.uint64) for device in devices]
         addresses = np.array([inbox.data.ptr for inbox in inboxes], np.uint64)
         tables = [device.asarray(addresses) for device in devices]
         calls = [device.zeros(2, np.uint32) for device in devices]
         words = [device.zeros(1, np.uint32) for device in devices]
-        for n in (2, 100, 128):
+        for n in (2, 4, 100, 128):
             arrays = [generator.standard_normal(n, dtype=np.float32) for _ in range(k)]
             outputs = []
             for rank, device in enumerate(devices):
