@@ -306,7 +306,7 @@ def run(command: list[str], environment: dict[str, str]) -> int:
                 print(line, end="", flush=True)
             if line.startswith("Installed ") and "--compile-bytecode" in command:
                 say("Compiling the packages' modules ...")
-    if process.returncode == -signal.SIGINT:  # Ctrl+C, of which this process has not heard yet
+    if process.returncode in (-signal.SIGINT, 128 + signal.SIGINT):  # Ctrl+C, of which this process has not heard yet
         raise KeyboardInterrupt
     return process.returncode
 

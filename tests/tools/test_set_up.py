@@ -250,7 +250,7 @@ def test_a_set_up_interrupted_while_uv_works_is_redone_from_the_start(ready, sil
         assert process.poll() is None, process.communicate()
     os.killpg(process.pid, signal.SIGINT)  # Ctrl+C reaches the whole group, too
     _, errors = process.communicate()
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     assert errors.endswith("Interrupted. The next `make` starts the set-up anew; downloads are kept.\n")
     assert stamp_of(ready) == {}
 
