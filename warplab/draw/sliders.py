@@ -11,7 +11,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from warplab.draw.style import Picture, folded
+from warplab.draw.style import DRAWING, Picture, folded
 
 MOST_SLIDERS = 4
 MOST_VALUES = 256
@@ -70,6 +70,7 @@ class Sliders:
         # Without this a box stretches the picture to its own width.
         natural = widgets.Layout(align_self="flex-start", max_width="calc(100% - 4px)")  # its own margins count
         image, message = widgets.Image(value=self.png, format="png", layout=natural), widgets.HTML()
+        image.add_class("jp-needs-light-background")  # as JupyterLab marks pictures outside widgets
         words = widgets.HTML(folded(self.says))
 
         def moved(name: str) -> Callable[[Any], None]:
@@ -93,17 +94,17 @@ class Sliders:
             controls.append(made)
         return widgets.VBox([image, words, *controls, message])
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
         """Give a notebook the widget, and the picture to readers who have none, as in a saved notebook."""
         said = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.values.items())
         bundle = {
             "image/png": base64.b64encode(self.png).decode(),
             "text/plain": f"<picture for {said}> {self.says}".strip(),
         }
-        if importlib.util.find_spec("ipywidgets") is None:
-            return bundle
-        self._view = self._view or self.widget()
-        return {**dict(self._view._repr_mimebundle_()), **bundle}
+        if importlib.util.find_spec("ipywidgets"):
+            self._view = self._view or self.widget()
+            bundle = {**dict(self._view._repr_mimebundle_()), **bundle}
+        return bundle, DRAWING
 
 
 def _slider(widgets: Any, style: dict[str, Any]) -> Any:

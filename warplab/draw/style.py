@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _DIGIT = re.compile(r"\d")
 MOST_NUMBERS = 16  # of one kind of bars, in a picture's words
+DRAWING = {"needs_background": "light"}  # JupyterLab marks its image; on a dark page the course's desk turns it over
 
 # Charts of the labs.
 FONT: dict[RcKeyType, Any] = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
@@ -109,7 +110,8 @@ class Picture(Figure):
         from IPython.display import display
 
         shown = {"image/png": print_figure(self, base64=True), "text/plain": repr(self)}
-        display(shown, raw=True, metadata={"image/png": {"needs_background": "light"}})
+        photograph = any(image.get_cmap().name == "gray" for ax in self.axes for image in ax.images)
+        display(shown, raw=True, metadata={} if photograph else DRAWING)
         display({"text/html": folded(self.says), "text/plain": self.says}, raw=True)
 
 

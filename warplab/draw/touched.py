@@ -244,14 +244,15 @@ def _draw_panel(ax: Axes, panel: Panel, x: float, top: float, block: Dimensions)
     ax.text(x, top + 0.7, _title(panel), color=GREY)
     for element in elements:
         column, row = panel.place(element)
-        left, upper, threads = x + column, top + 1.1 + above + row, panel.threads.get(element, [])
+        left, upper, threads = x + column, top + 1.1 + above + row, sorted(panel.threads.get(element, []))
         bad = element in panel.wrong or not 0 <= element < panel.size
         colour = BLOCK_COLOURS[threads[0][0] % len(BLOCK_COLOURS)] if threads else "white"
         edge, width = (ORANGE, 1.8) if bad else (GREY, 0.5)
         box = Rectangle((left + 0.04, upper + 0.04), 0.92, 0.92, fc=colour, ec=edge, lw=width, zorder=2 + bad)
         ax.add_patch(box)
         said = [_index(thread, block) for thread in threads]
-        text = "\n".join(said if len(said) < 3 else [said[0], f"+{len(said) - 1}"])
+        last = f"…{said[-1]}" if threads and threads[0][0] == threads[-1][0] else f"+{len(said) - 1}"
+        text = "\n".join(said if len(said) < 3 else [said[0], last])
         size = 8 if len(said) == 1 and len(text) < 3 else 6
         ax.text(left + 0.5, upper + 0.5, text, ha="center", va="center", fontsize=size, linespacing=0.9, zorder=4)
     return top + 1.1 + above + panel.place(elements[-1])[1] + 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,9 +24,8 @@ BOX = 64  # filters or channels of a box
 QUAD = 4  # elements of dw that a thread of conv_add_splits computes
 MOST_STAGES = 12
 
-# What `seconds` reckons with: two facts of an H100 SXM, then what fits 400 times of ResNet-50's layers at batch 32,
+# What `seconds` reckons with: a fact of an H100 SXM, then what fits 400 times of ResNet-50's layers at batch 32,
 # within 7 % on average (H100 80GB HBM3, 2026-11-22).
-MULTIPROCESSORS = 132
 PRODUCTS = 2048  # of float16, added up, in a clock of a multiprocessor
 CLOCK = 1.7e9  # of the tensor cores under load, per second
 SHARED_BYTES = 107  # of shared memory in a clock, of 128
@@ -36,7 +34,7 @@ MEMORY_BYTES = 2.5e12  # per second
 LAUNCH, ADDITION = 3.5e-6, 1.2e-6  # seconds of a launch, and of the second kernel with nothing to add
 SUMMED_BYTES = 1.6e12  # of partial sums per second, written and read
 WARP, ADDING_THREADS, MOST_TOGETHER = 32, 256, 32  # of conv_add_splits
-BUSY_THREADS = 132 * 2048  # that keep an H100 busy
+BUSY_THREADS = 2048  # that keep a multiprocessor busy
 
 
 @dataclass(frozen=True)
@@ -105,30 +103,30 @@ TILES = tuple(
 )
 
 
-@functools.lru_cache(maxsize=1024)
 def tiling(conv: Convolution) -> Tiling:
-    """Return the tile and the splits that should take the least time on an H100."""
-    return min(_tilings(conv), key=lambda tiling: seconds(tiling, conv))
+    """Return the tile and the splits that should take the least time on an H100 of this card's multiprocessors."""
+    return _tiling(conv, hopper.multiprocessors())
 
 
-def _tilings(conv: Convolution) -> Iterator[Tiling]:
-    """Yield each tile, with enough splits for one block per multiprocessor, with half of them, and with one."""
+@functools.lru_cache(maxsize=1024)
+def _tiling(conv: Convolution, sms: int) -> Tiling:
+    """Choose of each tile with enough splits for one block per multiprocessor, with half of them, and with one."""
     steps = math.ceil(conv.gemm[0] / DEPTH)
-    for tile in TILES:
-        most = max(1, min(steps, MULTIPROCESSORS // tile.count(conv)))
-        yield from (Tiling(tile, splits) for splits in sorted({1, max(1, most // 2), most}))
+    most = {tile: max(1, min(steps, sms // tile.count(conv))) for tile in TILES}
+    found = (Tiling(tile, splits) for tile in TILES for splits in sorted({1, max(1, most[tile] // 2), most[tile]}))
+    return min(found, key=lambda tiling: seconds(tiling, conv, sms))
 
 
-def seconds(tiling: Tiling, conv: Convolution) -> float:
+def seconds(tiling: Tiling, conv: Convolution, sms: int) -> float:
     """Return about how long a tiling takes on an H100: what bounds the product most, and the addition of the splits."""
     tile, splits = tiling
     pixels, filters = conv.gemm[0], conv.k
     steps, blocks = math.ceil(pixels / DEPTH), splits * tile.count(conv)
-    turns = math.ceil(blocks / MULTIPROCESSORS) * math.ceil(steps / splits)
+    turns = math.ceil(blocks / sms) * math.ceil(steps / splits)
     read = conv.c * (conv.n * conv.h * conv.w if max(conv.r, conv.s) > 1 else pixels)  # of x, by taps of any stride
     bounds = (
         turns * tile.clocks / CLOCK,
-        turns * min(blocks, MULTIPROCESSORS) * tile.stage_bytes / CACHE_BYTES,
+        turns * min(blocks, sms) * tile.stage_bytes / CACHE_BYTES,
         2 * (read + pixels * filters) / MEMORY_BYTES,
     )
     summed = 4 * splits * stride_of(conv)
@@ -176,9 +174,9 @@ def multiply(x: Any, dy: Any, to: Any, conv: Convolution, tile: Tile, splits: in
 
 def _add(partial: Any, dw: Any, conv: Convolution, splits: int, options: tuple[str, ...]) -> None:
     """Queue the kernel that adds the splits' sums. It may start while the last of them are written."""
-    quads = math.prod(conv.w_shape()) // QUAD
+    quads, busy = math.prod(conv.w_shape()) // QUAD, hopper.multiprocessors() * BUSY_THREADS
     together = 1  # threads that share the splits of a quad: more where dw alone would not keep the GPU busy
-    while together < MOST_TOGETHER and 2 * together <= splits and quads * together < BUSY_THREADS:
+    while together < MOST_TOGETHER and 2 * together <= splits and quads * together < busy:
         together *= 2
     wide = max(WARP, ADDING_THREADS // together)
     function = hopper.kernel(FILE, "conv_add_splits", options)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernels.convolution.definition.geometry import Convolution
-from warpcourse.bench.hopper import demand
+from warpcourse.bench.hopper import demand, multiprocessors
 
 PATH = Path(__file__).parent / "tiles.json"
 MAX_SHARED_BYTES = 227 * 1024  # of a block on compute capability 9.0
@@ -23,7 +23,6 @@ BOX_BYTES = 8192  # 64 lines of 128 bytes
 HALF = 2  # bytes of an element
 
 # What `clocks` reckons with: facts of an H100 SXM, bytes and products in a clock, ...
-MULTIPROCESSORS = 132
 PRODUCTS = 2048  # of float16, of a multiprocessor
 SHARED_BANDWIDTH = 128  # of a multiprocessor
 # ... and what fits the times of kernels.
@@ -147,20 +146,20 @@ def clocks(tiles: Im2colTiles, pixels: int, channels: int, depth: int, groups: i
     candidate of the fewest clocks took 2 % more time than the fastest in the mean, and 13 % at most; BEGIN, ADDITION
     and ADDED_BANDWIDTH came later, for layers of other networks, and EXPOSED of blocks that are not alone.
     """
-    clusters = groups * tiles.tiles(pixels, channels)
+    clusters, sms = groups * tiles.tiles(pixels, channels), multiprocessors()
     blocks = clusters * tiles.cluster
-    together = min(tiles.blocks, math.ceil(blocks / MULTIPROCESSORS))
+    together = min(tiles.blocks, math.ceil(blocks / sms))
     arriving = (tiles.bm // tiles.beside + tiles.bn) * DEPTH * HALF
     read = tiles.bm // 64 * (64 + tiles.bn) * DEPTH * HALF  # each 64 rows read all of w's tile
     step = max(
         tiles.bm * tiles.bn * DEPTH / PRODUCTS,
         (read + tiles.stage_bytes) / SHARED_BANDWIDTH,
-        arriving * min(MULTIPROCESSORS, blocks) / L2_BANDWIDTH,
+        arriving * min(sms, blocks) / L2_BANDWIDTH,
         LATENCY / (tiles.stages - 1) / together,
     )
     results = EXPOSED * tiles.bm * tiles.bn * 2 * HALF / SHARED_BANDWIDTH
     sums = tiles.bm * tiles.bn * 4 * 2 / FAR_BANDWIDTH if tiles.split > 1 else 0
-    turns = math.ceil(clusters / max(1, MULTIPROCESSORS * tiles.blocks // tiles.cluster))
+    turns = math.ceil(clusters / max(1, sms * tiles.blocks // tiles.cluster))
     steps = math.ceil(depth / DEPTH / tiles.split / tiles.deep)
     added = ADDITION + tiles.deep * pixels * channels * 4 / ADDED_BANDWIDTH if tiles.deep > 1 else 0
     return turns * together * (steps * step + results + sums + BEGIN) + added

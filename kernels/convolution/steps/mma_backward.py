@@ -12,7 +12,8 @@ from kernels.convolution.common.queued import Queued
 from kernels.convolution.common.sources import sizes
 from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
-from kernels.convolution.steps.mma_step import DEPTH, FLAT, FP16, MULTIPROCESSORS, SMALL, MmaTiles, vectors_fit
+from kernels.convolution.steps.mma_step import DEPTH, FLAT, FP16, SMALL, MmaTiles, vectors_fit
+from warpcourse.bench.hopper import multiprocessors
 
 FILE = "steps/mma_backward.cu"
 SUM_THREADS = 128
@@ -44,7 +45,7 @@ class MmaBackwardDataStep(Step):
         self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None, chosen: MmaTiles | None = None
     ) -> list[Queued]:
         """Return the one launch, with the larger tiles unless they leave multiprocessors idle, or those given."""
-        chosen = chosen or (FLAT if self._grid(conv, FLAT) >= MULTIPROCESSORS else SMALL)
+        chosen = chosen or (FLAT if self._grid(conv, FLAT) >= multiprocessors() else SMALL)
         entry = _entry("data", chosen, _vectors_fit(conv, dy, w), conv.stride == (1, 1))
         arguments = dy, w, dx, sizes(conv)
         return [Queued(FILE, entry, self._grid(conv, chosen), chosen.threads, arguments, chosen.shared_bytes)]
@@ -55,7 +56,6 @@ class MmaBackwardFilterStep(Step):
     """conv_mma_backward_filter of mma_backward.cu, and the sum of its parts."""
 
     tiles: MmaTiles = SMALL
-    blocks: int = 4 * MULTIPROCESSORS  # that an H100 holds at a time
     least_tiles: int = 4  # of the depth that a block goes through, at least
 
     def _tiles(self, conv: Convolution) -> int:
@@ -66,7 +66,7 @@ class MmaBackwardFilterStep(Step):
     def splits(self, conv: Convolution) -> tuple[int, int]:
         """Return into how many parts the pixels of y are split, and how many a part has."""
         pixels = conv.gemm[0]
-        wanted = max(1, self.blocks // self._tiles(conv))
+        wanted = max(1, self.tiles.blocks * multiprocessors() // self._tiles(conv))  # as many as the card holds
         length = max(math.ceil(pixels / wanted), min(pixels, self.least_tiles * DEPTH))
         length = math.ceil(length / DEPTH) * DEPTH
         return math.ceil(pixels / length), length

@@ -12,10 +12,10 @@ from kernels.convolution.common.queued import VECTOR_BYTES, Queued, address
 from kernels.convolution.common.sources import sizes
 from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
+from warpcourse.bench.hopper import multiprocessors
 
 DEPTH = 64  # of the tiles, BK in 4_mma_nhwc.cu
 FP16 = (("NHWC", "float16"),)
-MULTIPROCESSORS = 132  # of an H100; tiles are chosen for it
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class MmaStep(Step):
     ) -> list[Queued]:
         """Return the one launch, with the tiles that were the fastest on an H100 unless others are given."""
         # The flat ones, where each multiprocessor gets two or more.
-        chosen = chosen or (FLAT if FLAT.grid(conv) >= 2 * MULTIPROCESSORS else SMALL)
+        chosen = chosen or (FLAT if FLAT.grid(conv) >= 2 * multiprocessors() else SMALL)
         entry = f"conv_mma_nhwc<{', '.join(map(str, astuple(chosen)))}, {str(vectors_fit(conv, x, w)).lower()}>"
         arguments = x, w, bias, y, sizes(conv), np.int32(relu)
         file = "steps/4_mma_nhwc.cu"

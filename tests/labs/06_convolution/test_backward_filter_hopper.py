@@ -125,6 +125,13 @@ def test_a_plan_keeps_every_multiprocessor_busy_at_most_once(layer):
     assert splits <= -(-layer.convolution.gemm[0] // 64)
 
 
+def test_a_smaller_card_gets_a_plan_of_its_own(monkeypatch):
+    conv = networks.compared()[0].convolution
+    monkeypatch.setattr(hopper, "multiprocessors", lambda: 20)
+    tile, splits = tiling(conv)
+    assert splits == 1 or splits * tile.count(conv) <= 20
+
+
 def test_few_pixels_are_not_split_further_than_into_stages():
     assert tiling(Convolution(1, 64, 8, 8, 64, 1, 1)).splits == 1
     assert tiling(Convolution(1, 64, 10, 10, 64, 1, 1)).splits <= 2

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 
 import nbformat
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.support.chromium import missing
 from tests.support.jupyterlab import jupyterlab
@@ -206,6 +209,62 @@ def test_cuda_cells_are_coloured_as_c(lab):
     rewrite(0, "y = 2")
     rewrite(1, "%%cuda\n")
     until(lambda: kinds() == ["text/x-ipython", "text/x-c++src"], "the other languages")
+
+
+THEMED = """
+from matplotlib import pyplot as plt
+from warplab.draw.style import BLUE, closed
+def drawn(cmap=None):
+    figure, ax = plt.subplots(figsize=(2, 1))
+    figure.subplots_adjust(0, 0, 1, 1)
+    ax.axis("off")
+    ax.barh([0.5], [1], 0.5, left=1, color=BLUE)
+    ax.set(xlim=(0, 3), ylim=(0, 1))
+    if cmap:
+        ax.imshow([[0, 1]], cmap, extent=(0, 1, 0, 0.2), aspect="auto")
+        ax.set(xlim=(0, 3), ylim=(0, 1))
+    return closed(figure)
+"""
+
+
+def test_pictures_fit_the_dark_theme_and_photographs_stay(lab):
+    shown = ("drawn()", "sliders(lambda n: drawn(), n=[1, 2])", "drawn('gray')")
+    write("themes.ipynb", f"from warplab import sliders{THEMED}", *shown)
+    lab.open_notebook("themes.ipynb")
+    for cell in range(4):
+        lab.run_cell(cell)
+
+    def colours(cell):
+        """The page beside the picture, the picture's corner and its bar, each 0 to 255."""
+        until(lambda: lab.element(cell, "img"), "a picture")
+        box = lab.browser.run(
+            "arguments[0].scrollIntoView({ block: 'center' });"
+            "const box = arguments[0].getBoundingClientRect(); return [box.left, box.top, box.width, box.height]",
+            lab.element(cell, "img"),
+        )
+        pixels = np.asarray(Image.open(io.BytesIO(lab.browser.picture())).convert("RGB")).astype(int)
+        left, top, width, height = map(round, box)
+        return [pixels[top + height // 2, left + x] for x in (width + 40, width // 20, width // 2)]
+
+    def unlike(one, other):
+        return int(np.abs(one - other).max())
+
+    for cell in (1, 2, 3):
+        page, corner, bar = colours(cell)
+        assert unlike(page, corner) < 3, (cell, page, corner)
+        assert unlike(bar, (0x00, 0x72, 0xB2)) < 3
+    lab.theme("JupyterLab Dark")
+    try:
+        for cell in (1, 2):
+            page, corner, bar = colours(cell)
+            assert max(page) < 0x20
+            assert unlike(page, corner) < 3, (cell, page, corner)
+            assert unlike(bar, (0x4B, 0xAD, 0xE5)) < 4  # lighter, still blue
+        page, corner, bar = colours(3)
+        assert min(corner) == 255
+        assert unlike(bar, (0x00, 0x72, 0xB2)) < 3
+    finally:
+        lab.theme("JupyterLab Light")
 
 
 def spoken(lab, role):

@@ -82,13 +82,13 @@ def test_an_error_is_shown_under_the_sliders_and_the_picture_stays():
 
 def test_a_notebook_gets_widget_and_picture(monkeypatch):
     shown, _ = made()
-    bundle = shown._repr_mimebundle_()
+    bundle, _ = shown._repr_mimebundle_()
     assert base64.b64decode(bundle["image/png"]) == shown.png
     assert bundle["text/plain"].startswith("<picture for grid 1, stride False>")
     assert "application/vnd.jupyter.widget-view+json" in bundle
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ipywidgets" else found(name))
-    assert set(shown._repr_mimebundle_()) == {"image/png", "text/plain"}
+    assert set(shown._repr_mimebundle_()[0]) == {"image/png", "text/plain"}
 
 
 def test_arguments_that_cannot_be_drawn():

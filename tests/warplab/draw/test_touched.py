@@ -50,6 +50,11 @@ def red(figure):
     return [text for _, edge, text in cells(figure) if edge == ORANGE]
 
 
+def test_an_element_of_many_threads_holds_the_first_and_the_last():
+    assert cells(drawn("racing", 1, 6, {"out": X}))[1][-1] == "0\n…5"
+    assert cells(drawn("racing", 2, 4, {"out": X}))[1][-1] == "0\n+7"
+
+
 def test_an_element_holds_its_thread_in_the_colour_of_its_block():
     arguments = {"x": np.zeros(7, np.float32), "out": X.copy(), "n": np.int32(6)}
     figure = drawn("shift", 2, 4, arguments, {"out": np.zeros(6)})

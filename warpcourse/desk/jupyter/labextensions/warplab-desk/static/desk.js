@@ -1,8 +1,12 @@
 // What JupyterLab and ipywidgets leave out: the colours of C++ in %%cuda cells, names and values of sliders and the
-// names of choices for those who hear them. Plain JavaScript, loaded as JupyterLab loads any extension; no build.
+// names of choices for those who hear them; pictures for a dark theme. Plain JavaScript, loaded as JupyterLab loads any
+// extension; no build.
 
 (() => {
   const CPP = 'text/x-c++src';
+
+  // Black on white becomes #eee on JupyterLab's #111; blue stays blue.
+  const DARK = `[data-jp-theme-light='false'] .jp-needs-light-background { filter: invert(0.933) hue-rotate(180deg) }`;
 
   function colour(model) {
     if (model.type !== 'code') return;
@@ -50,6 +54,7 @@
   }
 
   function activate(app) {
+    document.head.append(Object.assign(document.createElement('style'), { textContent: DARK }));
     const seen = new WeakSet();
     app.shell.currentChanged.connect((_, { newValue: panel }) => {
       if (!panel?.context || seen.has(panel)) return;
