@@ -91,7 +91,7 @@ def index() -> str:
     rows = []
     for lab in (lab for lab in labs() if has_page(lab)):
         origins = _origins(lab.recordings.load().values()) if lab.recordings.path.exists() else []
-        wrong = str(len(wrong_answers(lab.slug))) if lab.solution else ""
+        wrong = str(sum(len(wrong_answers(one.slug)) for one in lab.exercises) or "")
         link = f"[{lab.number:02} {lab.title}]({_link(INDEX, lab.folder / 'README.md')})"
         rows.append((link, lab.runs_on, "; ".join(origins), wrong))
     headers = ("lab", "runs on", "measured on", "wrong answers that its exercise must reject")
@@ -100,7 +100,7 @@ def index() -> str:
 
 def has_page(lab: Lab) -> bool:
     """Return whether there is anything to show beside the lesson."""
-    return bool(lab.benchmark or lab.launches or lab.shown or lab.solution)
+    return bool(lab.benchmark or lab.launches or lab.shown or lab.exercises)
 
 
 def page(lab: Lab) -> str:
@@ -126,10 +126,14 @@ def _parts(lab: Lab) -> Iterator[str]:
     if verdict := "\n".join(filter(None, map(_verdict, _lessons(lab)))):
         yield "## Verdict\n\nWhat the lesson prints, of what was recorded:"
         yield f"```text\n{verdict}\n```"
-    if lab.solution:
-        tables = _link(here, lab.tests / FOLDER)
-        yield f"## Exercise\n\nWrong answers that it must reject, each for its reason, are in [tables]({tables}/)."
-        yield markdown(["problem", "points", "wrong answers"], _problems(lab))
+    if lab.exercises:
+        tables = ", ".join(
+            f"[tables{f' of {one.slug}' * (len(lab.exercises) > 1)}]({_link(here, one.tests / FOLDER)}/)"
+            for one in lab.exercises
+        )
+        yield f"## Exercise\n\nWrong answers that it must reject, each for its reason, are in {tables}."
+        problems = (row for one in lab.exercises for row in _problems(one))
+        yield markdown(["problem", "points", "wrong answers"], problems)
     if lab.code_cells and not lab.needs_gpu:
         yield f"## Time without a GPU\n\n{_times(lab)}"
 
@@ -262,17 +266,18 @@ def _times(lab: Lab) -> str:
 def measure(lab: Lab) -> None:
     """Time a lesson, its tasks unsolved, and the check of its solution, each in processes of its own."""
     environment = os.environ | {"WARPLAB_BACKEND": "simulator"}
-    commands = {"lesson": ["-m", "tools.execute_notebooks", "--check", lab.slug]}
-    if lab.solution:
-        commands["exercise"] = ["-m", "warplab", "check", str(lab.solution.parent)]
+    commands = {"lesson": [["-m", "tools.execute_notebooks", "--check", lab.slug]]}
+    if lab.exercises:
+        commands["exercise"] = [["-m", "warplab", "check", str(one.solution)] for one in lab.exercises]
     about = host()
     found: dict[str, Any] = {
         "device": f"{about['cpu']}, {about['cores']} cores",
         "date": datetime.now(UTC).date().isoformat(),
     }
-    for what, command in commands.items():
+    for what, several in commands.items():
         wall, processor = time.perf_counter(), _processor_seconds()
-        subprocess.run([sys.executable, *command], cwd=COURSE, env=environment, check=True)
+        for command in several:
+            subprocess.run([sys.executable, *command], cwd=COURSE, env=environment, check=True)
         found[what] = {
             "wall": round(time.perf_counter() - wall, 1),
             "processor": round(_processor_seconds() - processor, 1),

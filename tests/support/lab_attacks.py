@@ -70,7 +70,7 @@ def lab_attacks() -> list[LabAttack]:
 
 
 def _read(path) -> list[LabAttack]:
-    found, there = [], {lab.slug for lab in labs()}
+    found, there = [], {one.slug for lab in labs() for one in lab.exercises}
     for kind, entries in tomllib.loads(path.read_text(encoding="utf-8")).items():
         for entry in (entry for entry in entries if entry["lab"] in there):
             where = f"{path.name}: {entry['name']}"

@@ -42,7 +42,7 @@ def parts(lab: Lab) -> list[Path]:
         lab.tests,
         COURSE / "evidence" / "estimates" / "of_labs" / f"{lab.topic}.py",
     ]
-    places += [COURSE / folder / lab.slug for folder in ("solutions", "exercises")]
+    places += [COURSE / folder / one.slug for folder in ("solutions", "exercises") for one in (lab, *lab.exercises)]
     return [path for path in dict.fromkeys(places) if path.exists()]
 
 

@@ -91,6 +91,11 @@ class Lab:
         return path if path.exists() else None
 
     @property
+    def exercises(self) -> tuple[Lab, ...]:
+        """Return the lab once for each of its exercises, with that one's slug: each lesson may have its own."""
+        return tuple(one for one in self.lessons or (self,) if one.solution)
+
+    @property
     def tests(self) -> Path:
         """Return the folder of the lab's tests, answers to its tasks and wrong answers to its exercise."""
         return COURSE / "tests" / "labs" / self.slug

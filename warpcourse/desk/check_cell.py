@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import subprocess
 import sys
+from pathlib import Path
 
-from warpcourse.desk.own_exercise import meant, missing
+from warpcourse.desk.own_exercise import meant, missing, names
 from warpcourse.learner.form import in_notebook
 from warpcourse.paths import COURSE
 
@@ -20,9 +21,16 @@ def check(exercise: str) -> None:
     if not _a_person_runs_this():
         print("Run this cell by itself to see your points.")
         return
-    path = meant(exercise)
-    if not path.is_file():
-        raise ValueError(missing(exercise))
+    for name in names(exercise):
+        path = meant(name)
+        if not path.is_file():
+            raise ValueError(missing(exercise))
+        if not _checked(path):
+            return
+
+
+def _checked(path: Path) -> bool:
+    """Print the report on a notebook. Returns False if it was interrupted."""
     saved = datetime.datetime.fromtimestamp(path.stat().st_mtime).strftime("%H:%M:%S")
     print(f"Checking {path.name} as it was saved at {saved}.\nWhat you wrote since then does not count: save first.")
     command = [sys.executable, "-m", "warplab", "check", str(path)]
@@ -32,9 +40,10 @@ def check(exercise: str) -> None:
         except KeyboardInterrupt:
             process.terminate()
             print("Interrupted; nothing was scored.")
-            return
+            return False
     warnings = [line for line in problems.splitlines() if line and not line.startswith("Running ")]
     print("\n".join([*warnings, report.rstrip()]).strip())
+    return True
 
 
 def _a_person_runs_this() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -41,7 +42,13 @@ def shipped(course: Path = COURSE) -> list[Shipped]:
     paths = [*course.glob("notebooks/[0-9][0-9]_*.ipynb"), *course.glob("exercises/[0-9][0-9]_*/[0-9][0-9]_*.ipynb")]
     without = {lab.slug for lab in left_out()}
     found = [_shipped(path, course) for path in paths if path.stem not in without]
-    return sorted(found, key=lambda one: (one.number, one.is_exercise, one.path))
+    exercises = Counter(one.number for one in found if one.is_exercise)
+
+    def place(one: Shipped) -> tuple:
+        """Put an exercise behind its own lesson where the lab has several, else behind all lessons."""
+        return one.number, one.path.stem if exercises[one.number] > 1 else "", one.is_exercise, one.path
+
+    return sorted(found, key=place)
 
 
 def _shipped(path: Path, course: Path) -> Shipped:

@@ -13,17 +13,24 @@ from warpcourse.paths import COURSE, own_folder
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the check of an exercise that is given by its number, its folder or its notebook. Returns its exit code."""
+    """Run the check of an exercise that is given by its number, its folder or its notebook. Returns its exit code, the
+    worst of them where a number stands for several exercises."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for place, argument in enumerate(arguments):
         if not argument.startswith("-"):
-            path = meant(argument)
-            if argument.isdigit() and not path.exists():
+            paths = [meant(name) for name in names(argument)]
+            if argument.isdigit() and not paths[0].exists():
                 print(f"error: {missing(argument)}", file=sys.stderr)
                 return 2
-            arguments[place] = str(path)
-            break
+            before, after = arguments[:place], arguments[place + 1 :]
+            return max([check_command.main([*before, str(path), *after]) for path in paths])
     return check_command.main(arguments)
+
+
+def names(argument: str) -> list[str]:
+    """Return the names of a lab's exercises where it has several and `argument` is its number, else `argument`."""
+    found = [one.path.stem for one in exercises() if argument in (one.number, one.number.lstrip("0"))]
+    return found if len(found) > 1 else [argument]
 
 
 def meant(argument: str) -> Path:

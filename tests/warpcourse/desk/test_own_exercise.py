@@ -101,3 +101,19 @@ def test_a_python_without_the_packages_hands_over_to_the_courses():
 def test_an_exercise_that_is_not_there_is_named(copied):
     with pytest.raises(ValueError, match="there is no exercise 77; give one of "):
         check_cell.check("77")
+
+
+SEVERAL = sorted({one.number for one in own_exercise.exercises() if len(own_exercise.names(one.number)) > 1})
+
+
+@pytest.mark.skipif(not SEVERAL, reason="no lab has several exercises")
+def test_the_number_of_a_lab_with_several_exercises_stands_for_all(mine, monkeypatch):
+    copies.refresh()
+    checked = []
+    monkeypatch.setattr(own_exercise.check_command, "main", lambda given: checked.append(given) or len(checked) % 3)
+    wanted = [one for one in own_exercise.exercises() if one.number == SEVERAL[0]]
+    assert own_exercise.main(["--json", SEVERAL[0]]) == 2
+    assert checked == [["--json", str(mine / one.own)] for one in wanted]
+    checked.clear()
+    own_exercise.main([wanted[1].path.stem])
+    assert checked == [[str(mine / wanted[1].own)]]

@@ -22,8 +22,15 @@ def made(request):
 
 def test_each_lesson_is_followed_by_its_exercise():
     assert not ORDER[0].is_exercise
-    numbers = [(one.number, one.is_exercise) for one in ORDER]
+    numbers = [one.number for one in ORDER]
     assert numbers == sorted(numbers)
+    for place, one in enumerate(ORDER):
+        if one.is_exercise:
+            alone = sum(other.is_exercise for other in ORDER if other.number == one.number) == 1
+            assert not ORDER[place - 1].is_exercise
+            assert ORDER[place - 1].number == one.number
+            assert alone or ORDER[place - 1].path.stem == one.path.stem
+            assert not alone or one.number not in numbers[place + 1 :]
     assert sum(one.is_exercise for one in ORDER) == len(list(COURSE.glob("exercises/*/*.ipynb"))) > 0
     names = [one.own.name for one in ORDER]
     assert len(set(names)) == len(names), "two tabs of JupyterLab would have the same name"
