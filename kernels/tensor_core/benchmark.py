@@ -16,7 +16,7 @@ from warpcourse.bench.products import ProductTables
 def _heading(table: dict[str, Any]) -> str:
     side, peaks = table["side"], table["peaks_tflops"]
     rates = ", ".join(f"{kind} {rate:.0f}" for kind, rate in peaks.items()) or "not measured on this GPU"
-    return f"{side} × {side} × {side}, results {table['result']}; peak in TFLOP/s: {rates}"
+    return f"{side} × {side} × {side}, results {table['result']}; peak in TFLOP/s, at the clock of this run: {rates}"
 
 
 TABLES = ProductTables(
@@ -24,7 +24,7 @@ TABLES = ProductTables(
     library="the library",
     peak="the wgmma peak",
     heading=_heading,
-    shapes_heading="TFLOP/s by shape, results float16; the library is cuBLASLt",
+    shapes_heading="TFLOP/s by shape, results float16, warm in the L2 cache where they fit; the library is cuBLASLt",
 )
 EVERY_SHAPE = Table(measured_plans.text, lambda value: {"summaries": value["summaries"]})
 BENCHMARK = Benchmark(

@@ -360,10 +360,10 @@ def test_the_benchmark_shows_its_tables_and_what_is_wrong():
     }
     values["shapes"] = [shape | {"correct": True}]
     lines = BENCHMARK.text(values).splitlines()
-    assert lines[0] == "64 × 64 × 64, results float16; peak in TFLOP/s: wgmma 30"
+    assert lines[0] == "64 × 64 × 64, results float16; peak in TFLOP/s, at the clock of this run: wgmma 30"
     assert " ".join(lines[2].split()) == "cuBLAS 1000 10 0.5 0.25 0.0001 yes"
     assert " ".join(lines[4].split()) == "1 wmma 1000 12 0.5 0.25 0.0001 yes"
-    assert "64 × 64 × 64, results float16; peak in TFLOP/s: not measured on this GPU" in lines
+    assert "64 × 64 × 64, results float16; peak in TFLOP/s, at the clock of this run: not measured on this GPU" in lines
     assert " ".join(lines[-1].split()) == "1 × 2 × 3 1 0.5 0.5 yes"
     assert BENCHMARK.summary(values)["correct"] is True
     for rows in (values["float32_ladder"]["rows"], values["shapes"]):
