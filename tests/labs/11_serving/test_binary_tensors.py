@@ -1,6 +1,7 @@
 """Binary tensors at the front: the same answers as by JSON, and a reason for all that is not as it must be."""
 
 import asyncio
+import gzip
 import json
 
 import httpx
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernels.serving.serve import engines
-from kernels.serving.serve.service import binary_tensors
+from kernels.serving.serve.service import binary_tensors, process
 from kernels.serving.serve.service.application import Service
 from kernels.serving.serve.service.request_body import BadRequest
 
@@ -112,3 +113,60 @@ def test_the_service_answers_both_ways_as_it_answers_json():
         assert output["parameters"] == {"binary_data_size": 200}
         np.testing.assert_array_equal(np.frombuffer(response.content[cut:], "<f4").reshape(5, 10), right)
     assert (empty.status_code, list(empty.json())) == (400, ["error"])
+
+
+# What tritonclient 2.73.0 sent on 2026-11-26 before an image's bytes: its `infer` as it comes, with an id, and with an
+# answer in JSON. The last test asks the client itself where it is installed.
+IMAGE = (np.arange(64, dtype="<f4") / 64).reshape(1, 1, 8, 8)
+TRITON_INPUT = '"inputs":[{"name":"samples","shape":[1,1,8,8],"datatype":"FP32","parameters":{"binary_data_size":256}}]'
+TRITON_HEADS = {
+    '{%s,"parameters":{"binary_data_output":true}}': True,
+    '{"id":"7",%s,"outputs":[{"name":"predictions","parameters":{"binary_data":true}}]}': True,
+    '{%s,"outputs":[{"name":"predictions","parameters":{"binary_data":false}}]}': False,
+}
+
+
+def test_what_tritonclient_sent_is_answered():
+    heads = [(head % TRITON_INPUT).encode() for head in TRITON_HEADS]
+    assert [len(head) for head in heads] == [146, 183, 175]  # as its own header said
+    path, plain = "/v2/models/engine/infer", ("/v1/predict", json.dumps({"instances": IMAGE.tolist()}), {})
+    asks = [(path, head + IMAGE.tobytes(), {"Inference-Header-Content-Length": str(len(head))}) for head in heads]
+    by_json, *found = served([plain, *asks])
+    right = np.array(by_json.json()["predictions"], np.float32)
+    for response, binary in zip(found, TRITON_HEADS.values(), strict=True):
+        cut = response.headers.get("Inference-Header-Content-Length")
+        assert (cut is not None) == binary
+        (output,) = json.loads(response.content[: int(cut or len(response.content))])["outputs"]
+        numbers = np.frombuffer(response.content[int(cut) :], "<f4") if binary else np.array(output["data"], np.float32)
+        np.testing.assert_array_equal(numbers.reshape(1, 10), right)
+
+
+def test_a_compressed_body_is_refused_by_name():
+    head, header = packed({"inputs": [GOOD]})
+    said = {"Inference-Header-Content-Length": header, "Content-Encoding": "gzip"}
+    for path in ("/v2/models/engine/infer", "/v1/predict"):
+        (response,) = served([(path, gzip.compress(head), said)])
+        assert (response.status_code, response.json()["error"][:38]) == (415, "the body's content-encoding is gzip; s")
+
+
+def test_tritonclient_itself_is_answered():
+    pytest.importorskip("geventhttpclient", reason="tritonclient[http] is not installed")  # or its import fails
+    triton = pytest.importorskip("tritonclient.http")
+    with process.start("kernels.serving.serve.engines:digits") as service:
+        client = triton.InferenceServerClient(service.url.removeprefix("http://"))
+        assert client.is_server_live()
+        assert client.is_server_ready()
+        assert client.is_model_ready("engine")
+        right = service.ask(IMAGE).astype(np.float32)
+        for binary in (True, False):
+            given = triton.InferInput("samples", list(IMAGE.shape), "FP32")
+            given.set_data_from_numpy(IMAGE)
+            outputs = [triton.InferRequestedOutput("predictions", binary_data=binary)]
+            for found in (
+                client.infer("engine", [given], outputs=outputs),
+                client.async_infer("engine", [given], outputs=outputs).get_result(),
+            ):
+                np.testing.assert_array_equal(found.as_numpy("predictions"), right)
+        given.set_data_from_numpy(IMAGE, binary_data=False)
+        with pytest.raises(triton.InferenceServerException, match="send numbers as binary data behind the JSON"):
+            client.infer("engine", [given])

@@ -388,7 +388,7 @@ def test_the_description_names_every_refusal():
         return (await client.get("/openapi.json")).json()
 
     answers = serving(test)["paths"]["/v1/predict"]["post"]["responses"]
-    assert {"200", "400", "408", "413", "422", "429", "500", "503"} <= set(answers)
+    assert {"200", "400", "408", "413", "415", "422", "429", "500", "503"} <= set(answers)
     assert "properties" in answers["429"]["content"]["application/json"]["schema"]
 
 

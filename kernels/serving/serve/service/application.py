@@ -5,8 +5,9 @@
 POST /v1/predict    {"instances": [sample, ...]} -> {"predictions": [row, ...]}, in the order of the samples
 POST /v2/models/engine/infer    the same with the samples as bytes, as `binary_tensors` says
 GET /v1/model       what the engine takes and answers
-GET /health/live    200 while the process answers at all: if not, start it anew
-GET /health/ready   200 while it accepts requests, 503 while it shuts down: send requests only to those that do
+GET /health/live    200 while the process answers at all: if not, start it anew; /v2/health/live is the same
+GET /health/ready   200 while it accepts requests, 503 while it shuts down: send requests only to those that do;
+                    /v2/health/ready and /v2/models/engine/ready are the same
 GET /metrics        for Prometheus
 
 A request is accepted when all its samples are in the queue, and whatever is accepted is answered: the queue is bounded,
@@ -59,6 +60,7 @@ REFUSALS = {
     "400": "The body is no JSON",
     "408": f"The body did not arrive within {BODY_SECONDS:g} seconds",
     "413": "The body is larger than may be",
+    "415": "The body is compressed",
     "422": "The JSON holds no such samples",
     "429": "The queue is full: try again later",
     "500": "The engine failed",
@@ -156,8 +158,10 @@ class Service:
             self.infer
         )
         application.get("/v1/model")(self.model)
-        application.get("/health/live")(self.live)
-        application.get("/health/ready")(self.is_ready)
+        for before in ("", "/v2"):
+            application.get(f"{before}/health/live")(self.live)
+            application.get(f"{before}/health/ready")(self.is_ready)
+        application.get(f"/v2/models/{binary_tensors.MODEL}/ready")(self.is_ready)
         application.get("/metrics")(self.prometheus)
         application.add_exception_handler(HTTPException, self._refuse)
         return application
@@ -197,6 +201,8 @@ class Service:
                 raise BadRequest(
                     503, f"{self.in_hand} requests are in hand already, as many as may be; try again later"
                 )
+            if (coding := request.headers.get("content-encoding", "identity")) != "identity":
+                raise BadRequest(415, f"the body's content-encoding is {coding:.40}; send it as it is")
             with self.room.share() as take:
                 body = await request_body.read(request.stream(), length, self.body_limit, BODY_SECONDS, take)
                 started = time.perf_counter()

@@ -6,7 +6,8 @@
     ... and 512 bytes, little-endian, row by row
 
 Numbers in JSON are parsed one by one under Python's lock; here they are taken as they lie. Source: KServe, "Binary
-Tensor Data Extension". Of it: one input, FP32; the answer is binary if asked for.
+Tensor Data Extension". Of it: one input, FP32; the answer is binary if asked for. tritonclient's `infer`, `async_infer`
+and `is_..._ready` work, its requests for metadata and for versions of a model do not.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def asked(body: bytes, header: str | None, shape: tuple[int, ...], most: int) ->
     """
     if header is None or not header.isdecimal() or len(header) > 12 or int(header) > len(body):
         raise BadRequest(
-            400, f"the header {HEADER} is {header!r:.40}; send the bytes of the JSON, at most those of the body"
+            400,
+            f"the header {HEADER} is {header!r:.40}; send numbers as binary data behind the JSON, and in it the "
+            "bytes of the JSON, at most those of the body",
         )
     try:
         given = json.loads(body[: int(header)])
