@@ -41,7 +41,7 @@ else
 STAGES = $(PYTEST) $(WORKERS) --target=$(1) -m "$(2)" $(3) $(TEST_ARGS)
 endif
 
-.PHONY: help lab digits test test-changed test-all check test-gpu bench record compare-ncu evidence exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
+.PHONY: help lab digits test test-changed test-all check test-gpu bench record compare-ncu evidence exercises notebooks pages book new-lab doctor pins setup setup-cluster setup-dev setup-book clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -98,6 +98,9 @@ pages: setup-dev ## write the generated pages and README's table of labs from wh
 	$(BIN)/python -m tools.labs_page
 	$(BIN)/python -m evidence.attacks_page
 
+book: setup-book ## the course as web pages, in _build/book/html: lessons, pages, docstrings (BOOK_ARGS="--outside")
+	$(BIN)/python -m tools.book $(BOOK_ARGS)
+
 new-lab: setup-dev ## lay the skeleton of a lab: make new-lab NUMBER=14 TOPIC=scan TITLE="Prefix sums" CLAIM="..."
 	@test -n "$(NUMBER)" -a -n "$(TOPIC)" || { echo "error: make new-lab NUMBER=14 TOPIC=scan TITLE=\"...\"" >&2; exit 1; }
 	$(BIN)/python -m tools.new_lab "$(NUMBER)" "$(TOPIC)" "$(TITLE)" --claim "$(CLAIM)"
@@ -118,6 +121,9 @@ pins: setup ## compile both pyproject.toml into the pinned sets (PINS_ARGS=--upg
 	$(PINS) --extra cluster --excludes requirements.txt --output-file requirements-cluster.txt
 	$(PINS) --extra dev --excludes requirements.txt --excludes requirements-cluster.txt \
 		--output-file requirements-dev.txt
+	@# The book's is read on top of the small set or of all, so it may repeat what the others hold, in their versions.
+	cat requirements.txt requirements-cluster.txt requirements-dev.txt > requirements-book.txt
+	$(PINS) --extra book --excludes requirements-small.txt --output-file requirements-book.txt
 
 setup: ## prepare .venv only
 	@$(SETUP)
@@ -128,7 +134,10 @@ setup-cluster: ## the same with dask and Ray: to grade a class on several machin
 setup-dev: ## the same with all that the tests need
 	@$(SETUP) cluster dev
 
+setup-book: ## the same with what the book needs; the labs' packages as they are
+	@$(SETUP) book lab
+
 clean: ## remove .venv and caches; your copy, submissions and grades stay
-	rm -rf .venv .verdicts .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .estimate_error dist
+	rm -rf .venv .verdicts .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .estimate_error dist _build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +

@@ -25,7 +25,7 @@ SETS = {"cpu": "requirements.txt", "gpu": "requirements-gpu.txt"}
 SMALL = "requirements-small.txt"  # of `make lab` without a GPU, for labs 00 to 06 and 10
 # What `make setup-cluster` and `make test` add to a learner's set, in this order.
 LAYERS = {"cluster": "requirements-cluster.txt", "dev": "requirements-dev.txt"}
-PINNED = SETS | LAYERS | {"small": SMALL}
+PINNED = SETS | LAYERS | {"small": SMALL, "book": "requirements-book.txt"}
 CONDA = {"cpu": "environment.yml", "gpu": "environment-gpu.yml"}
 FILES = ["pyproject.toml", "warpcourse/pyproject.toml", *CONDA.values(), *PINNED.values()]
 # What the course runs on: `make setup` refuses others.
@@ -109,6 +109,15 @@ def test_the_small_set_is_a_part_of_the_other_without_what_only_some_labs_need()
     assert beyond >= {"tensorflow-cpu", "onnx", "fastapi", "voila", "cupy-cuda13x"}
     assert not beyond & small.keys() - {"jsonschema", "prometheus-client"}  # JupyterLab's own needs
     assert "nvidia-nvjitlink" not in small
+
+
+def test_the_book_s_set_agrees_with_all_others():
+    book, others = pins("book"), with_layers("cpu", *LAYERS)
+    assert {name: book[name] for name in book.keys() & others.keys() if book[name] != others[name]} == {}
+    assert not book.keys() & pins("small").keys()
+    for requirement in declared("book"):
+        name = canonicalize_name(requirement.name)
+        assert requirement.specifier.contains((book | pins("small"))[name]), f"{requirement}; run make pins"
 
 
 def test_the_sets_agree_on_what_they_share():

@@ -24,6 +24,7 @@ from warplab.text.tables import count, duration, quantity
 if TYPE_CHECKING:
     from matplotlib.typing import ColorType, RcKeyType
 
+_POWER = re.compile(r"\$\\mathdefault\{(\w+)\^\{(.*?)\}\}\$")  # Matplotlib's, on a logarithmic axis
 _DIGIT = re.compile(r"\d")
 MOST_NUMBERS = 16  # of one kind of bars, in a picture's words
 DRAWING = {"needs_background": "light"}  # JupyterLab marks its image; on a dark page the course's desk turns it over
@@ -102,7 +103,10 @@ class Picture(Figure):
         labels = [text.get_text() for legend in legends for text in (legend.get_title(), *legend.get_texts())]
         found += [label for label in labels if _DIGIT.search(label)]
         found += [drawn for ax in self.axes for drawn in (*_bars(ax), *_lines(ax))]
-        kept = dict.fromkeys(" ".join(text.split()).rstrip(".") for text in [*found, self.more])
+        plain = (
+            re.sub(r"\$\\mathdefault\{(\w+)\^\{(.*?)\}\}\$", r"\1^\2", text) for text in [*found, self.more]
+        )  # powers on an axis
+        kept = dict.fromkeys(" ".join(text.split()).rstrip(".") for text in plain)
         return "; ".join(text for text in kept if text) + "."
 
     def _ipython_display_(self) -> None:

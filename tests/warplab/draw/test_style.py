@@ -113,3 +113,10 @@ def test_bars_are_named_by_their_labels_or_else_by_where_they_stand():
     labelled.bar(["sum", "copy"], [3, 4])
     by_place.bar([0.8, 31.8], [1, 2], width=0.4)
     assert closed(figure).says == "sum 3, copy 4; 1 1, 32 2."
+
+
+def test_powers_on_a_logarithmic_axis_are_said_plainly():
+    figure, ax = plt.subplots()
+    ax.set_xscale("log")
+    ax.bar([1000], [5], 10)
+    assert closed(figure).says == "10^3 5."
