@@ -22,6 +22,7 @@ def install() -> None:
     import numba_cuda_mlir.cuda as cuda
     from numba_cuda_mlir import numba_cuda, tools
     from numba_cuda_mlir.numba_cuda.core import config
+    from numba_cuda_mlir.numba_cuda.cudadrv import devices
 
     from warplab.compile.architecture import DEFAULT_ARCH
     from warplab.dropin.numba_cuda import api
@@ -36,7 +37,7 @@ def install() -> None:
             setattr(config, name, 0)
     functions = {name: value for name, value in vars(api).items() if getattr(value, "__module__", "") == api.__name__}
     host = functions | {"event_elapsed_time": api.event_elapsed_time, "gpus": gpus, "DeviceNDArray": DeviceNDArray}
-    for module in (cuda, numba_cuda):
+    for module in (cuda, numba_cuda, devices):
         for name, value in host.items():
             if hasattr(module, name):
                 setattr(module, name, value)

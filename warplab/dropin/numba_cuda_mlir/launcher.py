@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import struct
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numba_cuda_mlir import _cext, descriptor, types
+from numba_cuda_mlir.mlir_lowering import ERROR_CODE_GLOBAL_NAME
 from numba_cuda_mlir.numba_cuda.np.numpy_support import as_dtype
+from numba_cuda_mlir.numba_cuda.typing.typeof import typeof_impl
 
 from warplab import simulator
 from warplab.compile import ptx_assembler
@@ -23,7 +26,13 @@ from warplab.launch.errors import ArgumentError, check_number
 from warplab.launch.kernel_source import BoundKernel, is_empty
 from warplab.launch.simulate import prepare
 
-_typeof = descriptor.typeof
+EXCEPTIONS = {  # in the extension module's words
+    1: (AssertionError, "Kernel assertion failed"),
+    2: (IndexError, "Index out of bounds in kernel"),
+    3: (ValueError, "Invalid value in kernel"),
+    4: (RuntimeError, "Runtime error in kernel"),
+    5: (ZeroDivisionError, "Division by zero in kernel"),
+}
 
 
 @dataclass(eq=False)
@@ -94,6 +103,7 @@ class KernelDispatcher:
     def __init__(self, compile_kernel, constant_args, ensure_context, *, debug=False, literal_arg_flags=()) -> None:
         self.compile, self.dispatcher = compile_kernel, compile_kernel.__self__
         self.dispatcher.targetoptions["lineinfo"] = not debug  # every error and report names lines
+        self.debug = debug
         self.sources: dict[tuple, MlirSource] = {}
 
     def source(self, kinds: tuple, args: tuple) -> MlirSource:
@@ -119,19 +129,40 @@ class LaunchConfiguration:
         """Launch with the values of the tuples among the arguments one after the other, and wait."""
         state = descriptor._compile_arg_types
         args = tuple(state.values)
+        for value in args:
+            if isinstance(value, enum.Enum) and not isinstance(value.value, int | float):
+                raise ArgumentError(f"enum members with {type(value.value).__name__} values are not supported")
         source = self.kernel.source(tuple(state.types), flat)
         options = simulator.Options(counters=profiling.active(), cluster=self.cluster)
         with prepare(source, args) as prepared:
+            code = _error_code(source.entry) if self.kernel.debug else np.zeros(1)
+            code[0] = 0
             profiling.record(prepared.run(self.grid, self.block, self.shared_bytes, options))
+            if code[0]:
+                kind, words = EXCEPTIONS[int(code[0])]
+                raise kind(words)
 
 
-def _type_of(value: Any, *rest: Any) -> Any:
-    """Return the type of a value. An array on the device has that of its values on the host."""
-    return _typeof(value._view if isinstance(value, DeviceArray) else value, *rest)
+def _error_code(entry: simulator.Entry) -> np.ndarray:
+    """Return the variable in which a kernel compiled with `debug=True` keeps the first exception's number."""
+    device = simulator.default_device()
+    return device.memory.view(device.variable_address(entry.program, ERROR_CODE_GLOBAL_NAME), 4).view(np.int32)
+
+
+@typeof_impl.register(DeviceArray)
+def _type_of(array: DeviceArray, context: Any) -> Any:
+    """Return the type of an array on the device, also in a tuple: that of its values on the host."""
+    return typeof_impl(array._view, context)
+
+
+def _check_interface(argument: Any) -> None:
+    """Do what is left of `descriptor._sync_cuda_array_interface_stream` where every stream is in order."""
+    if interface := descriptor._cuda_array_interface(argument):
+        descriptor._validate_cuda_array_interface(interface)
 
 
 def replace_native() -> None:
     """Let kernels be launched by these classes, and arrays of the simulated device be arguments."""
     _cext.KernelDispatcher = KernelDispatcher
     descriptor.LaunchConfiguration = LaunchConfiguration
-    descriptor.typeof = _type_of
+    descriptor._sync_cuda_array_interface_stream = _check_interface

@@ -191,6 +191,45 @@ def test_the_miscompiled_uint8_index_is_found():
     assert "ld.global.s8" in ptx
 
 
+def test_exceptions_of_kernels_compiled_for_debugging():
+    @cuda.jit(debug=True, opt=False)
+    def inverse(x, out):
+        assert x[0] < 10
+        out[0] = 1 // x[0]
+
+    out = np.zeros(1, np.int64)
+    with pytest.raises(ZeroDivisionError, match="Division by zero in kernel"):
+        inverse[1, 1](np.zeros(1, np.int64), out)
+    with pytest.raises(AssertionError, match="assertion failed"):
+        inverse[1, 1](np.full(1, 10), out)
+    inverse[1, 1](np.ones(1, np.int64), out)
+    assert out[0] == 1
+
+
+def test_arrays_on_the_device_in_tuples_and_on_streams():
+    @cuda.jit
+    def add(pair, out):
+        out[cuda.grid(1)] = pair[0][cuda.grid(1)] + pair[1][0]
+
+    out = cuda.device_array(8, np.float32, stream=cuda.stream())
+    add[1, 8]((cuda.to_device(drawn(8)), cuda.to_device(np.ones(1, np.float32))), out)
+    np.testing.assert_array_equal(out.copy_to_host(), drawn(8) + 1)
+
+
+def test_enumerations_of_words_are_refused_as_numba_cuda_mlir_does():
+    class Word(enum.Enum):
+        HELLO = "hello"
+
+    with pytest.raises(TypeError, match="str values are not supported"):
+        cuda.jit(of_all_kinds)[1, 1](np.zeros(5), Word.HELLO, 0.5, True, (3, 2.5))
+
+
+def test_its_own_tests_see_the_device():
+    from numba_cuda_mlir.numba_cuda.testing import cc_X_or_above
+
+    assert cc_X_or_above(9, 0)
+
+
 PROGRAM = """
 import numpy as np
 from numba_cuda_mlir import cuda
