@@ -17,12 +17,15 @@ from types import FrameType
 
 _paths: dict[tuple[str, str], str] = {}  # label and text of a file -> where it is
 _FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', re.MULTILINE)
+_ASSEMBLY = re.compile(r"// begin inline asm$.*?// end inline asm$", re.MULTILINE | re.DOTALL)
+_PLACE = re.compile(r"^\s*\.loc\s.*\n", re.MULTILINE)
 
 
 def label_files(ptx: str, texts: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:
     """Return `ptx` with display names in its .file directives, and the text of each such file.
 
-    `texts`: texts of files that are not on disk, by the names that the compiler was given.
+    `texts`: texts of files that are not on disk, by the names that the compiler was given. All lines of inline assembly
+    have its statement's place: LLVM counts on from there, line by line (Triton's masked loads are such assembly).
     """
     texts = texts or {}
     labels: dict[str, str] = {}
@@ -32,6 +35,7 @@ def label_files(ptx: str, texts: dict[str, str] | None = None) -> tuple[str, dic
             label = "/".join(PurePath(path).parts[-2:])
         labels[path] = label
     labelled = _FILE.sub(lambda match: f'{match[1]}"{labels[match[2]]}"', ptx)
+    labelled = _ASSEMBLY.sub(lambda match: _PLACE.sub("", match[0]), labelled)
     found = {label: texts.get(path) or "".join(linecache.getlines(path)) for path, label in labels.items()}
     _paths.update({(label, found[label]): path for path, label in labels.items() if path not in texts})
     return labelled, found

@@ -193,12 +193,13 @@ def test_print_and_assert(capfd):
 # -- what is reported --------------------------------------------------------------------------------------------------
 
 
-def test_a_missing_mask_is_found_at_its_line_with_the_argument_and_the_element():
-    x, out = drawn(128), np.zeros(100, np.float32)
+@pytest.mark.parametrize("short", ["x", "out"])  # a load is three lines of inline assembly, a store one
+def test_a_missing_mask_is_found_at_its_line_with_the_argument_and_the_element(short):
+    x, out = drawn(100 if short == "x" else 128), np.zeros(100 if short == "out" else 128, np.float32)
     with pytest.raises(simulator.IllegalAddress) as caught:
         copy_kernel[(1,)](x, out, 1, n=128)
     error = caught.value
-    assert (error.kernel, error.array, error.index) == ("copy_kernel", "out", 100)
+    assert (error.kernel, error.array, error.index) == ("copy_kernel", short, 100)
     assert error.source.strip() == "tl.store(out + i * stride, tl.load(x + i * stride))"
 
 
