@@ -3,6 +3,7 @@
 On a machine with an NVIDIA GPU `cuda` is numba.cuda and `cp` is cupy; elsewhere they are stand-ins on the simulator.
 Names are loaded when they are first used, so that importing warplab alone needs only the standard library.
 In a notebook the import also registers the `%%cuda` cell magic.
+PYTEST_DONT_REWRITE: xdist's workers have it before pytest, which would warn.
 """
 
 from __future__ import annotations

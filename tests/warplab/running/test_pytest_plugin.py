@@ -192,3 +192,15 @@ def test_a_defect_of_a_child_or_at_import_does_not_pass(tmp_path, text, failed, 
     assert "PASSED test_gpu.py::test_right" in ran.stdout
     assert "1 defect." in ran.stdout
     assert "error: the report cannot be written to not/there.xml: No such file" in ran.stdout
+
+
+def test_a_project_that_makes_errors_of_warnings_runs_under_xdist(tmp_path) -> None:
+    installed = tmp_path / "warplab-0.dist-info"  # as an installed wheel; pytest looks at the files of such packages
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: warplab\nVersion: 0\n")
+    (installed / "RECORD").write_text("warplab/__init__.py,,\nwarplab/pytest_plugin.py,,\n")
+    (installed / "entry_points.txt").write_text("[pytest11]\nwarplab.pytest_plugin = warplab.pytest_plugin\n")
+    (tmp_path / "test_gpu.py").write_text(TESTS.partition("def test_race")[0])
+    ran = python(tmp_path, "-m", "pytest", "--warplab", "-n", "1", "-W", "error", "-p", "no:cacheprovider")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "1 kernel, 1 launch, 0 defects" in ran.stdout
