@@ -15,6 +15,7 @@ USAGE = """usage: python -m warplab COMMAND
   progress                   show what is done of each lesson and exercise, and what is next
   collect ASSIGNMENT ARCHIVE for instructors: put a learning platform's archive of a class where it is graded
   grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
+  export gradescope ASSIGNMENT  for instructors: write the autograder that Gradescope runs, a zip to upload there
   similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
 
   run SCRIPT ...             run any program of numba.cuda, CuPy, ... on the simulator, and report on its kernels
@@ -26,6 +27,7 @@ USAGE = """usage: python -m warplab COMMAND
 MODULES = {
     "check": "desk.own_exercise",
     "collect": "grading.course.collect_command",
+    "export": "grading.course.export_command",
     "grade": "grading.course.grade_command",
     "lab": "desk.lab_command",
     "progress": "desk.progress_page",

@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _collect(course: Course, assignment: str, paths: list[Path], roster: Path | None) -> int:
-    collector, kept = _Collector(course, assignment), Collected.load(course, assignment)
+    collector, kept = Collector(course, assignment), Collected.load(course, assignment)
     if roster:
         kept.read_roster(roster, assignment)
     handed: dict[str, Handed] = {}
@@ -147,7 +147,9 @@ def _of(when: tuple[int, ...]) -> str:
     return f" of {when[2]}-{when[3]:02}-{when[4]:02}" if len(when) > 4 else ""
 
 
-class _Collector:
+class Collector:
+    """Chooses a student's notebook of one assignment and puts it where it is graded."""
+
     def __init__(self, course: Course, assignment: str) -> None:
         self.course, self.name = course, assignment
         self.reports = Collected.folder(course) / assignment

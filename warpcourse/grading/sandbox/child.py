@@ -171,10 +171,14 @@ def _become(uid: int, root: Path) -> None:
     os.chown(root, uid, uid)
     linux.become(uid, keep=(linux.CAP_DAC_READ_SEARCH,))
     linux.set_dumpable(False)
-    needed = (os.__file__, sys.prefix, *(folder for folder in sys.path if os.path.isdir(folder)))
-    # os.access checks the real user without capabilities, as intended.
-    if all(os.access(path, os.R_OK) for path in needed):
+    if interpreter_is_readable():
         linux.drop_capabilities()
+
+
+def interpreter_is_readable() -> bool:
+    """Return whether this process's real user, without capabilities, can read this Python and its packages."""
+    needed = (os.__file__, sys.prefix, *(folder for folder in sys.path if os.path.isdir(folder)))
+    return all(os.access(path, os.R_OK) for path in needed)
 
 
 def _unpack(payload: int, folder: Path) -> dict:
