@@ -1,0 +1,47 @@
+"""The teaching pack: its misconceptions are wrong answers that are tested, its demonstrations cells that are there."""
+
+from __future__ import annotations
+
+import re
+
+import nbformat
+import pytest
+
+from tests.support.exercise_answers import FOLDER, wrong_answers
+from warpcourse.bench.lab import labs
+from warpcourse.paths import COURSE
+
+FOLDER_OF_PACK = COURSE / "docs" / "teaching"
+PAGES = sorted(path.stem for path in FOLDER_OF_PACK.glob("[0-9]*.md"))
+
+
+def test_every_lab_has_its_page_and_the_pack_is_short():
+    assert PAGES == sorted({lesson.slug[:2] for lab in labs() for lesson in lab.lessons})
+    assert sum(len(path.read_text().splitlines()) for path in FOLDER_OF_PACK.glob("*.md")) < 900
+
+
+@pytest.mark.parametrize("number", PAGES)
+def test_misconceptions_are_answers_that_are_refused_and_cells_are_there(number):
+    text = " ".join((FOLDER_OF_PACK / f"{number}.md").read_text().split())
+    lessons = sorted((COURSE / "notebooks").glob(f"{number}_*.ipynb"))
+    cells = {cell.id for lesson in lessons for cell in nbformat.read(lesson, as_version=4).cells}
+    told = re.findall(r'\d\. \*\*[^*]+\*\* `([\w/-]+)` gets "([^"]+)"', text)
+    assert len(told) == 3
+    answers = [
+        (answer.problem, answer.name, answer.reason)
+        for lesson in lessons
+        if (COURSE / "tests" / "labs" / lesson.stem / FOLDER).is_dir()
+        for answer in wrong_answers(lesson.stem)
+    ]
+    for named, message in told:
+        problem, _, name = named.partition("/")
+        if name:
+            reasons = [reason for *of, reason in answers if of == [problem, name]]
+            assert reasons, f"{named} is no wrong answer of the exercise"
+        else:  # a task of lab 00, which has no exercise
+            reasons = [(COURSE / "tests" / "labs" / lessons[0].stem / "answers.py").read_text()]
+            assert problem in cells
+        assert any(message in reason.replace("\\", "") for reason in reasons), (named, reasons)
+    named_cells = re.findall(r"`([a-z]\w*(?:-\w+)+)`", text)
+    assert len(named_cells) > 1
+    assert set(named_cells) <= cells
