@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from tests.support.exercise_answers import FOLDER, wrong_answers
+from tools import slides
 from warpcourse.bench.lab import labs
 from warpcourse.paths import COURSE
 
@@ -16,7 +17,7 @@ PAGES = sorted(path.stem for path in FOLDER_OF_PACK.glob("[0-9]*.md"))
 
 
 def test_every_lab_has_its_page_and_the_pack_is_short():
-    assert PAGES == sorted({lesson.slug[:2] for lab in labs() for lesson in lab.lessons})
+    assert sorted({lesson.slug[:2] for lab in labs() for lesson in lab.lessons}) == PAGES
     assert sum(len(path.read_text().splitlines()) for path in FOLDER_OF_PACK.glob("*.md")) < 900
 
 
@@ -45,3 +46,21 @@ def test_misconceptions_are_answers_that_are_refused_and_cells_are_there(number)
     named_cells = re.findall(r"`([a-z]\w*(?:-\w+)+)`", text)
     assert len(named_cells) > 1
     assert set(named_cells) <= cells
+
+
+def test_slides_show_a_lesson_s_pictures_with_their_words_and_fetch_nothing():
+    path = COURSE / "notebooks" / "01_vector_multiply.ipynb"
+    title, claim, *shown = slides.slides(path)
+    assert "<h1>01 Vector multiply</h1>" in title
+    assert "80 µs" in claim
+    cells = nbformat.read(path, as_version=4).cells
+    drawn = [
+        cell
+        for cell in cells
+        if "check" not in cell.metadata.get("tags", ())
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
+    assert len(shown) == len(drawn) > 5
+    assert all(re.search(r'<img alt="[^"]{10,}" src="data:image/png;base64,[\w+/]', slide) for slide in shown)
+    assert not re.search(r'(?:src|href)="(?!data:)', "".join([*shown, title, claim, slides.PAGE]))

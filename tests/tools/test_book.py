@@ -75,7 +75,7 @@ def book(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("book")
     pages = [HERE, "notebooks/05_tensor_cores.ipynb", "docs/glossary.md", "docs/run.md", "docs/trust.md"]
-    assert build(folder, [*pages, "docs/labs.md", "docs/instructors.md"], api=False) == 0
+    assert build(folder, [*pages, "docs/labs.md", "docs/teaching/syllabi.md"], api=False) == 0
     return folder / "html"
 
 

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 
 import nbformat
 from nbformat import v4
+from nbformat.notebooknode import NotebookNode
 
 import warplab
 from tools import pictures_page
@@ -81,11 +82,9 @@ def report() -> str:
 
 
 def notebook(text: str, path: str, known: set[str], base: str) -> str:
-    """Return a lesson for the book: links as in `linked`, words below each picture, those of docs/pictures.md where
-    the lesson was saved without. What a cell tagged `reveal` shows must not be in it."""
-    read = nbformat.reads(text, as_version=4)
-    part = pictures_page.sections().get(PurePosixPath(path).stem, "")
-    words = re.findall(r"^- `([^`]+)`: (.*)", part, re.MULTILINE)
+    """Return a lesson for the book: links as in `linked`, words below each picture. What a cell tagged `reveal` shows
+    must not be in it."""
+    read = with_words(nbformat.reads(text, as_version=4), PurePosixPath(path).stem)
     for cell in read.cells:
         if cell.cell_type == "markdown":
             if cell is not read.cells[0]:  # a second title would be a second entry of the contents
@@ -93,9 +92,15 @@ def notebook(text: str, path: str, known: set[str], base: str) -> str:
             cell.source = linked(cell.source, path, known, base)
         elif "reveal" in cell.metadata.get("tags", ()) and cell.outputs:
             raise ValueError(f"{path}: cell {cell.id} answers a question and has outputs; take them out")
-        else:
-            _give_words(cell.outputs, [said for name, said in words if name == cell.id])
     return json.dumps(read, ensure_ascii=False)
+
+
+def with_words(read: NotebookNode, lesson: str) -> NotebookNode:
+    """Return a lesson with words below each picture, those of docs/pictures.md where it was saved without."""
+    words = re.findall(r"^- `([^`]+)`: (.*)", pictures_page.sections().get(lesson, ""), re.MULTILINE)
+    for cell in read.cells:
+        _give_words(cell.get("outputs", []), [said for name, said in words if name == cell.id])
+    return read
 
 
 def _give_words(outputs: list, known: list[str]) -> None:
