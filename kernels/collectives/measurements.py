@@ -55,12 +55,21 @@ def recorded(key: str, ranks: int) -> Measurement:
     """Return the recorded run on so many GPUs. Raise MissingRecording where there is none."""
     found = {run.value["ranks"]: run for run in _runs(recordings.recorded(key))}
     if ranks not in found:
-        raise MissingRecording(f"{key} was recorded on {', '.join(map(str, found))} GPUs, not on {ranks}")
+        raise MissingRecording(
+            f"{key} was recorded on {', '.join(map(str, found)) or 'no number of'} GPUs, not on {ranks}: run "
+            f"`python -m {recordings.package}.benchmark --record --only {key}` on {ranks}"
+        )
     return found[ranks]
 
 
 def _runs(found: Measurement) -> list[Measurement]:
-    return [replace(found, value=run) for run in found.value["runs"]]
+    return [replace(found, value=run) for run in found.value.get("runs", ())]  # before 2026-11-26 there was one run
+
+
+def origin(runs: Sequence[Measurement]) -> str:
+    """Return what a picture of several runs says of their origin: a label, or one for each number of GPUs."""
+    labels = {run.label for run in runs}
+    return labels.pop() if len(labels) == 1 else "\n".join(f"{run.value['ranks']} GPUs {run.label}" for run in runs)
 
 
 def _counts_here() -> list[int]:

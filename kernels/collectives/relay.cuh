@@ -6,8 +6,8 @@
 //
 // Seen on two H200, 2026-11-22, a broadcast of 1 GiB: 370 GB/s with pieces of 64 KiB and 3 stages, 345 with 16 KiB and
 // 12. With one thread for all stores 358 and 294: each piece waited for the word about the one before, some microseconds
-// across the link and back. Sums became slower by it, 345 to 312 GB/s with 64 KiB; 96 KiB and 2 stages gave 346 on the bus
-// again on two and on four, 2026-11-26; why is not known.
+// across the link and back. Sums became slower by it, 345 to 312 GB/s with 64 KiB; 96 KiB, 2 stages and 8 rounds gave
+// 346 on the bus again on two and on four, 2026-11-26; why is not known.
 //
 // What limits a broadcast, seen on four H200, 2026-11-26, each GPU sending to the next at once: the same loads and stores
 // with no words at all 367 GB/s with 132 blocks, 360 with 48 and 343 with 16, whatever the tile (16 to 64 KiB); with

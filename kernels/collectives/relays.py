@@ -30,6 +30,12 @@ def options(**defines: int) -> tuple[str, ...]:
     return (f"-I{FOLDER}", *(f"-D{name}={value}" for name, value in defines.items()))
 
 
+def _kernel(file: str, entry: str, **defines: int) -> Any:
+    """Return a kernel for the current GPU. Raise NotOnThisCard where it is not Hopper."""
+    hopper.require(f"The machine code of {file}", "the engine on_gpus, which copies by the driver")
+    return hopper.kernel(FOLDER / file, entry, options(**defines))
+
+
 class _Relay:
     """What broadcast and all-reduce by relay.cuh share. `blocks` per rank must all be on its GPU at once."""
 
@@ -39,7 +45,6 @@ class _Relay:
     def __init__(
         self, ranks: Ranks, *, blocks: int | None = None, piece: int = 32768, stages: int = 6, **defines: Any
     ) -> None:
-        hopper.require("A relay through shared memory", "the engine on_gpus, which copies by the driver")
         self.ranks, self.blocks = ranks, _blocks(ranks, blocks)
         self._threads, self._shared = 32 * stages, piece * stages
         if piece % 16 or piece < 16 or not 0 < stages <= MOST_STAGES or self._shared > SHARED_BYTES - 1024:
@@ -50,8 +55,7 @@ class _Relay:
         self._kernels, self.boxes = [], []
         for rank in range(len(ranks)):
             with ranks.on(rank) as stream:
-                given = options(PIECE=piece, STAGES=stages, **defines)
-                self._kernels.append(hopper.kernel(FOLDER / self.FILE, self.ENTRY, given))
+                self._kernels.append(_kernel(self.FILE, self.ENTRY, PIECE=piece, STAGES=stages, **defines))
                 self.boxes.append(ranks.cupy.zeros(self.blocks * MAILBOX_WORDS, np.uint32))
                 stream.synchronize()
 
@@ -126,8 +130,7 @@ class StoreBroadcast:
         self._kernels = []
         for rank in range(len(ranks)):
             with ranks.on(rank):
-                given = options(UNROLL=unroll)
-                self._kernels.append(hopper.kernel(FOLDER / ring_forwarding.FILE, ring_forwarding.ENTRY, given))
+                self._kernels.append(_kernel(ring_forwarding.FILE, ring_forwarding.ENTRY, UNROLL=unroll))
         self._ring = RingForwarding(
             range(len(ranks)),
             slices=slices,
@@ -166,7 +169,7 @@ class OneShotAllReduce:
         self._kernels, self._inboxes, self._calls = [], [], []
         for rank in range(k):
             with ranks.on(rank) as stream:
-                self._kernels.append(hopper.kernel(FOLDER / "one_shot.cu", self.ENTRY, options()))
+                self._kernels.append(_kernel("one_shot.cu", self.ENTRY))
                 self._inboxes.append(ranks.cupy.zeros(2 * k * self._slot * 2, np.uint64))
                 self._calls.append(ranks.cupy.zeros(2, np.uint32))
                 stream.synchronize()
@@ -176,11 +179,14 @@ class OneShotAllReduce:
     def launch(self, inputs: Sequence[Any], outputs: Sequence[Any], skip: Sequence[int] = ()) -> None:
         """Queue an all-reduce of float32. `skip`: ranks that fail to take part."""
         _require_float32([*inputs, *outputs])
-        sizes = {array.size for array in (*inputs, *outputs)}
+        k, sizes = len(self.ranks), {array.size for array in (*inputs, *outputs)}
         (n,) = sizes if len(sizes) == 1 else (0,)
-        if n % 2 or not 0 < n <= 2 * self._slot:
-            raise ValueError(f"arrays of {sorted(sizes)} elements: give one even number, at most {2 * self._slot}")
-        k, pairs = len(self.ranks), n // 2
+        if n % 2 or not 0 < n <= 2 * self._slot or not len(inputs) == len(outputs) == k:
+            raise ValueError(
+                f"{len(inputs)} inputs, {len(outputs)} outputs of {sorted(sizes)} elements: give {k} of each, all of "
+                f"one even number, at most {2 * self._slot}"
+            )
+        pairs = n // 2
         fewest, most = self.THREADS
         at_once = self._at_once(pairs)
         threads = min(most, max(fewest, -(-at_once // (32 * self.BLOCKS)) * 32))

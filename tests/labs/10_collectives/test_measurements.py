@@ -51,9 +51,35 @@ def test_what_is_measured_here_takes_the_place_of_that_many_gpus(monkeypatch):
     monkeypatch.setattr(measurements.timing, "gpu_count", lambda: 3)
     here = Measurement({"runs": [{"ranks": k} for k in measurements._counts_here()]}, "This", "2001-02-03", live=True)
     monkeypatch.setattr(type(recordings), "measure", lambda self, key, function: here)
-    assert [(run.live, run.value["ranks"]) for run in measurements.measured("sgd")] == [(True, 2), (False, 4)]
+    runs = measurements.measured("sgd")
+    assert [(run.live, run.value["ranks"]) for run in runs] == [(True, 2), (False, 4)]
+    two, four = measurements.origin(runs).splitlines()
+    assert two == "2 GPUs measured on This, 2001-02-03"
+    assert four == f"4 GPUs {runs[1].label}"
+    assert measurements.origin(runs[1:]) == runs[1].label
     with pytest.raises(MissingRecording, match="sgd was recorded on 2, 4 GPUs, not on 8"):
         measurements.recorded("sgd", 8)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "here"), [(0, []), (1, []), (2, [2]), (3, [2]), (4, [2, 4]), (7, [2, 4]), (8, [2, 4, 8])]
+)
+def test_which_numbers_of_gpus_are_live(gpus, here, monkeypatch):
+    monkeypatch.setattr(measurements.timing, "gpu_count", lambda: gpus)
+    live = Measurement({"runs": [{"ranks": k} for k in measurements._counts_here()]}, "This", "2001-02-03", live=True)
+    monkeypatch.setattr(type(recordings), "measure", lambda self, key, function: live)
+    runs = measurements.measured("sgd")
+    assert [run.value["ranks"] for run in runs if run.live] == here
+    assert [run.value["ranks"] for run in runs] == sorted({2, 4, *here})
+
+
+def test_a_recording_of_before_there_were_runs_is_as_none(monkeypatch):
+    old = Measurement({"ranks": 2, "rows": []}, "That", "2001-02-03", live=False)
+    monkeypatch.setattr(type(recordings), "recorded", lambda self, key: old)
+    monkeypatch.setattr(measurements.timing, "gpu_count", lambda: 0)
+    assert measurements.measured("sgd") == []
+    with pytest.raises(MissingRecording, match="sgd was recorded on no number of GPUs, not on 4: run"):
+        measurements.recorded("sgd", 4)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -101,3 +127,14 @@ def test_the_page_on_libraries_has_the_recorded_figures():
     page = " ".join((recordings.path.parent / "device_api.md").read_text().split())
     assert f"moved {inside[0]} GB/s on the bus in such a window and {without[0]} without on two" in page
     assert f"on four {inside[1]} and {without[1]} ({two.date}, NCCL {two.value['nccl']}" in page
+    shares, ours = [], []
+    for ranks in (2, 4):
+        rows = measurements.recorded("small_messages", ranks).value["rows"]
+        seconds = {(row["bytes"], row["graph"], row["engine"]): row["seconds"] for row in rows}
+        cases = [case[:2] for case in seconds if case[0] < 2**15 and case[2] == "NCCL"]
+        shares.append([seconds[*case, measurements.WINDOW] / seconds[*case, "NCCL"] for case in cases])
+        ours += [seconds[*case, "one-shot"] / seconds[*case, measurements.WINDOW] for case in cases]
+    assert "Below 32 KiB a window takes a third off NCCL's time on two, half on four" in page
+    assert shares[0] == pytest.approx([2 / 3] * 6, abs=0.05)
+    assert shares[1] == pytest.approx([1 / 2] * 6, abs=0.05)
+    assert f"one-shot kernel takes {min(ours):.2f} to {max(ours):.2f} of what is left" in page

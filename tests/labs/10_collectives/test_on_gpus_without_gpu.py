@@ -10,16 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.collectives import gpu_ranks, interpreter, on_gpus
+from kernels.collectives import gpu_ranks, interpreter, on_gpus, relays
 from kernels.collectives.gpu_ranks import GpuTimeout, PeerAccessError, Ranks
 from kernels.collectives.message_plan import ADD, COPY, STAGE, operations
 from kernels.collectives.recursive import halving_doubling_all_reduce, recursive_doubling_all_reduce
-from kernels.collectives.relays import FOLDER, options
+from kernels.collectives.relays import FOLDER, OneShotAllReduce, StoreBroadcast, TmaBroadcast, TwoShotAllReduce, options
 from kernels.collectives.ring import ring_all_gather, ring_all_reduce, ring_broadcast, ring_reduce, ring_reduce_scatter
 from kernels.collectives.scatter_gather import scatter_all_gather_broadcast
 from kernels.collectives.schedule import Schedule, ScheduleError, Send
 from kernels.collectives.tree import binary_tree_broadcast, tree_all_reduce, tree_broadcast
 from warpcourse.bench import hopper
+from warpcourse.bench.lab_kernels import NotOnThisCard
 
 SCHEDULES = [
     ring_broadcast(4, 7),
@@ -165,3 +166,13 @@ def test_without_a_gpu_the_error_says_so(monkeypatch):
 @pytest.mark.parametrize("file", ["forward_tma.cu", "all_reduce_tma.cu", "one_shot.cu"])
 def test_kernels_compile_for_hopper(file):
     assert hopper.cubin(FOLDER / file, options(PIECE=16384, STAGES=12, TOGETHER=4))[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("kind", [TmaBroadcast, StoreBroadcast, OneShotAllReduce, TwoShotAllReduce])
+def test_kernels_for_hopper_are_refused_by_name_on_other_cards(kind, monkeypatch, cupy):
+    """So that a lesson shows what was recorded instead."""
+    monkeypatch.setattr(relays.hopper, "missing", lambda what, instead: f"{what} on this card: take {instead}")
+    monkeypatch.setattr(relays.hopper, "kernel", lambda *given: pytest.fail("was compiled"))
+    monkeypatch.setattr(relays, "_blocks", lambda *given: 1)
+    with pytest.raises(NotOnThisCard, match=r"The machine code of \w+\.cu .*: take the engine on_gpus"):
+        kind(Ranks(2))

@@ -1,20 +1,27 @@
-"""The relays and the one-shot all-reduce on virtual devices: copies by TMA are stood in for by threads, what orders the
-ranks is the kernels' own, and the simulator looks for races between devices.
+"""The relays and the all-reduces for small messages on virtual devices: copies by TMA are stood in for by threads, what
+orders the ranks is the kernels' own, and the simulator looks for races between devices.
 """
 
 from __future__ import annotations
 
+import functools
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kernels.collectives.relays import FOLDER, MAILBOX_WORDS
+from kernels.collectives.relays import FOLDER, MAILBOX_WORDS, OneShotAllReduce, TwoShotAllReduce
+from warpcourse.bench import hopper
 from warplab import cp, virtual_devices
-from warplab.simulator import DeviceRace
+from warplab.simulator import DeviceDeadlock, DeviceRace
 
 PIECE, BLOCKS, TOGETHER = 64, 2, 2
 STAGES = {"forward_tma": 3, "all_reduce_tma": 3, "one_shot_all_reduce": 1, "two_shot_all_reduce": 1}
+SMALL = OneShotAllReduce, TwoShotAllReduce
 SEED = 5
 
 
@@ -102,29 +109,109 @@ def test_what_is_left_out_is_found(entry, old, new):
             devices.synchronize()
 
 
-@pytest.mark.parametrize("k", [2, 3, 4])
-@pytest.mark.parametrize("entry", ["one_shot_all_reduce", "two_shot_all_reduce"])
-def test_small_messages(entry, k):
-    generator = np.random.default_rng(SEED)
-    slot = -(-64 // k) * k
-    function = kernel("one_shot.cu", entry)
-    with virtual_devices(k) as devices:
-        inboxes = [device.zeros(4 * k * slot, np.uint64) for device in devices]
-        addresses = np.array([inbox.data.ptr for inbox in inboxes], np.uint64)
-        tables = [device.asarray(addresses) for device in devices]
-        calls = [device.zeros(2, np.uint32) for device in devices]
-        words = [device.zeros(1, np.uint32) for device in devices]
-        for n in (2, 4, 100, 128):
-            arrays = [generator.standard_normal(n, dtype=np.float32) for _ in range(k)]
-            outputs = []
-            for rank, device in enumerate(devices):
-                outputs.append(device.full(n, np.nan, np.float32))
-                sizes = np.uint32(n // 2), np.uint32(rank), np.uint32(k)
-                given = (device.asarray(arrays[rank]), outputs[rank], *sizes, tables[rank], np.uint64(slot))
-                device.launch(function, 2, 32, (*given, calls[rank], words[rank]))
-            devices.synchronize()
-            want = arrays[0].copy()
-            for array in arrays[1:]:
-                want += array
-            for output in outputs:
-                np.testing.assert_array_equal(output.get(), want)
+class SimulatedRanks:
+    """What an all-reduce for small messages asks of `gpu_ranks.Ranks`, on virtual devices. `word`: the host's."""
+
+    cupy = cp
+
+    def __init__(self, devices, word=0):
+        self._devices, self.devices = list(devices), [device.id for device in devices]
+        self._word = devices[0].full(1, word, np.uint32)
+        self.abort = np.uint64(self._word.data.ptr)
+
+    def __len__(self):
+        return len(self.devices)
+
+    @contextmanager
+    def on(self, rank):
+        with self._devices[rank]:
+            yield SimpleNamespace(synchronize=lambda: None)
+
+    def put(self, arrays):
+        return [device.asarray(array) for device, array in zip(self._devices, arrays, strict=True)]
+
+
+@contextmanager
+def small_messages(kind, changes=None):
+    """Few threads, so that each has several pairs, and a changed kernel, if any change is given."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(OneShotAllReduce, "BLOCKS", BLOCKS)
+        patched.setattr(OneShotAllReduce, "THREADS", (32, 32))
+        if changes:
+            changed = kernel("one_shot.cu", kind.ENTRY, changes)
+            patched.setattr(hopper, "kernel", lambda *_: lambda grid, block, given: changed(grid, block, given))
+        yield
+
+
+def sum_in_a_row(ranks, small, sizes, in_place):
+    """Queue all-reduces one after another, so that ranks may be a call apart, and compare bits."""
+    generator, calls = np.random.default_rng(SEED), []
+    print(f"seed {SEED}")
+    for n in sizes:
+        arrays = [generator.standard_normal(n, dtype=np.float32) for _ in range(len(ranks))]
+        inputs = ranks.put(arrays)
+        outputs = inputs if in_place else ranks.put([np.full(n, np.nan, np.float32)] * len(ranks))
+        small.launch(inputs, outputs)
+        calls.append((outputs, functools.reduce(np.add, arrays)))
+    for outputs, want in calls:
+        for output in outputs:
+            np.testing.assert_array_equal(output.get(), want)
+
+
+@settings(max_examples=15)
+@given(
+    st.sampled_from(SMALL),
+    st.sampled_from([2, 3, 5]),
+    st.lists(st.integers(1, 150), min_size=1, max_size=4),
+    st.booleans(),
+)
+def test_small_messages_of_any_sizes_in_a_row(kind, k, pairs, in_place):
+    """The largest fills the inboxes to their limit; the simulator finds what lies outside."""
+    with virtual_devices(k) as devices, small_messages(kind):
+        ranks = SimulatedRanks(devices)
+        sum_in_a_row(ranks, kind(ranks, 8 * max(pairs)), [2 * each for each in pairs], in_place)
+
+
+LATE = {  # a loop, and what rank 1 has yet to read behind it when the others end the call
+    OneShotAllReduce: (4000, "float2 sum = make_float2(0, 0);"),
+    TwoShotAllReduce: (2000, "const unsigned source = (rank + hop) % ranks;"),
+}
+
+
+@pytest.mark.parametrize("halves", [True, False], ids=["two halves", "one half"])
+@pytest.mark.parametrize("kind", SMALL)
+def test_the_next_call_overwrites_nothing_that_a_slow_rank_has_yet_to_read(kind, halves):
+    rounds, before = LATE[kind]
+    late = f"if (rank == 1) for (volatile unsigned i = 0; i < {rounds}; ++i);"
+    changes = {before: late + before} | ({} if halves else {"size_t(flag & 1)": "size_t(0)"})
+    found = nullcontext() if halves else pytest.raises(DeviceDeadlock)
+    with virtual_devices(2) as devices, small_messages(kind, changes):
+        ranks = SimulatedRanks(devices)
+        small = kind(ranks, 256)
+        with found:
+            sum_in_a_row(ranks, small, [4, 64], in_place=False)
+
+
+@pytest.mark.parametrize("absent", [0, 1, 2])
+@pytest.mark.parametrize("kind", SMALL)
+def test_all_wait_for_an_absent_rank_until_the_host_calls_off(kind, absent):
+    for word in (0, 1):
+        with virtual_devices(3) as devices, small_messages(kind, {"LOOKS = 4096": "LOOKS = 4"}):
+            ranks = SimulatedRanks(devices, word)
+            buffers = ranks.put([np.ones(2, np.float32)] * 3)
+            small = kind(ranks, 64)
+            small.launch(buffers, buffers, skip=[absent])
+            with nullcontext() if word else pytest.raises(DeviceDeadlock) as caught:
+                devices.synchronize()
+            if not word:
+                assert str(caught.value).startswith("deadlock: 2 devices wait")
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_too_few_arrays_are_refused_before_any_rank_waits(kind):
+    with virtual_devices(3) as devices:
+        ranks = SimulatedRanks(devices)
+        buffers = ranks.put([np.ones(2, np.float32)] * 3)
+        with pytest.raises(ValueError, match="2 inputs, 3 outputs of \\[2\\] elements: give 3 of each"):
+            kind(ranks).launch(buffers[:2], buffers)
+        assert not any(device.launches for device in devices)

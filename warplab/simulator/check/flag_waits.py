@@ -184,7 +184,7 @@ class FlagWaits(Observer):
 
     def stuck(self, numbers: list[int]) -> bool:
         """Return whether each loop in which lanes stand is seen to repeat itself exactly."""
-        return all(number in self.endless or self._repeats(self.loops[number]) for number in numbers)
+        return all(n in self.endless or (n in self.loops and self._repeats(self.loops[n])) for n in numbers)
 
     def _repeats(self, loop: frozenset[int]) -> bool:
         states = self._state.get(min(loop), [])
