@@ -78,10 +78,11 @@ def distinct(rng: np.random.Generator, n: int, dtype: np.typing.DTypeLike = np.f
 
 
 def summable(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Return float32 multiples of 1/8 between -64 and 64: sums of up to 2**14 of them are exact in any order."""
-    if not 0 < prod(shape) <= 2**14:
-        raise ValueError(f"summable: {prod(shape)} elements, expected 1 to {2**14}")
-    return rng.integers(-512, 513, shape).astype(np.float32) / np.float32(8)
+    """Return float32 multiples of 1/64 between -64 and 64: sums of up to 2**14 of them are exact in any order."""
+    if not 0 < prod(shape) <= 2**18:
+        raise ValueError(f"summable: {prod(shape)} elements, expected 1 to {2**18}")
+    most = np.where(rng.random(shape) < 1 / 8, 4096, 512)  # 12 bits are too many for a half, and few leave room
+    return (rng.integers(-most, most + 1) / 64).astype(np.float32)
 
 
 def cover(block: int, *, elements: int = 1) -> Callable[[int], Launch]:

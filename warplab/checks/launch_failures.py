@@ -91,8 +91,8 @@ def _data_race(run: KernelRun, error: DataRace) -> CheckFailed:
 def _uncompiled(run: KernelRun, error: Exception, known: str) -> CheckFailed:
     """Return the failure for a compiler's error. `known`: what was meant; then the compiler's own words, of which Numba
     has many, would only hide it."""
-    text = first_line(error) if known else f"{type(error).__name__}: {error}"
-    look_at = known or _look_at_compile_error(text)
+    look_at = known or _look_at_compile_error(str(error))
+    text = first_line(error) if look_at else f"{type(error).__name__}: {error}"
     return run.failed(f"{run.name} does not compile.", got=text, look_at=look_at, kind="compile")
 
 

@@ -45,9 +45,14 @@ def test_sums_of_summable_values_are_exact(seed, n):
         assert np.cumsum(order)[-1] == np.sum(values, dtype=np.float64)
 
 
+def test_a_half_holds_not_all_summable_values():
+    values = summable(np.random.default_rng(51), 128)
+    assert 2 < np.count_nonzero(values != values.astype(np.float16)) < 32
+
+
 def test_more_summable_values_than_sums_are_exact_for():
-    with pytest.raises(ValueError, match="summable: 16385 elements, expected 1 to 16384"):
-        summable(np.random.default_rng(50), 2**14 + 1)
+    with pytest.raises(ValueError, match="summable: 262145 elements, expected 1 to 262144"):
+        summable(np.random.default_rng(50), 2**18 + 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, np.uint8])
