@@ -13,7 +13,7 @@ INSTRUCTORS = (COURSE / "docs" / "instructors.md").read_text(encoding="utf-8")
 
 def test_commands_of_the_instructors_page_exist():
     own = set(re.findall(r"python -m warplab (\w+)", INSTRUCTORS)) - {"check"}  # for learners
-    assert own == {"collect", "export", "grade", "similar"}
+    assert own == {"board", "collect", "export", "grade", "similar"}
     usage = subprocess.run([sys.executable, "-m", "warplab"], cwd=COURSE, capture_output=True, text=True).stdout
     assert all(re.search(rf"^  {command} .*ASSIGNMENT", usage, re.MULTILINE) for command in own)
     from nbgrader.apps.nbgraderapp import NbGraderApp

@@ -16,6 +16,7 @@ USAGE = """usage: python -m warplab COMMAND
   collect ASSIGNMENT ARCHIVE for instructors: put a learning platform's archive of a class where it is graded
   grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
   export gradescope ASSIGNMENT  for instructors: write the autograder that Gradescope runs, a zip to upload there
+  board ASSIGNMENT           for instructors: list the right kernels of a class by estimated time
   similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
 
   run SCRIPT ...             run any program of numba.cuda, CuPy, ... on the simulator, and report on its kernels
@@ -25,6 +26,7 @@ USAGE = """usage: python -m warplab COMMAND
 """
 
 MODULES = {
+    "board": "grading.course.board_command",
     "check": "desk.own_exercise",
     "collect": "grading.course.collect_command",
     "export": "grading.course.export_command",

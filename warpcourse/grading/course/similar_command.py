@@ -29,13 +29,13 @@ def main(argv: list[str] | None = None) -> int:
     try:
         course = Course(folder)
         assignment = course.assignment(course.name_of(arguments.assignment))
-        graded = _graded(course, assignment.name)
+        of_class = {student: kernels for student, (_, kernels) in graded(course, assignment.name, least=2).items()}
         given = _given(course, assignment)
     except (CourseError, LedgerError, NoJudge) as error:
         print(on_terminal(f"error: {error}"), file=sys.stderr)
         return 2
-    pairs = ranked(_alone(graded), given, arguments.least, arguments.fewest)
-    print(on_terminal(_report(course, assignment.name, len(graded), pairs, arguments.top)))
+    pairs = ranked(_alone(of_class), given, arguments.least, arguments.fewest)
+    print(on_terminal(_report(course, assignment.name, len(of_class), pairs, arguments.top)))
     if arguments.csv:
         _write_csv(arguments.csv, pairs)
     return 0
@@ -64,21 +64,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _graded(course: Course, assignment: str) -> dict[str, dict[str, str]]:
-    """Return student -> kernel with argument types -> PTX, of each last grading. Raises `CourseError`."""
+def graded(course: Course, assignment: str, least: int = 1) -> dict[str, tuple[dict[str, Any], dict[str, str]]]:
+    """Return, by student, the record of the last grading and PTX by kernel with argument types.
+
+    Raises `CourseError` if fewer than `least` have kernels.
+    """
     folder = course.grading / "ledger"
     last: dict[str, dict[str, Any]] = {}
     if (folder / "ledger.jsonl").is_file():
         for record in records(folder):
             if record["kind"] == "result" and record["assignment"] == assignment and record["kernels"]:
                 last[record["student"]] = record
-    if len(last) < 2:
+    if len(last) < least:
         raise CourseError(
-            f"{len(last)} graded submissions of {assignment} have kernels, but two are needed; "
+            f"{len(last)} graded submissions of {assignment} have kernels, but {least} are needed; "
             f"run python -m warplab grade {assignment} first"
         )
     objects = Ledger(folder)
-    return {student: json.loads(objects.get(record["kernels"])) for student, record in last.items()}
+    return {student: (record, json.loads(objects.get(record["kernels"]))) for student, record in last.items()}
 
 
 def _given(course: Course, assignment: Assignment) -> dict[str, Features]:
