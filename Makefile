@@ -41,7 +41,7 @@ else
 STAGES = $(PYTEST) $(WORKERS) --target=$(1) -m "$(2)" $(3) $(TEST_ARGS)
 endif
 
-.PHONY: help lab digits test test-changed test-all check test-gpu bench record compare-ncu evidence exercises notebooks pages book new-lab doctor pins setup setup-cluster setup-dev setup-book clean
+.PHONY: help lab digits test test-changed test-all check test-gpu bench record compare-ncu evidence exercises notebooks pages book colab new-lab doctor pins setup setup-cluster setup-dev setup-book clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -100,6 +100,9 @@ pages: setup-dev ## write the generated pages and README's table of labs from wh
 
 book: setup-book ## the course as web pages, in _build/book/html: lessons, pages, docstrings (BOOK_ARGS="--outside")
 	$(BIN)/python -m tools.book $(BOOK_ARGS)
+
+colab: setup ## lessons for Colab in _build/colab, and badges: make colab URL=https://github.com/... (docs/platforms.md)
+	@$(BIN)/python -m tools.colab_notebooks "$(URL)"
 
 new-lab: setup-dev ## lay the skeleton of a lab: make new-lab NUMBER=14 TOPIC=scan TITLE="Prefix sums" CLAIM="..."
 	@test -n "$(NUMBER)" -a -n "$(TOPIC)" || { echo "error: make new-lab NUMBER=14 TOPIC=scan TITLE=\"...\"" >&2; exit 1; }

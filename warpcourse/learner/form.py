@@ -88,8 +88,9 @@ class Form:
         """Show the form; `page` and `text` are for readers who have none, as in a saved notebook."""
         from IPython.display import display
 
-        bundle = dict(self.box._repr_mimebundle_())
-        data = {**bundle, "text/html": page, "text/plain": text}
+        # As ipywidgets 8 gives it; 7, which Colab has, shows a widget by itself alone.
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.box.model_id}
+        data = {WIDGET: view, "text/html": page, "text/plain": text}
         self._handle = display(data, raw=True, display_id=True)
 
     def given(self) -> Answer | None:

@@ -97,13 +97,15 @@ class Sliders:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
         """Give a notebook the widget, and the picture to readers who have none, as in a saved notebook."""
         said = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.values.items())
-        bundle = {
+        bundle: dict[str, Any] = {
             "image/png": base64.b64encode(self.png).decode(),
             "text/plain": f"<picture for {said}> {self.says}".strip(),
         }
         if importlib.util.find_spec("ipywidgets"):
             self._view = self._view or self.widget()
-            bundle = {**dict(self._view._repr_mimebundle_()), **bundle}
+            # As ipywidgets 8 gives it; 7 shows a widget by itself alone.
+            view = {"version_major": 2, "version_minor": 0, "model_id": self._view.model_id}
+            bundle["application/vnd.jupyter.widget-view+json"] = view
         return bundle, DRAWING
 
 

@@ -150,7 +150,8 @@ def form_of(key):
     return predictions._asked[key].form
 
 
-def test_the_form_commits_a_number_and_gives_way_to_it(in_notebook):
+def test_the_form_commits_a_number_and_gives_way_to_it(in_notebook, monkeypatch):
+    monkeypatch.delattr("ipywidgets.Widget._repr_mimebundle_")  # as ipywidgets 7, which Colab has
     predict(KEY, QUESTION, unit=UNIT)
     asked = form_of(KEY)
     assert form.WIDGET in in_notebook[0]

@@ -81,6 +81,7 @@ def test_an_error_is_shown_under_the_sliders_and_the_picture_stays():
 
 
 def test_a_notebook_gets_widget_and_picture(monkeypatch):
+    monkeypatch.delattr("ipywidgets.Widget._repr_mimebundle_")  # as ipywidgets 7, which Colab has
     shown, _ = made()
     bundle, _ = shown._repr_mimebundle_()
     assert base64.b64decode(bundle["image/png"]) == shown.png
