@@ -3,12 +3,18 @@ answer."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import re
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from nbformat import v4, writes
 
+from tests.support import chromium
+from tests.support.waiting import until
 from tools.book import links, sources
 
 KNOWN = {"index.md", "docs/glossary.md", "notebooks/01_vector_multiply.ipynb"}
@@ -103,3 +109,41 @@ def test_the_book_opens_words_and_draws_formulas_by_itself(book):
     assert "4 bytes past the end of array `a`" in front
     assert "global load sectors" in front
     assert "H100 SXM5 80 GB HBM3: about" in front
+
+
+@pytest.mark.skipif(bool(chromium.missing()), reason=chromium.missing())
+def test_pages_fit_a_phone_in_both_themes_and_words_open(book):
+    with served(book) as address, chromium.chromium() as browser:
+        for width in (1280, 390):
+            browser.size(width, 844)
+            for theme in ("light", "dark"):
+                browser.open(f"{address}/index.html")
+                browser.run("localStorage.setItem('theme', arguments[0])", theme)
+                for page in ("index", "notebooks/05_tensor_cores", "docs/glossary", "docs/trust"):
+                    browser.open(f"{address}/{page}.html")
+                    wide = "const page = document.documentElement; return page.scrollWidth - page.clientWidth"
+                    assert browser.run(wide) == 0, (page, width)
+                    (red, *_) = map(int, re.findall(r"\d+", browser.run(COLOUR)))
+                    assert (red < 64) == (theme == "dark"), (page, theme)
+        browser.open(f"{address}/notebooks/05_tensor_cores.html")
+        said = "return getComputedStyle(document.querySelector('a.term'), '::after').content"
+        assert browser.run(said) == "none"
+        browser.run("document.querySelector('a.term').focus({ focusVisible: true })")
+        assert len(browser.run(said)) > 20
+        browser.open(f"{address}/search.html?q=coalescing")
+        until(lambda: "glossary" in browser.run("return document.getElementById('search-results').innerHTML"), "a find")
+
+
+COLOUR = "return getComputedStyle(document.body).backgroundColor"
+
+
+@contextlib.contextmanager
+def served(folder):
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
