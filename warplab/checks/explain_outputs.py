@@ -91,7 +91,7 @@ def _unwritten_elements(written: np.ndarray, blocks: int, threads_per_block: int
     return (
         what,
         f"elements {first} to {n - 1}, which no thread takes: how does a thread find its index? "
-        "Or is a size hard-coded in the kernel?",
+        + ("Does it have 16 bits?" if first == 2**16 else "Or is a size hard-coded in the kernel?"),
     )
 
 

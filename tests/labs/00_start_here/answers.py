@@ -113,6 +113,8 @@ ANSWERS = {
             backwards("if cuda.grid(1) == 0:", "    for i in range(out.size):", f"        {TURNED}"): SERIAL,
         },
     ),
+    # A run of neighbours for each thread passes here: it is right, and sectors are taught after it. Exercise 01 refuses
+    # it, for its sectors (multiply-any-grid, a_chunk_per_thread).
     "your-turn-stride": Answers(
         relu(STRIDE, POSITIVE),
         {
