@@ -230,7 +230,9 @@ def test_a_number_updated_in_place_is_a_race_and_a_number_set_is_none():
     for num_warps in (1, 4):
         with pytest.raises(simulator.DataRace, match=r"writes .* of array `x` .*, which other threads read") as caught:
             number_up[(1,)](x, seen, num_warps=num_warps)
-        assert "Is a tl.debug_barrier() missing between them? Do threads add" in str(caught.value)
+        line = number_up.fn.__code__.co_firstlineno + 2  # of the decorator, then `def`, the load, the store
+        assert f"which other threads read at line {line}," in str(caught.value)
+        assert (caught.value.line, caught.value.reason) == (line + 1, "Is a tl.debug_barrier() missing between them?")
         assert not re.search(r"sync|Numba|cuda", caught.value.reason)
         x[0] = 7
         number_up_behind_a_barrier[(1,)](x, seen, num_warps=num_warps)
