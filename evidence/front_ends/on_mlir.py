@@ -37,8 +37,8 @@ FILES = (
             *("warp_ops", "sm", "casting", "complex_kernel", "frexp_ldexp", "const_string", "atomics"),
         )
     ),
-    *("test_atomics", "test_kernel_exceptions", "test_varargs", "test_array_view", "test_ptr_ops", "test_printf"),
-    *("test_record_dtype", "test_half_precision", "test_complex", "test_large_smem", "test_symbol_isolation"),
+    *("test_atomics", "test_kernel_exceptions", "test_varargs", "test_array_view", "test_ptr_ops", "test_complex"),
+    *("test_record_dtype", "test_half_precision", "test_large_smem"),
 )
 
 

@@ -6,6 +6,7 @@ import enum
 import struct
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import Parameter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -89,9 +90,9 @@ def _pack(name: str, kind: Any, value: Any, arrays: ArrayPlacement) -> list[byte
         return [part for one, item in zip(kind, value, strict=True) for part in _pack(name, one, item, arrays)]
     if isinstance(kind, types.EnumMember):
         return _pack(name, kind.dtype, value.value, arrays)
-    if isinstance(kind, types.Integer):  # what is too large wraps round
-        nbytes = kind.bitwidth // 8
-        return [(int(value) & (1 << kind.bitwidth) - 1).to_bytes(nbytes, "little")]
+    if isinstance(kind, types.Integer | types.CPointer):  # what is too large wraps round
+        bits = getattr(kind, "bitwidth", 64)
+        return [(int(value) & (1 << bits) - 1).to_bytes(bits // 8, "little")]
     if isinstance(kind, types.Float | types.Boolean | types.Complex | types.NPDatetime | types.NPTimedelta):
         return [np.asarray(value, as_dtype(kind)).tobytes()]
     raise ArgumentError(f"argument `{name}` has the type {kind}, which the simulator does not pass to these kernels")
@@ -104,12 +105,16 @@ class KernelDispatcher:
         self.compile, self.dispatcher = compile_kernel, compile_kernel.__self__
         self.dispatcher.targetoptions["lineinfo"] = not debug  # every error and report names lines
         self.debug = debug
+        self.parameters = self.dispatcher._compiler.pysig.parameters
+        kinds = [parameter.kind for parameter in self.parameters.values()]
+        self.rest = kinds.index(Parameter.VAR_POSITIONAL) if Parameter.VAR_POSITIONAL in kinds else None  # `*args`
         self.sources: dict[tuple, MlirSource] = {}
 
     def source(self, kinds: tuple, args: tuple) -> MlirSource:
         """Return the kernel for arguments of these types, compiled at the first call. Raises ArgumentError."""
-        function, parameters = self.dispatcher.py_func, list(self.dispatcher._compiler.pysig.parameters)
-        check_number(f"kernel {function.__name__}({', '.join(parameters)})", len(parameters), kinds)
+        function, parameters = self.dispatcher.py_func, list(self.parameters)
+        if self.rest is None:
+            check_number(f"kernel {function.__name__}({', '.join(parameters)})", len(parameters), kinds)
         if kinds not in self.sources:
             cubin, symbol, *_ = self.compile(args)
             compiled = [*self.dispatcher.overloads.values(), *self.dispatcher._launch_config_overloads.values()]
@@ -133,6 +138,8 @@ class LaunchConfiguration:
             if isinstance(value, enum.Enum) and not isinstance(value.value, int | float):
                 raise ArgumentError(f"enum members with {type(value.value).__name__} values are not supported")
         source = self.kernel.source(tuple(state.types), flat)
+        if (rest := self.kernel.rest) is not None:
+            args = (*args[:rest], args[rest:])
         options = simulator.Options(counters=profiling.active(), cluster=self.cluster)
         with prepare(source, args) as prepared:
             code = _error_code(source.entry) if self.kernel.debug else np.zeros(1)

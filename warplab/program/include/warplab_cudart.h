@@ -40,6 +40,7 @@
 #ifdef WARPLAB_DEVICE
 #define __CUDA_ARCH__ 900
 #else
+#include <device_launch_parameters.h>  // threadIdx, as a default argument of device code names it
 
 extern "C" void warplab_configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = 0);
 extern "C" void warplab_launch(const void* kernel, void** arguments);

@@ -216,6 +216,25 @@ def test_arrays_on_the_device_in_tuples_and_on_streams():
     np.testing.assert_array_equal(out.copy_to_host(), drawn(8) + 1)
 
 
+def test_any_number_of_arguments_and_addresses():
+    @cuda.jit
+    def count(out, *args):
+        out[0] = len(args) + args[1][1]
+
+    for more in ((), (np.ones(1),)):
+        out = np.zeros(1)
+        count[1, 1](out, np.zeros(1), np.full(2, 5.0), *more)
+        assert out[0] == 7 + len(more)
+    x, pointer = cuda.to_device(np.arange(8, dtype=np.int32)), types.CPointer(types.int32)
+
+    @cuda.jit(types.void(pointer, types.int32))
+    def put(address, value):
+        address[3] = value
+
+    put[1, 1](x.__cuda_array_interface__["data"][0], -1)
+    assert x.copy_to_host().tolist() == [0, 1, 2, -1, 4, 5, 6, 7]
+
+
 def test_enumerations_of_words_are_refused_as_numba_cuda_mlir_does():
     class Word(enum.Enum):
         HELLO = "hello"
