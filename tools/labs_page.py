@@ -260,7 +260,8 @@ def _times(lab: Lab) -> str:
         "exercise": "the check of the solved exercise takes {wall:.0f} s ({processor:.0f} s)",
     }
     parts = [text.format(**measured[what]) for what, text in said.items() if what in measured]
-    return f"{', '.join(parts)}; {measured['device']}, {measured['date']}."
+    load = f" at a load of {measured['load']:g}" if measured.get("load", 0) > 1 else ""
+    return f"{', '.join(parts)}; {measured['device']}{load}, {measured['date']}."
 
 
 def measure(lab: Lab) -> None:
@@ -273,6 +274,7 @@ def measure(lab: Lab) -> None:
     found: dict[str, Any] = {
         "device": f"{about['cpu']}, {about['cores']} cores",
         "date": datetime.now(UTC).date().isoformat(),
+        "load": round(os.getloadavg()[0], 1),  # of other work, which makes what takes one second take longer
     }
     for what, several in commands.items():
         wall, processor = time.perf_counter(), _processor_seconds()

@@ -104,12 +104,13 @@ def test_what_has_come_is_shown(made, monkeypatch):
         made.recordings.write(key, f"of {device}", {"device": device, "date": "today"})
     (made.folder / "counters.md").write_text("# Counters\n\n12 launches under `ncu`: all equal.\n")
     times = {what: {"wall": 61.2, "processor": 30.9} for what in ("lesson", "exercise")}
-    (made.folder / "times.json").write_text(json.dumps({"device": "a computer", "date": "today", **times}))
+    (made.folder / "times.json").write_text(json.dumps({"device": "a computer", "date": "today", "load": 4.5, **times}))
     text = labs_page.page(made)
     assert "NVIDIA A, today.\n\n```text\nladder of NVIDIA A\n```\n\nNVIDIA B, today.\n\n```text\nshapes of" in text
     assert "```\n\nNot measured on a GPU yet: sizes. `make record` measures it.\n" in text
     assert "12 launches under `ncu`: all equal. [Which, and why](counters.md)." in text
     assert "The lesson runs in 61 s from first to last cell (31 s of processor time), the check of" in text
+    assert "; a computer at a load of 4.5, today." in text
 
 
 def test_a_picture_of_a_cell_that_is_gone_is_an_error(made):

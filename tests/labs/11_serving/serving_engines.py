@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,19 @@ class FileGate:
             until((self._folder / "open").exists, "the opening of the gate")
         if (batch < 0).any():
             raise RuntimeError("told to fail")
+        return batch.sum(axis=1, keepdims=True)
+
+
+class Slow:
+    """Takes so many seconds for each sample."""
+
+    name = "slow"
+
+    def __init__(self, seconds: float, numbers: int) -> None:
+        self._seconds, self.shape = seconds, (numbers,)
+
+    def predict(self, batch: np.ndarray) -> np.ndarray:
+        time.sleep(self._seconds * len(batch))
         return batch.sum(axis=1, keepdims=True)
 
 

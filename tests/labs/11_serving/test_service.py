@@ -349,6 +349,26 @@ def test_a_large_body_is_parsed_while_others_are_answered():
     serving(test, opened_large())
 
 
+def test_a_large_body_that_would_find_no_room_is_refused_without_being_parsed():
+    gate = Gate()
+    body = json.dumps({"instances": [sample(7)]}) + " " * 70_000
+
+    async def test(service, client):
+        waiting = [asyncio.create_task(ask(client, 0))]
+        await until(lambda: gate.batches)
+        waiting += [asyncio.create_task(ask(client, 1, 2)), asyncio.create_task(ask(client, 3, 4))]
+        await until(lambda: service.waiting == 4)
+        refused = await client.post("/v1/predict", content=body)
+        parsed = service._parser._child is not None
+        gate.open()
+        assert (refused.status_code, refused.headers["retry-after"], parsed) == (429, "1", False)
+        assert service.batcher.counts.rejected == 1
+        assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200] * 3
+        assert (await client.post("/v1/predict", content=body)).json() == {"predictions": [[7.5]]}
+
+    serving(test, gate, Limits(2, 0.0, 4), body_limit=100_000)
+
+
 def test_a_parser_that_is_killed_costs_one_request_and_is_not_called_the_engine():
     async def test(service, client):
         text = json.dumps({"instances": [[1.0] * Large.shape[0]]})

@@ -170,7 +170,7 @@ class Service:
         """Answer the samples in the body with the engine's results, or the reason why there are none."""
 
         async def read(body: bytes) -> tuple[np.ndarray, Reply]:
-            samples = await self._parser.samples(body)
+            samples = await self._parser.samples(body, lambda: self._find_room(1))
             return samples, lambda rows: self._json(200, {"predictions": [row.tolist() for row in rows]})
 
         return await self._answered(request, read)
@@ -231,15 +231,19 @@ class Service:
         """Queue all of them, or none: nothing else runs in between."""
         if self.batcher is None or self.draining:
             closed = "the service is shutting down and accepts no more requests; ask another replica"
-            raise self._rejected(samples, Closed(closed))
-        if self.waiting + len(samples) > self.limits.capacity:
-            full = f"{self.waiting} samples wait already, and {self.limits.capacity} may; try again later"
-            raise self._rejected(samples, QueueFull(full))
+            raise self._rejected(len(samples), Closed(closed))
+        self._find_room(len(samples))
         return [self.batcher.submit(sample) for sample in samples]
 
-    def _rejected(self, samples: np.ndarray, error: Exception) -> Exception:
+    def _find_room(self, count: int) -> None:
+        """Raise QueueFull where so many samples find no room. A body has one at least, even before it is parsed."""
+        if self.waiting + count > self.limits.capacity:
+            full = f"{self.waiting} samples wait already, and {self.limits.capacity} may; try again later"
+            raise self._rejected(count, QueueFull(full))
+
+    def _rejected(self, count: int, error: Exception) -> Exception:
         if self.batcher is not None:
-            self.batcher.counts.rejected += len(samples)
+            self.batcher.counts.rejected += count
         return error
 
     async def model(self) -> dict[str, Any]:

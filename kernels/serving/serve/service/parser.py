@@ -7,6 +7,7 @@ others meanwhile: a legal body of 9.5 MB would fail a liveness probe.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -26,13 +27,18 @@ class Parser:
     def __init__(self, shape: tuple[int, ...], most: int) -> None:
         self._shape, self._most = shape, most
         self._child: Child | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="parser")
+        self._thread, self._turn = ThreadPoolExecutor(1, thread_name_prefix="parser"), asyncio.Lock()
 
-    async def samples(self, body: bytes) -> np.ndarray:
-        """Return the samples in a body, as `request_body.samples` does. Raises what that raises, and BadRequest 503."""
+    async def samples(self, body: bytes, before: Callable[[], None]) -> np.ndarray:
+        """Return the samples in a body, as `request_body.samples` does. Raises what that raises, and BadRequest 503.
+
+        `before`: called when a large body's turn has come; what it raises spares the parsing.
+        """
         if len(body) < LARGE:
             return request_body.samples(body, self._shape, self._most)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._ask, body)
+        async with self._turn:
+            before()
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._ask, body)
 
     def close(self) -> None:
         """End the process."""
