@@ -10,21 +10,35 @@
 // Expected: time = launch + waves × steps × max(products / rate, L2 bytes / bandwidth, latency) + fix-up, see
 // shape_rule.py, which chooses. 1024³ has 128 tiles of 64 × 128 where step 6 has 32; 128 × 256 × 65536 has four of
 // 128 × 64, whose depth 32 blocks each share.
-// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.23 of cuBLASLt's fastest algorithm, the
-// geometric mean, four of them 0.75 to 0.8: odd rows, shallow, where storing C takes most of the time. Over 40 whose
-// sides are multiples of 8, 0.96, the least 0.73: where rows are no multiples of 128 bytes each line of a box lies in two
-// of the L2 cache, of which a multiprocessor asks for one in 1.8 ns. Over networks' shapes 1.01; over the lab's 0.96, with
-// 0.74 for 128 × 256 × 65536, for which shape_rule.py chooses 12 parts where 32 take 0.82 of the time (H100 80GB HBM3,
-// 2026-11-26, operands not in the L2 cache; two more processes gave 1.23 and 1.24 for the first).
+// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.26 of cuBLASLt's fastest algorithm, the
+// geometric mean, one of them below 0.8 (12768 × 422 × 104, 0.73). Over 40 whose sides are multiples of 8, 0.92, four
+// below 0.8, the least 0.54 (13936 × 280 × 3896, a tile too wide): where rows are no multiples of 128 bytes each line of a
+// box lies in two of the L2 cache, of which a multiprocessor asks for one in 1.8 ns; clusters of 2 × 2 blocks ask for half
+// as many (2472 × 488 × 5912 42 to 36 µs). Over networks' shapes 1.01, the least 0.81; over the lab's 0.99, the least 0.90
+// (H100 80GB HBM3, 2026-11-26, operands not in the L2 cache; two more processes gave 1.26 for the first). Sums of parts
+// that are asked for one after the other took 34 µs of 128 × 256 × 65536, all at once 28. bfloat16 takes float16's time;
+// e4m3 0.95 to 1.03 of the library's, with the library's error, 2.3e-4, which one level of sums raises to 1.9e-3 at 8192³;
+// at 4096³ and 8192³, with clusters that shape_rule.py leaves out since, 0.72 and 0.62.
 // Tried and left out: the steps of the last waves divided evenly among all blocks (stream-K), which took 0.9 to 2.1 times
 // as long as whole tiles, since blocks at different depths share nothing in the L2 cache; threads that copy rows of any
 // length themselves, from 0.85 to 10 times the time of the copy to wider rows.
+// FACTORS: of 16 bits, or e4m3, two of which count as one in all that is said of k. Tensor cores keep 13 bits of sums of
+// e4m3, 25 of the others: with LEVELS = 2 each stage's 128 products are summed there, and the stages in FP32 registers,
+// twice as many, so in tiles of 64 × 128 for a consumer at most.
 // a is m × k, or k × m with TRANSPOSED_A; b is k × n, or n × k with TRANSPOSED_B; rows of both are multiples of 8.
 // BM, BN: rows and columns of a tile. CONSUMERS: warpgroups that multiply. STAGES: pairs of tiles in shared memory.
-// BLOCKS: on a multiprocessor at a time. STACK: blocks, one below the other, that share tiles of B.
+// BLOCKS: on a multiprocessor at a time. STACK: blocks, one below the other, that share tiles of B. SIDE: likewise beside
+// each other, of A.
 // With SPLIT or MEET each block computes one tile, so the grid has as many; with MEET all must be at work at a time.
+#include <cuda_bf16.h>
 #include <warplab/hopper.cuh>
 
+#ifndef FACTORS
+#define FACTORS FLOAT16
+#endif
+#ifndef LEVELS
+#define LEVELS 1
+#endif
 #ifndef RESULT
 #define RESULT half
 #endif
@@ -49,6 +63,9 @@
 #ifndef STACK
 #define STACK 1
 #endif
+#ifndef SIDE
+#define SIDE 1
+#endif
 #ifndef TRANSPOSED_A
 #define TRANSPOSED_A 0
 #endif
@@ -61,6 +78,9 @@
 #ifndef MEET
 #define MEET 0
 #endif
+#ifndef AT_ONCE
+#define AT_ONCE 4
+#endif
 #ifndef SWAPPED
 #define SWAPPED 0
 #endif
@@ -71,33 +91,38 @@ constexpr int SUMS = BN / 2;                               // of a thread for ea
 constexpr int FOURS = ROWS * SUMS / 4;                     // of a thread: two columns of two rows, eight apart
 constexpr int WORKERS = 128 * CONSUMERS, THREADS = WORKERS + 32;  // the last warp loads
 constexpr int A_BYTES = BM * LINE_BYTES, STAGE_BYTES = A_BYTES + BN * LINE_BYTES, BOX_BYTES = 64 * LINE_BYTES;
-constexpr int CLUSTER = SPLIT * STACK;
+constexpr int COLUMN = SPLIT * STACK, CLUSTER = COLUMN * SIDE;  // blocks
+constexpr int SHARING = STACK + SIDE - 1;  // that read what a block loads
 constexpr int C_COLUMNS = LINE_BYTES / sizeof(RESULT), BOXES = BLOCKS > 1 ? 1 : 2;  // of a box of C; of a warpgroup
 constexpr int LINES_AT_ONCE = ROWS * SUMS < 96 ? 4 : 1;    // of C that a warp stores, as registers allow
 constexpr int OWN = FOURS / SPLIT;                         // that a block of a cluster adds up
-static_assert(BM % (64 * CONSUMERS) == 0 && FOURS % SPLIT == 0 && BN / 64 % STACK == 0, "equal shares");
+static_assert(BM % (64 * CONSUMERS) == 0 && FOURS % SPLIT == 0 && BN / 64 % STACK == 0 && BM / 64 % SIDE == 0, "equal shares");
 static_assert(BN % 64 == 0 || TRANSPOSED_B, "lines of a box of B are 64 columns");
 
-#if SPLIT * STACK > 1
+#if SPLIT * STACK * SIDE > 1
 #define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
 #else
 #define IN_CLUSTERS  // a launch in clusters of one block would take longer
 #endif
 
+// Two results of 16 bits, rounded.
+template <typename T>
+__device__ __forceinline__ half2 both(float x, float y, T) {
+    return __floats2half2_rn(x, y);
+}
+
+__device__ __forceinline__ half2 both(float x, float y, __nv_bfloat16) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(x, y);
+    return *reinterpret_cast<const half2 *>(&pair);
+}
+
 __device__ __forceinline__ void store2(float *to, float x, float y) {
     *reinterpret_cast<float2 *>(to) = make_float2(x, y);
 }
 
-__device__ __forceinline__ void store2(half *to, float x, float y) {
-    *reinterpret_cast<half2 *>(to) = __floats2half2_rn(x, y);
-}
-
-__device__ __forceinline__ void store1(float *to, float x) {
-    *to = x;
-}
-
-__device__ __forceinline__ void store1(half *to, float x) {
-    *to = __float2half_rn(x);
+template <typename T>
+__device__ __forceinline__ void store2(T *to, float x, float y) {
+    *reinterpret_cast<half2 *>(to) = both(x, y, T());
 }
 
 // A warp stores a line of a box of C, of which `left` elements are in C: 128 bytes that may start at any element.
@@ -113,7 +138,8 @@ __device__ __forceinline__ void store_line(float *to, unsigned box, int line, in
     }
 }
 
-__device__ __forceinline__ void store_line(half *to, unsigned box, int line, int left) {
+template <typename T>  // of 16 bits
+__device__ __forceinline__ void store_line(T *to, unsigned box, int line, int left) {
     const int lane = threadIdx.x % 32;
     unsigned v;
     asm volatile("ld.shared.b32 %0, [%1];"
@@ -145,13 +171,14 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     const unsigned stages = (shared_address(memory) + 1023) / 1024 * 1024;  // the swizzle repeats after 1024 bytes
     const unsigned full_at = shared_address(full), empty_at = shared_address(empty);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-    const int rank = CLUSTER > 1 ? blockIdx.x % CLUSTER : 0, split = rank % SPLIT, stack = rank / SPLIT;
+    const int rank = CLUSTER > 1 ? blockIdx.x % CLUSTER : 0, split = rank % SPLIT;
+    const int stack = rank / SPLIT % STACK, side = rank / COLUMN;
     if (threadIdx.x == WORKERS) {
         prefetch_map(a_map);
         prefetch_map(b_map);
         for (int stage = 0; stage < STAGES; stage++) {
             barrier_init(full_at + 8 * stage, 1);
-            barrier_init(empty_at + 8 * stage, CONSUMERS * 4 * STACK);  // each warp that reads what is loaded here
+            barrier_init(empty_at + 8 * stage, CONSUMERS * 4 * SHARING);  // each warp that reads what is loaded here
         }
         fence_barrier_init();
     }
@@ -162,7 +189,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     }
 
     // Units of work: parts of tiles, STACK tiles at a time.
-    const int height = (m - 1) / (BM * STACK) + 1, width = (n - 1) / BN + 1, steps = (k - 1) / BK + 1;
+    const int height = (m - 1) / (BM * STACK) + 1, width = (n - 1) / (BN * SIDE) + 1, steps = (k - 1) / BK + 1;
     const int units = height * width * parts, clusters = gridDim.x / CLUSTER;
     struct Unit {
         int tile, part, row, column, begin, end;  // begin, end: steps
@@ -173,7 +200,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
         unit.part = MEET ? number - unit.tile * parts : 0;
         place_of(unit.tile, height, width, group, unit.row, unit.column);
         unit.row = (unit.row * STACK + stack) * BM;
-        unit.column *= BN;
+        unit.column = (unit.column * SIDE + side) * BN;
         const int share = unit.part * SPLIT + split, shares = parts * SPLIT;
         unit.begin = MEET || SPLIT > 1 ? (long long)steps * share / shares : 0;
         unit.end = MEET || SPLIT > 1 ? (long long)steps * (share + 1) / shares : steps;
@@ -197,15 +224,20 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                     const unsigned barrier = full_at + 8 * stage;
                     barrier_wait(empty_at + 8 * stage, parity ^ 1);
                     barrier_expect(barrier, STAGE_BYTES);
-                    if (TRANSPOSED_A) {
+                    // Of A each block loads a share for those beside it, of B for those above and below.
+                    constexpr int A_SHARES = TRANSPOSED_A ? BM / 64 / SIDE : 1, A_LINES = TRANSPOSED_A ? 64 : BM / SIDE;
 #pragma unroll
-                        for (int box = 0; box < BM / 64; box++) {
-                            load_box(a_to + box * BOX_BYTES, a_map, unit.row + box * 64, step * BK, barrier);
+                    for (int i = 0; i < A_SHARES; i++) {
+                        const int at = (i * SIDE + side) * A_LINES;  // row of the tile
+                        const int x = TRANSPOSED_A ? unit.row + at : step * BK;
+                        const int y = TRANSPOSED_A ? step * BK : unit.row + at;
+                        if (SIDE > 1) {
+                            const unsigned short blocks = ((1 << CLUSTER) - 1) / ((1 << COLUMN) - 1) << rank % COLUMN;
+                            load_box_for(blocks, a_to + at * LINE_BYTES, a_map, x, y, barrier);
+                        } else {
+                            load_box(a_to + at * LINE_BYTES, a_map, x, y, barrier);
                         }
-                    } else {
-                        load_box(a_to, a_map, step * BK, unit.row, barrier);
                     }
-                    // Of B each block loads a share for all.
                     constexpr int SHARES = TRANSPOSED_B ? 1 : BN / 64 / STACK, LINES = TRANSPOSED_B ? BN / STACK : 64;
 #pragma unroll
                     for (int i = 0; i < SHARES; i++) {
@@ -213,7 +245,8 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                         const int x = TRANSPOSED_B ? step * BK : unit.column + at;
                         const int y = TRANSPOSED_B ? unit.column + at : step * BK;
                         if (STACK > 1) {
-                            const unsigned short blocks = ((1 << CLUSTER) - 1) / ((1 << SPLIT) - 1) << split;
+                            const unsigned short blocks = ((1 << COLUMN) - 1) / ((1 << SPLIT) - 1)
+                                                          << (split + COLUMN * side);
                             load_box_for(blocks, b_to + at * LINE_BYTES, b_map, x, y, barrier);
                         } else {
                             load_box(b_to + at * LINE_BYTES, b_map, x, y, barrier);
@@ -228,7 +261,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             cluster_sync();
             cluster_sync();
         }
-        if (STACK > 1) {
+        if (SHARING > 1) {
             cluster_sync();
         }
         return;
@@ -242,10 +275,13 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     const unsigned long long first_b =
         TRANSPOSED_B ? k_major(stages + A_BYTES, 0, 0) : mn_major(stages + A_BYTES, 0, BK);
     auto release = [&](int done) {
-        if (STACK == 1 && lane == 0) {
+        if (SHARING == 1 && lane == 0) {
             barrier_arrive(empty_at + 8 * done);
-        } else if (STACK > 1 && lane < STACK) {
-            barrier_arrive(empty_at + 8 * done, split + SPLIT * lane);
+        } else if (SHARING > 1 && lane < STACK) {
+            barrier_arrive(empty_at + 8 * done, split + SPLIT * lane + COLUMN * side);
+        } else if (SHARING > 1 && lane < SHARING) {  // those beside it
+            const int other = lane - STACK;
+            barrier_arrive(empty_at + 8 * done, rank % COLUMN + COLUMN * (other + (other >= side)));
         }
     };
     // Where thread `of` has its four number i, and whether the first of its rows and columns are in C.
@@ -266,9 +302,9 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
         if (row < m && pairs) {
             store2(to, x, y);
         } else if (row < m) {
-            store1(to, x);
+            *to = RESULT(x);
             if (column + 1 < n) {
-                store1(to + (SWAPPED ? m : 1), y);
+                to[SWAPPED ? m : 1] = RESULT(y);
             }
         }
     };
@@ -276,7 +312,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     const bool one = threadIdx.x % 128 == 0;
     for (int number = blockIdx.x / CLUSTER; number < units; number += clusters) {
         const Unit unit = unit_of(number);
-        float sum[ROWS][SUMS];
+        float sum[ROWS][SUMS], total[LEVELS == 2 ? ROWS : 1][LEVELS == 2 ? SUMS : 1] = {};
         int before = 0;
         for (int step = unit.begin; step < unit.end; step++) {
             const unsigned long long a = moved(first_a, stage * STAGE_BYTES), b = moved(first_b, stage * STAGE_BYTES);
@@ -286,11 +322,26 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             for (int depth = 0; depth < BK; depth += 16) {
 #pragma unroll
                 for (int i = 0; i < ROWS; i++) {
-                    wgmma<A_MAJOR, B_MAJOR>(sum[i], moved(a, i * BOX_BYTES + depth * A_DEPTH), moved(b, depth * B_DEPTH),
-                                            step > unit.begin || depth > 0);
+                    wgmma<A_MAJOR, B_MAJOR, FACTORS>(sum[i], moved(a, i * BOX_BYTES + depth * A_DEPTH),
+                                                     moved(b, depth * B_DEPTH),
+                                                     (LEVELS == 1 && step > unit.begin) || depth > 0);
                 }
             }
             wgmma_commit();
+            if constexpr (LEVELS == 2) {
+                wgmma_wait<0>();
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    settle(sum[i]);
+#pragma unroll
+                    for (int j = 0; j < SUMS; j++) {
+                        total[i][j] += sum[i][j];
+                    }
+                }
+                release(stage);
+                advance();
+                continue;
+            }
             wgmma_wait<1>();  // for the stage before
             if (step > unit.begin) {
                 release(before);
@@ -298,12 +349,22 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             before = stage;
             advance();
         }
-        wgmma_wait<0>();
+        if constexpr (LEVELS == 2) {
 #pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            settle(sum[i]);
+            for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+                for (int j = 0; j < SUMS; j++) {
+                    sum[i][j] = total[i][j];
+                }
+            }
+        } else {
+            wgmma_wait<0>();
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                settle(sum[i]);
+            }
+            release(before);
         }
-        release(before);
         auto four = [&](int i) { return &sum[i / (SUMS / 4)][i % (SUMS / 4) * 4]; };
         auto store = [&](int i) {
             const Place at = place(unit, threadIdx.x, i);
@@ -338,28 +399,41 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                 } while (come < parts);
             }
             threads_sync<WORKERS>(15);
-            // Its share: LANES lanes add up one four, each some of the parts; AT_ONCE fours at a time.
-            constexpr int LANES = MEET ? MEET : 1, AT_ONCE = LANES == 1 ? 4 : 1, NEXT = WORKERS / LANES;
+            // Its share: MEET lanes add up one four, each some of the parts; AT_ONCE fours at a time, of IN_FLIGHT parts,
+            // all asked for before the first is added, however few are left: L2 takes longer than all adding does.
+            constexpr int LANES = MEET ? MEET : 1, IN_FLIGHT = 16 / AT_ONCE;
+            constexpr int NEXT = WORKERS / LANES;
             const int begin = (long long)(BM * BN / 4) * unit.part / parts;
             const int end = (long long)(BM * BN / 4) * (unit.part + 1) / parts;
             const int turn = lane % LANES, from = parts * turn / LANES, to = parts * (turn + 1) / LANES;
             for (int start = begin; start < end; start += NEXT * AT_ONCE) {
                 const int first = start + threadIdx.x / LANES;
                 float4 v[AT_ONCE] = {};
-                Place of[AT_ONCE];
+                bool inside[AT_ONCE];
+                auto place_of_sum = [&](int i) {
+                    const int at = first + i * NEXT;
+                    return place(unit, at % WORKERS, at / WORKERS);
+                };
 #pragma unroll
                 for (int i = 0; i < AT_ONCE; i++) {
-                    const int at = first + i * NEXT;
-                    of[i] = place(unit, at % WORKERS, at / WORKERS);
-                    of[i].inside = of[i].inside && at < end;
+                    inside[i] = first + i * NEXT < end && place_of_sum(i).inside;
                 }
-#pragma unroll(8 / AT_ONCE)
-                for (int part = from; part < to; part++) {
+                for (int part = from; part < to; part += IN_FLIGHT) {
+                    float4 w[IN_FLIGHT][AT_ONCE] = {};
 #pragma unroll
-                    for (int i = 0; i < AT_ONCE; i++) {
-                        if (of[i].inside) {
-                            const float4 w = __ldcg(tile + size_t(part) * (BM * BN / 4) + first + i * NEXT);
-                            v[i].x += w.x, v[i].y += w.y, v[i].z += w.z, v[i].w += w.w;
+                    for (int j = 0; j < IN_FLIGHT; j++) {
+#pragma unroll
+                        for (int i = 0; i < AT_ONCE; i++) {
+                            if (inside[i] && part + j < to) {
+                                w[j][i] = __ldcg(tile + size_t(part + j) * (BM * BN / 4) + first + i * NEXT);
+                            }
+                        }
+                    }
+#pragma unroll
+                    for (int j = 0; j < IN_FLIGHT; j++) {
+#pragma unroll
+                        for (int i = 0; i < AT_ONCE; i++) {
+                            v[i].x += w[j][i].x, v[i].y += w[j][i].y, v[i].z += w[j][i].z, v[i].w += w[j][i].w;
                         }
                     }
                 }
@@ -372,9 +446,10 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                         v[i].z += __shfl_xor_sync(0xffffffff, v[i].z, away);
                         v[i].w += __shfl_xor_sync(0xffffffff, v[i].w, away);
                     }
-                    if (of[i].inside && turn == 0) {
-                        put(of[i].row, of[i].column, v[i].x, v[i].y);
-                        put(of[i].row + 8, of[i].column, v[i].z, v[i].w);
+                    if (inside[i] && turn == 0) {
+                        const Place at = place_of_sum(i);
+                        put(at.row, at.column, v[i].x, v[i].y);
+                        put(at.row + 8, at.column, v[i].z, v[i].w);
                     }
                 }
             }
@@ -393,7 +468,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                 const int owner = i / OWN, sender = (split - owner + SPLIT) % SPLIT - 1;
                 const float *v = four(i);
                 if (owner != split) {
-                    store_there(room(sender, i), owner + SPLIT * stack, make_float4(v[0], v[1], v[2], v[3]));
+                    store_there(room(sender, i), owner + SPLIT * stack + COLUMN * side, make_float4(v[0], v[1], v[2], v[3]));
                 }
             }
             cluster_sync();
@@ -434,13 +509,12 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                         group_sync(1 + consumer);
                     }
                     const float *s = &sum[i][panel * C_COLUMNS / 2];
-                    if (sizeof(RESULT) == 2) {
+                    if constexpr (sizeof(RESULT) == 2) {
 #pragma unroll
                         for (int j = 0; j < 8; j += 2) {
                             const float *v = s + j * 4;
-                            keep_16x16(box, warp % 4 * 16, j * 8, __floats2half2_rn(v[0], v[1]),
-                                       __floats2half2_rn(v[2], v[3]), __floats2half2_rn(v[4], v[5]),
-                                       __floats2half2_rn(v[6], v[7]));
+                            keep_16x16(box, warp % 4 * 16, j * 8, both(v[0], v[1], RESULT()), both(v[2], v[3], RESULT()),
+                                       both(v[4], v[5], RESULT()), both(v[6], v[7], RESULT()));
                         }
                     } else {
 #pragma unroll
@@ -476,7 +550,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     if (one) {
         stores_have_read<0>();
     }
-    if (STACK > 1) {
+    if (SHARING > 1) {
         cluster_sync();  // others may still arrive at this block's barriers
     }
 }

@@ -26,6 +26,21 @@ TABLES = ProductTables(
     heading=_heading,
     shapes_heading="TFLOP/s by shape, results float16, warm in the L2 cache where they fit; the library is cuBLASLt",
 )
+TYPES = Table.of_rows(
+    "Step 7 with b given as (n, k), cold, beside cuBLASLt's fastest algorithm; fast, one level: e4m3 summed in 13 bits",
+    {"factors": "factors", "result": "result", "m × n × k": lambda row: " × ".join(map(str, row["shape"]))}
+    | {"µs": lambda row: 1e6 * row["seconds"]["ours"], "library": lambda row: 1e6 * row["seconds"]["library"]}
+    | {"ratio": "ratio_to_library", "TFLOP/s": "tflops", "error": lambda row: row["errors"]["ours"]}
+    | {"library's": lambda row: row["errors"]["library"]}
+    | {
+        f"{what} of {name}": lambda row, name=name, key=key, unit=unit: (
+            unit * row[key][name] if name in row[key] else ""
+        )
+        for name in ("ours, one level", "library, fast")
+        for what, key, unit in (("µs", "seconds", 1e6), ("error", "errors", 1))
+    }
+    | {"right": "correct"},
+)
 EVERY_SHAPE = Table(measured_plans.text, lambda value: {"summaries": value["summaries"]})
 BENCHMARK = Benchmark(
     recordings,
@@ -34,6 +49,7 @@ BENCHMARK = Benchmark(
         **{key: TABLES.ladder() for key in ("ladder", "small_ladder", "float32_ladder")},
         "shapes": TABLES.shapes(),
         "every_shape": EVERY_SHAPE,
+        "types": TYPES,
     },
     __doc__,
 )

@@ -25,8 +25,10 @@ SHARED_BYTES, BLOCK_BYTES = 228 * 1024, 227 * 1024  # of a multiprocessor, and o
 EXTRA_BYTES = 2048  # of a block: barriers, the start at a multiple of 1024, and 1024 that each block costs
 MOST_CLUSTER = 8  # blocks
 PROMOTION = 128  # bytes that the L2 cache fetches together
-FEW_PARTS = 8  # of whose sums a thread adds up several at once, alone
+MEETING_LANES, MOST_AT_ONCE = 4, 4  # that add up a four of sums, if there are few; and fours that a lane adds up
 PAD_BLOCKS = 8  # of pad.cu on a multiprocessor
+FACTORS = {"float16": "FLOAT16", "bfloat16": "BFLOAT16", "e4m3": "E4M3"}  # by their names in hopper.cuh
+TWO_LEVELS = 2, 64 * 128  # consumers, and sums of each, at most, whose registers hold them twice
 ANY_STAGES, ANY_SPLITS = 6, (1, 2, 4, 8)  # of any_rows.cu, and blocks of a cluster
 
 
@@ -36,7 +38,8 @@ class Tile:
 
     `bm`, `bn`: rows and columns of C of a tile; `consumers`: warpgroups that multiply; `stages`: pairs of operands'
     tiles in shared memory; `blocks`: on a multiprocessor at a time; `split`: blocks of a cluster that share a tile's
-    depth; `stack`: blocks, one below the other, that share tiles of B. A cluster has split × stack blocks.
+    depth; `stack`: blocks, one below the other, that share tiles of B; `side`: likewise beside each other, of A. A
+    cluster has split × stack × side blocks.
     """
 
     bm: int
@@ -46,6 +49,7 @@ class Tile:
     blocks: int = 1
     split: int = 1
     stack: int = 1
+    side: int = 1
 
     def __post_init__(self) -> None:
         """Raise ValueError, naming the rule that the sizes break."""
@@ -55,7 +59,7 @@ class Tile:
             demand(
                 self,
                 (self.bm in (16, 32, 64) and self.bn in (16, 32, 64), "bm and bn of any_rows.cu must be 16, 32 or 64"),
-                (astuple(self)[2:] == (1,) * 5, "any_rows.cu has one consumer, block, split and stack"),
+                (astuple(self)[2:] == (1,) * 6, "any_rows.cu has one consumer, block, split, stack and side"),
             )
             return
         sent = (self.split - 1) * self.bm * self.bn * 4 // self.split
@@ -66,6 +70,7 @@ class Tile:
             (self.bn in (16, 32, 64, 128, 192, 256), "bn must be 16, 32, 64, 128, 192 or 256"),
             (self.bm <= 256 and self.bm * self.bn <= 64 * 256 * self.consumers, "a consumer holds 64 × 256 sums"),
             (max(1, self.bn // 64) % self.stack == 0, "stack must divide bn / 64"),
+            (max(1, self.bm // 64) % self.side == 0, "side must divide bm / 64"),
             (
                 self.bm * self.bn // self.consumers // 512 % self.split == 0,
                 "split must divide a thread's fours of sums",
@@ -85,9 +90,16 @@ class Tile:
         return self.stages == 1
 
     @property
+    def two_levels(self) -> bool:
+        """Return whether the registers of its threads hold the sums twice."""
+        consumers, sums = TWO_LEVELS
+        most = sums * self.consumers // min(self.blocks, 2)
+        return not self.any_rows and self.consumers <= consumers and self.bm * self.bn <= most
+
+    @property
     def cluster(self) -> int:
         """Return blocks of a cluster."""
-        return self.split * self.stack
+        return self.split * self.stack * self.side
 
     @property
     def threads(self) -> int:
@@ -146,24 +158,31 @@ class Plan:
         """Return dynamic shared memory of a block."""
         return self.tile.shared_bytes(boxes=self.boxes)
 
-    def code(self, result: str, transposed: str, *, direct: bool) -> tuple[Path, tuple[str, ...]]:
+    def code(
+        self, result: str, transposed: str, *, direct: bool, factors: str = "float16", levels: int = 1
+    ) -> tuple[Path, tuple[str, ...]]:
         """Return the file and options for the compiler.
 
-        `result`: dtype of C; `transposed`: as `launch` takes it; `direct`: TMA cannot store the rows of C.
+        `result`: dtype of C; `transposed`, `factors`, `levels`: as `launch` takes them; `direct`: TMA cannot store the
+        rows of C.
         """
-        common = f"-I{SOURCES.folder}", f"-DRESULT={TYPES[result]}"
+        common: tuple[str, ...] = f"-I{SOURCES.folder}", f"-DRESULT={TYPES[result]}"
         if self.tile.any_rows:
             sizes = {"BM": self.tile.bm, "BN": self.tile.bn, "SPLIT": self.parts}
             return ANY_ROWS_FILE, (*common, *(f"-D{name}={value}" for name, value in sizes.items()))
-        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "STACK"
+        common += f"-DFACTORS={FACTORS[factors]}", f"-DLEVELS={levels}"
+        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "STACK", "SIDE"
         turned = [letter == "T" for letter in transposed]
         if self.swapped:  # of bᵀ and aᵀ
             turned = [not turned[1], not turned[0]]
+        fours = self.tile.bm * self.tile.bn // self.tile.consumers // 512  # of a thread
+        lanes = 1 if self.parts <= fours else MEETING_LANES
         flags = {
             "TRANSPOSED_A": turned[0],
             "TRANSPOSED_B": turned[1],
             "DIRECT": direct and self.boxes,
-            "MEET": 0 if self.parts == 1 else 1 if self.parts <= FEW_PARTS else 4,
+            "MEET": lanes if self.parts > 1 else 0,
+            "AT_ONCE": min(MOST_AT_ONCE, 1 << (math.ceil(fours * lanes / self.parts) - 1).bit_length()),
             "SWAPPED": self.swapped,
         }
         return ENTRY_FILE, (
@@ -173,10 +192,10 @@ class Plan:
         )
 
     def tiles(self, m: int, n: int) -> int:
-        """Return tiles of C, those of a stack as one."""
+        """Return tiles of C, those of a stack, and those side by side, as one."""
         if self.swapped:
             m, n = n, m
-        return math.ceil(m / (self.tile.bm * self.tile.stack)) * math.ceil(n / self.tile.bn)
+        return math.ceil(m / (self.tile.bm * self.tile.stack)) * math.ceil(n / (self.tile.bn * self.tile.side))
 
     def refuses(self, m: int, n: int, k: int, transposed: str, multiprocessors: int) -> str:
         """Return why the plan is not for a product, "" if it is."""
@@ -194,19 +213,31 @@ class Plan:
         return ""
 
 
-def launch(a: Any, b: Any, c: Any, plan: Plan, transposed: str = "NN", group: int = 8) -> None:
+def launch(
+    a: Any,
+    b: Any,
+    c: Any,
+    plan: Plan,
+    transposed: str = "NN",
+    group: int = 8,
+    *,
+    factors: str = "float16",
+    levels: int | None = None,
+) -> None:
     """Queue the kernel, without any check but `Plan.refuses`, after pad.cu where rows need it.
 
     `transposed`: of a and b each "N" or "T", as BLAS says: with "T", a is given as (k, m), b as (n, k). `group`: tiles
-    that blocks run down before the next column of tiles.
+    that blocks run down before the next column of tiles. `factors`: one of FACTORS; those of bfloat16 are uint16, and
+    so are those of e4m3, two in one. `levels`: 2, by default of e4m3 alone, for stages summed apart.
     """
+    levels = levels or (2 if factors == "e4m3" else 1)
     m, n = c.shape
     k = a.shape[0 if transposed[0] == "T" else 1]
     tile, result, direct = plan.tile, c.dtype.name, not _by_tma(c)
     if reason := plan.refuses(m, n, k, transposed, hopper.multiprocessors()):
         raise ValueError(f"{plan}: {reason}")
     a, b = (x if hopper.address_of(x) % 4 == 0 else x.copy() for x in (a, b))  # words.cuh reads them
-    code, options = plan.code(result, transposed, direct=direct)
+    code, options = plan.code(result, transposed, direct=direct, factors=factors, levels=levels)
     if tile.any_rows:
         any_rows = hopper.kernel(code, "tensor_core_any_rows", options)
         arguments = a, b, c, *map(np.int32, (m, n, k))
@@ -226,7 +257,7 @@ def launch(a: Any, b: Any, c: Any, plan: Plan, transposed: str = "NN", group: in
     if plan.swapped:
         m, n = n, m
         left, right, turned = b, a, "".join("NT"[letter == "N"] for letter in reversed(transposed))
-    of_a = (64, 64) if turned[0] == "T" else (tile.bm, 64)
+    of_a = (64, 64) if turned[0] == "T" else (tile.bm // tile.side, 64)
     of_b = (tile.bn // tile.stack, 64) if turned[1] == "T" else (64, 64)
     maps = [hopper.tensor_map(*each, PROMOTION) for each in ((left, *of_a), (right, *of_b))]
     to_boxes = plan.boxes and not direct

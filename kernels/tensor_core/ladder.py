@@ -14,7 +14,7 @@ from warpcourse.bench import hopper
 from warpcourse.bench.lab_kernels import Sources, by_name, launch
 
 SOURCES = Sources(__package__, cuda_headers=True)
-TYPES = {"float16": "half", "float32": "float"}  # of C, in CUDA C++
+TYPES = {"float16": "half", "float32": "float", "uint16": "__nv_bfloat16"}  # of C, in CUDA C++
 
 
 @dataclass(frozen=True)

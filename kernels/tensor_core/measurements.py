@@ -200,4 +200,5 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "float32_ladder": float32_ladder,
     "shapes": shapes,
     "every_shape": every_shape,
+    "types": measured_shapes.types,
 }

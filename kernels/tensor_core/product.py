@@ -9,13 +9,19 @@ import numpy as np
 from kernels.tensor_core import every_shape
 from kernels.tensor_core.ladder import Step
 from kernels.tensor_core.ladder import step as step_of
-from kernels.tensor_core.shape_rule import RULE, group_of
+from kernels.tensor_core.shape_rule import RULES, group_of
 from warpcourse.bench import hopper
 from warpcourse.bench.device_arguments import check_array, check_factors, check_product
 from warplab import cp
 
 MAX_GRID_Y = 65535
 RESULTS = (np.dtype(np.float32), np.dtype(np.float16))
+# Of factors by their dtype: their name, and the dtypes that a result may have.
+_KINDS = {
+    "float16": ("float16", RESULTS),
+    "uint16": ("bfloat16", (np.dtype(np.float32), np.dtype(np.uint16))),
+    "uint8": ("e4m3", RESULTS),
+}
 
 
 def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dtype: Any = np.float32) -> Any:
@@ -50,24 +56,36 @@ def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dt
     return out
 
 
-def multiply_any(a: Any, b: Any, out: Any = None, dtype: Any = np.float16, transposed: str = "NN") -> Any:
+def multiply_any(a: Any, b: Any, out: Any = None, dtype: Any = None, transposed: str = "NN") -> Any:
     """Compute A · B by step 7, for any shape; return the result at once, before the kernel has finished.
 
     `a`, `b`, `out`, `dtype`: as `multiply` takes them, but `transposed` says of a and b each "N" or "T", as BLAS does:
     with "T", a is given as (k, m), b as (n, k). What the kernel is compiled for is chosen by `shape_rule`.
+    Factors of uint16 are the bits of bfloat16, whose result is float32, or bfloat16 in uint16; those of uint8 the bits
+    of e4m3, transposed "NT", with k a multiple of 16. `dtype`: by default float16, or uint16 for bfloat16.
     Raise as `multiply` does.
     """
     if len(transposed) != 2 or not set(transposed) <= set("NT"):
         raise ValueError(f'transposed is {transposed!r}; it must be "NN", "NT", "TN" or "TT"')
     hopper.require("every_shape", "mma_stages")
-    m, n, k = check_factors(a, b, dtype=np.float16, transposed=transposed)
+    factors, results = _KINDS.get(np.dtype(getattr(a, "dtype", np.float16)).name, _KINDS["float16"])
+    given = next(np.dtype(dtype) for dtype, (name, _) in _KINDS.items() if name == factors)
+    m, n, k = check_factors(a, b, dtype=given, transposed=transposed)
+    if factors == "e4m3" and (k % 16 or transposed != "NT"):
+        raise ValueError(
+            f'k is {k}, transposed "{transposed}"; e4m3 needs k in steps of 16 and "NT", b given as (n, k)'
+        )
     if out is None:
-        if np.dtype(dtype) not in RESULTS:
-            raise ValueError(f"dtype is {np.dtype(dtype)}; the kernels write float32 or float16")
+        dtype = np.dtype(dtype or results[-1])
+        if dtype not in results:
+            raise ValueError(f"dtype is {dtype}; of these factors the kernels write {' or '.join(map(str, results))}")
         out = cp.empty((m, n), dtype)
-    check_product(out, a, b, (m, n), dtype=RESULTS)
+    check_product(out, a, b, (m, n), dtype=results)
     if m and n and k:
-        every_shape.launch(a, b, out, RULE.chosen(m, n, k, transposed), transposed, group_of(m, n, k))
+        if factors == "e4m3":
+            a, b, k = a.view(np.uint16), b.view(np.uint16), k // 2
+        plan = RULES[factors].chosen(m, n, k, transposed)
+        every_shape.launch(a, b, out, plan, transposed, group_of(m, n, k), factors=factors)
     elif m and n:
         out.fill(0)
     return out

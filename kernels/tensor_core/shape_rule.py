@@ -2,11 +2,16 @@
 
     launch + pad + waves × (start + steps × max(products, bytes from L2, latency) + results) + fix-up
 
+and not less than the memory takes; where max is a little more than the largest, as what comes near it is in its way.
+Of two blocks on a multiprocessor one stores its results while the other multiplies.
+
 `tune_plans` measures all plans of many shapes and fits the constants to half of them: plans.json.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +34,8 @@ ALONE = (
 STACKS = (
     *(Tile(64, 128, 1, 8, stack=2), Tile(128, 128, 2, 6, stack=2)),
     *(Tile(64, 256, 1, 5, stack=4), Tile(128, 256, 2, 4, stack=2)),
+    *(Tile(64, 256, 1, 5, stack=2), Tile(256, 128, 2, 4, stack=2)),
+    Tile(128, 128, 2, 6, stack=2, side=2),
 )
 SPLITS = (
     *(Tile(64, 64, 1, 8, split=2), Tile(64, 64, 1, 8, split=4)),
@@ -37,6 +44,8 @@ SPLITS = (
 MEETING = (Tile(64, 64, 1, 4, 3), Tile(64, 64, 1, 12), Tile(64, 128, 1, 8), Tile(128, 64, 2, 8), Tile(128, 128, 2, 6))
 SWAPPED = (Tile(64, 16, 1, 6, 3), Tile(128, 16, 2, 10), Tile(64, 32, 1, 5, 3), Tile(128, 32, 2, 10))
 FEW_ROWS = 32
+MANY_SUMS, SHARP = 128 * 96, 4  # of a consumer, that leave no registers for more; how near `max` is to the largest
+SHALLOW = 256  # a depth below which tiles are computed row by row
 FEW, MOST_ANY = 64, 8e9  # rows or columns, and products of a shape, for which any_rows.cu may be the fastest
 PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128)
 
@@ -52,10 +61,13 @@ START = {
     "latency": 1.18e-06,
     "result_byte": 4.1e-11,  # of a multiprocessor
     "direct_byte": 4.77e-11,  # more, where TMA cannot store
+    "line_byte": 3e-11,  # more, where registers allow a warp to store no more than one line at a time
+    "over": 0.3,  # of the shorter of multiplying and storing, where blocks take turns
     "pad": 2.05e-06,
     "pad_byte": 7.81e-13,
     "meet": 4e-06,
     "meet_byte": 2.46e-11,
+    "uneven": 1e-06,  # where the parts are no power of two, so that shares of a tile begin within lines
     "split": 5e-08,
     "split_byte": 3.32e-11,
     "cluster": 1.76e-06,
@@ -115,7 +127,7 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
         together = math.ceil(tiles * plan.parts / multiprocessors)
         sent = tile.bm * tile.bn * 4 * (plan.parts - 1) / plan.parts * together
         shares = plan.parts > 1, sent, plan.parts > 1
-        return (*(0.0 for _ in range(13)), *shares, memory, words, words * together, tile.bm * tile.bn * together)
+        return (*(0.0 for _ in range(16)), *shares, memory, words, words * together, tile.bm * tile.bn * together)
     clusters = tiles * plan.parts
     blocks = clusters * tile.cluster
     # Clusters of four or eight do not fit every group of multiprocessors.
@@ -130,17 +142,19 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
     given = _lines(shape, transposed)
     left, right = (given[1], given[0]) if plan.swapped else given
     loaded = {True: 0.0, False: 0.0}  # lines of a block's step, by whether they are lines of the L2 cache
-    for line, rows in ((left, tile.bm), (right, tile.bn / tile.stack)):
+    for line, rows in ((left, tile.bm / tile.side), (right, tile.bn / tile.stack)):
         loaded[-(-line // WIDE) * WIDE % LINE == 0] += rows
     rows_of_c, columns_of_c = (n, m) if plan.swapped else (m, n)
+    direct = n % WIDE > 0
     results = min(tile.bm, rows_of_c) * min(tile.bn, columns_of_c) * 2 * together
     padded = [size for line, size in zip(given, (m * k, k * n), strict=True) if line % WIDE]
     return (
         *(waves, steps, clocks),
         *(lines * 2 * DEPTH * at_work for lines in (loaded[True], loaded[False])),
         *((tile.stages - 1) * together, loaded[False] * together),
-        *(results, results * (n % WIDE > 0), len(padded) > 0, 2 * sum(padded)),
-        *(plan.parts > 1, tile.bm * tile.bn * 4 * together * (plan.parts > 1)),
+        *(results, results * direct, results * direct * (tile.bm * tile.bn >= MANY_SUMS * tile.consumers)),
+        *(tile.blocks > 1, len(padded) > 0, 2 * sum(padded)),
+        *(plan.parts > 1, tile.bm * tile.bn * 4 * together * (plan.parts > 1), plan.parts & (plan.parts - 1) != 0),
         *(tile.split > 1, tile.bm * tile.bn * 4 * (tile.split - 1) / tile.split, tile.cluster > 1),
         *(memory, 0, 0, 0),
     )
@@ -149,21 +163,63 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
 def estimate(constants: Constants, of: Sequence[Any]) -> Any:
     """Return seconds of a plan from its `terms`, numbers or arrays."""
     waves, steps, clocks, aligned, other, ahead, lines, *rest = of
-    results, direct, pads, padded, meets, met, splits, sent, clusters, memory, alone, words, sums = rest
+    (
+        results,
+        direct,
+        line,
+        several,
+        pads,
+        padded,
+        meets,
+        met,
+        uneven,
+        splits,
+        sent,
+        clusters,
+        memory,
+        alone,
+        words,
+        sums,
+    ) = rest
     c = constants
     moved = aligned * c["aligned_byte"] + other * c["other_byte"]
-    step = np.maximum(np.maximum(clocks * c["clock"], moved), c["latency"] / np.maximum(ahead, 1))
-    step = np.maximum(step, lines * c["other_line"])
-    wave = c["start"] + steps * step + results * c["result_byte"] + direct * c["direct_byte"]
+    each = clocks * c["clock"], moved, c["latency"] / np.maximum(ahead, 1), lines * c["other_line"]
+    work = steps * _most(*each)
+    stores = results * c["result_byte"] + direct * c["direct_byte"] + line * c["line_byte"]
+    wave = c["start"] + work + stores - several * (1 - c["over"]) * np.minimum(work, stores)
     of_any_rows = np.maximum(alone * c["alone_word"], words * c["any_word"]) + sums * c["any_sum"]
-    body = np.maximum(waves * wave, c["start"] + np.maximum(memory * c["memory_byte"], of_any_rows))
-    fix_up = meets * c["meet"] + met * c["meet_byte"] + splits * c["split"] + sent * c["split_byte"]
+    body = _most(waves * wave, memory * c["memory_byte"], c["start"] * (waves == 0) + of_any_rows)
+    fix_up = (
+        meets * c["meet"] + met * c["meet_byte"] + uneven * c["uneven"] + splits * c["split"] + sent * c["split_byte"]
+    )
     return c["launch"] + pads * c["pad"] + padded * c["pad_byte"] + clusters * c["cluster"] + body + fix_up
+
+
+def _most(*times: Any) -> Any:
+    """Return how long takes what is done side by side."""
+    return sum(time**SHARP for time in times) ** (1 / SHARP)
 
 
 RULE = Rule(Path(__file__).parent / "plans.json", Plan, Tile, plans, terms, estimate, START)
 
 
+def _by_wgmma(shape: Shape, transposed: str = "NN", multiprocessors: int = 132, *, two_levels: bool) -> list[Plan]:
+    """Return plans for factors that any_rows.cu does not take; `two_levels`: whose sums fit twice, and no cluster of
+    four, whose blocks then wait for each other: 1109 µs at 8192³, pairs 818 (H100, 2026-11-26)."""
+    found = [*plans(shape, transposed, multiprocessors), *map(Plan, ALONE)]
+    if two_levels:
+        return [plan for plan in found if plan.tile.two_levels and plan.tile.side == 1]
+    return [plan for plan in found if not plan.tile.any_rows]
+
+
+# By factors: e4m3 takes the time of as many bytes of float16, so that a shape's k is half of theirs.
+RULES = {"float16": RULE} | {
+    name: dataclasses.replace(RULE, plans=functools.partial(_by_wgmma, two_levels=name == "e4m3"))
+    for name in ("bfloat16", "e4m3")
+}
+
+
 def group_of(m: int, n: int, k: int) -> int:
-    """Return tiles that blocks run down before the next column: more where the operands are far beyond the L2 cache."""
-    return 16 if min(m, n, k) >= 6144 else 8
+    """Return tiles that blocks run down before the next column: more where the operands are far beyond the L2 cache;
+    one where results are most of what is moved, so that rows of C are written in one go."""
+    return 1 if k < SHALLOW else 16 if min(m, n, k) >= 6144 else 8

@@ -7,7 +7,15 @@ from kernels.tensor_core.measurements import SHAPES
 from warpcourse.bench import hopper
 from warpcourse.bench.measured_plans import NETWORKS, drawn, tuner
 
-TUNED = (*drawn(11, 8, 32), *drawn(12, 1, 32), *drawn(1795614535), *SHAPES, *NETWORKS)
+TUNED = (
+    *drawn(11, 8, 32),
+    *drawn(12, 1, 32),
+    *drawn(1795614535),
+    *SHAPES,
+    *NETWORKS,
+    *drawn(21, 8, 48),
+    *drawn(22, 1, 16),
+)
 AUTOTUNER = tuner("tensor_core", KERNELS, TUNED, __doc__, hopper.available)
 
 if __name__ == "__main__":

@@ -16,27 +16,42 @@ from warpcourse.bench.timing import Candidate, time_gpu, time_together
 WORKSPACE_BYTES = 64 * 2**20
 MOST = 32  # algorithms to ask for
 FINALISTS = 4
+_TYPES = {"float16": "CUDA_R_16F", "float32": "CUDA_R_32F", "bfloat16": "CUDA_R_16BF", "e4m3": "CUDA_R_8F_E4M3"}
 
 
 class Product:
     """C = A · B by cuBLASLt: A (m × k) and B (k × n), `operands` each, C of `dtype`, all row-major; sums in float32.
 
-    `operands`: float16 or float32, which is not rounded to TF32. `transposed`: of A and B each "N" or "T", as BLAS
-    says: with "T", A is given as (k, m), B as (n, k). `results`: the library's algorithms (`MatmulHeuristicResult`),
+    Types: float16, float32, which is not rounded to TF32, "bfloat16", and of operands "e4m3". `transposed`: of A and B
+    each "N" or "T", as BLAS says: with "T", A is given as (k, m), B as (n, k). `fast`: sums of e4m3 are left to the
+    tensor cores' 13 bits. `results`: the library's algorithms (`MatmulHeuristicResult`),
     the one that it expects to be fastest first.
     Raises `nvmath.bindings.cublasLt.cuBLASLtError` where the library refuses the product.
     """
 
     def __init__(
-        self, m: int, n: int, k: int, dtype: Any = np.float16, operands: Any = np.float16, transposed: str = "NN"
+        self,
+        m: int,
+        n: int,
+        k: int,
+        dtype: Any = np.float16,
+        operands: Any = np.float16,
+        transposed: str = "NN",
+        *,
+        fast: bool = False,
     ) -> None:
         from nvmath import CudaDataType
         from nvmath.bindings import cublas, cublasLt
 
-        half, single = CudaDataType.CUDA_R_16F, CudaDataType.CUDA_R_32F
-        kinds = {np.dtype(np.float16): half, np.dtype(np.float32): single}
-        given, kind = kinds[np.dtype(operands)], kinds[np.dtype(dtype)]
-        self._operation = cublasLt.matmul_desc_create(cublas.ComputeType.COMPUTE_32F, single)
+        given, kind = (
+            getattr(CudaDataType, _TYPES[each if isinstance(each, str) else np.dtype(each).name])
+            for each in (operands, dtype)
+        )
+        self._operation = cublasLt.matmul_desc_create(cublas.ComputeType.COMPUTE_32F, CudaDataType.CUDA_R_32F)
+        if fast:
+            yes = np.ones(1, np.int8)
+            attribute = cublasLt.MatmulDescAttribute.FAST_ACCUM
+            cublasLt.matmul_desc_set_attribute(self._operation, attribute, yes.ctypes.data, yes.nbytes)
         # The library stores matrices by columns: it multiplies Bᵀ by Aᵀ, which are the same bytes.
         turned = [letter == "T" for letter in transposed]
         attributes = cublasLt.MatmulDescAttribute.TRANSB, cublasLt.MatmulDescAttribute.TRANSA

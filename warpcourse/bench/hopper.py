@@ -39,7 +39,7 @@ MAX_BOX = 256
 SWIZZLES = 128, 64, 32  # bytes of a box's rows
 MAX_STEP = 8  # pixels, in im2col mode
 CORNERS = -128, 127  # of a window of pixels, for tensors of four axes
-_KINDS = ("float16", "float32")
+_KINDS = ("float16", "float32", "uint16")  # the last for any 16 bits
 
 
 Pair = tuple[int, int]  # of the height's and the width's
@@ -57,7 +57,7 @@ class Boxes:
     """
 
     address: int
-    dtype: str  # "float16" or "float32"
+    dtype: str  # of _KINDS
     rows: int
     columns: int
     box_rows: int

@@ -10,9 +10,10 @@ import pytest
 
 from kernels.tensor_core import every_shape, measured_shapes, multiply_any, recordings
 from kernels.tensor_core.every_shape import ANY_ROWS, ANY_SPLITS, ENTRY, ENTRY_FILE, Plan, Tile, launch
-from kernels.tensor_core.shape_rule import ALONE, RULE, STACKS
+from kernels.tensor_core.shape_rule import ALONE, RULE, RULES, STACKS
+from kernels.tensor_core.small_factors import decoded, encoded
 from tests.support.random_inputs import generator
-from tests.support.tensor_products import operands, within
+from tests.support.tensor_products import STEP_ERROR, operands, within
 from warpcourse.bench import hopper, measured_plans
 from warpcourse.bench.shape_rule import mean_regret, packed
 from warplab import cp, profile, simulator
@@ -36,6 +37,8 @@ PLANS = (
     Plan(Tile(64, 64, 1, 2, split=2)),
     Plan(Tile(64, 128, 1, 3, split=4)),
     Plan(Tile(64, 128, 1, 3, split=2, stack=2)),
+    Plan(Tile(128, 128, 2, 2, stack=2, side=2)),
+    Plan(Tile(128, 64, 1, 2, side=2)),
     Plan(Tile(64, 64, 1, 2), parts=2),
     Plan(Tile(128, 64, 2, 2), parts=3),
     Plan(Tile(64, 64, 1, 2), parts=9),
@@ -127,6 +130,46 @@ def test_rows_that_start_anywhere():
     assert within(a, b, cp.asnumpy(c)).all()
 
 
+@pytest.mark.parametrize("transposed", LETTERS)
+def test_factors_of_bfloat16(transposed):
+    random = generator()
+    for result in (np.uint16, np.float32):
+        m, n, k = drawn(random, (150, 150, 500))
+        a, b = (encoded(random.normal(size=shape), "bfloat16") for shape in ((m, k), (k, n)))
+        given = [np.ascontiguousarray(x.T) if t == "T" else x for x, t in zip((a, b), transposed, strict=True)]
+        found = multiply_any(*map(cp.asarray, given), dtype=result, transposed=transposed)
+        a, b, c = (decoded(x).astype(np.float64) for x in (a, b, cp.asnumpy(found)))
+        bound = -(-k // 16) * STEP_ERROR * (np.abs(a) @ np.abs(b))
+        assert (np.abs(c - a @ b) <= bound + (2.0**-8 * np.abs(a @ b) if result == np.uint16 else 0)).all(), (m, n, k)
+
+
+def test_factors_of_e4m3_and_what_two_levels_of_sums_gain():
+    """Tensor cores keep 13 bits below the largest of 33 addends: of 128 products, four times in a row."""
+    random, kept = generator(), 2.0**-13
+    for m, n, k in ((70, 90, 2048), (8, 72, 1040), (129, 40, 16)):
+        a, b = (encoded(random.uniform(-1, 1, shape), "e4m3") for shape in ((m, k), (n, k)))
+        found = cp.asnumpy(multiply_any(cp.asarray(a), cp.asarray(b), dtype=np.float32, transposed="NT"))
+        x, y = (decoded(each).astype(np.float64) for each in (a, b))
+        error = np.abs(found - x @ y.T)
+        assert (error <= 34 * 4 * kept * (np.abs(x) @ np.abs(y).T)).all(), (m, n, k)
+        if k == 2048:
+            single, pairs = (
+                cp.asarray(np.zeros((m, n), np.float32)),
+                (cp.asarray(each).view(np.uint16) for each in (a, b)),
+            )
+            launch(*pairs, single, Plan(Tile(64, 64, 1, 2)), "NT", factors="e4m3", levels=1)
+            assert np.linalg.norm(cp.asnumpy(single) - x @ y.T) > 3 * np.linalg.norm(error)
+
+
+def test_bits_of_small_factors():
+    known = np.array([0, 1, 0x08, 0x38, 0x7E, 0xB8, 0xFE], np.uint8)
+    np.testing.assert_array_equal(decoded(known), np.float32([0, 2**-9, 2**-6, 1, 448, -1, -448]))
+    assert np.isnan(decoded(np.uint8([0x7F, 0xFF]))).all()
+    numbers = np.uint8([bits for bits in range(256) if bits not in (0x7F, 0x80, 0xFF)])
+    np.testing.assert_array_equal(encoded(decoded(numbers), "e4m3"), numbers)
+    np.testing.assert_array_equal(encoded(np.float32([1 + 2**-8, 1 + 3 * 2**-8]), "bfloat16"), [0x3F80, 0x3F82])
+
+
 def test_empty_products_and_wrong_arguments():
     half = lambda *shape: cp.zeros(shape, np.float16)  # noqa: E731
     assert not cp.asnumpy(multiply_any(half(5, 0), half(0, 7), cp.asarray(np.ones((5, 7), np.float32)))).any()
@@ -136,9 +179,12 @@ def test_empty_products_and_wrong_arguments():
         ((half(4, 6), half(6, 8)), {"transposed": "N"}, ValueError, r"it must be \"NN\", \"NT\", \"TN\" or \"TT\""),
         ((half(4, 6), half(6, 8)), {"transposed": "TN"}, ValueError, r"rows of a \(4\) .* rows of b \(6\)"),
         ((half(4, 6), half(6, 8)), {"transposed": "NT"}, ValueError, r"columns of a \(6\) .* columns of b \(8\)"),
-        ((half(4, 6), half(6, 8)), {"dtype": np.float64}, ValueError, "writes? float32 or float16"),
+        ((half(4, 6), half(6, 8)), {"dtype": np.float64}, ValueError, "write float32 or float16"),
         ((half(4, 6), half(6, 8), half(8, 4)), {}, ValueError, r"out has shape \(8, 4\); the product has \(4, 8\)"),
         ((np.zeros((4, 6), np.float16), half(6, 8)), {}, TypeError, "in host memory"),
+        ((cp.zeros((4, 16), np.uint8), cp.zeros((16, 8), np.uint8)), {}, ValueError, r"b given as \(n, k\)"),
+        ((cp.zeros((4, 24), np.uint8), cp.zeros((8, 24), np.uint8)), {"transposed": "NT"}, ValueError, "k is 24"),
+        ((cp.zeros((4, 6), np.uint16), half(6, 8)), {}, ValueError, "b is float16; the kernel takes uint16"),
     ):
         with pytest.raises(error, match=message):
             multiply_any(*arguments, **options)
@@ -153,8 +199,9 @@ def test_empty_products_and_wrong_arguments():
         ((64, 64, 1, 20), "bytes of shared memory"),
         ((64, 64, 1, 4, 1, 1, 2), "stack must divide"),
         ((64, 64, 1, 2, 1, 16), "split must divide|8 blocks at most"),
+        ((64, 64, 1, 4, 1, 1, 1, 2), "side must divide"),
         ((48, 64, 1, 1), "bm and bn of any_rows.cu must be 16, 32 or 64"),
-        ((64, 64, 2, 1), "any_rows.cu has one consumer, block, split and stack"),
+        ((64, 64, 2, 1), "any_rows.cu has one consumer, block, split, stack and side"),
         ((64, 64, 0, 2), "at least 1"),
     ],
 )
@@ -255,6 +302,21 @@ def test_what_was_measured_is_what_the_rule_chooses():
     machine = recordings.recorded("every_shape").machine
     assert machine["driver"]
     assert "nvidia-cublas" in machine["packages"]
+
+
+# Measured with clusters of four, which the rule leaves out of e4m3 since: to be recorded anew.
+STALE = {("e4m3", 4096, 4096, 4096), ("e4m3", 8192, 8192, 8192), ("e4m3", 1024, 4096, 16384)}
+
+
+def test_other_types_were_measured_as_the_rule_chooses():
+    rows = recordings.values()["types"]
+    assert {row["factors"] for row in rows} == {"float16", "bfloat16", "e4m3"}
+    for row in rows:
+        m, n, k = row["shape"]
+        chosen = RULES[row["factors"]].chosen(m, n, k // 2 if row["factors"] == "e4m3" else k, "NT")
+        assert (row["plan"] == str(chosen)) == ((row["factors"], m, n, k) not in STALE), row
+        assert row["correct"], row
+        assert row["errors"]["ours"] == pytest.approx(row["errors"]["library"], rel=0.01)
 
 
 @ON_SIMULATOR

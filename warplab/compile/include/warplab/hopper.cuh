@@ -251,61 +251,37 @@ __device__ __forceinline__ void wgmma_wait() {
 // Which index of an operand runs along the lines: that of the sum, or the other one. See `k_major` and `mn_major`.
 constexpr int K_MAJOR = 0, MN_MAJOR = 1;
 
+// What is multiplied: 16 of k at a time, of float8 32.
+constexpr int FLOAT16 = 0, BFLOAT16 = 1, E4M3 = 2;
+
+#define WGMMA(SHAPE, ENDING, LIST, A, B, ADD, MAJORS, ...)                                               \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" ADD ", 0;\nwgmma.mma_async.sync.aligned." SHAPE \
+                 ENDING " {" LIST "}, %" A ", %" B ", add, 1, 1" MAJORS ";\n}" __VA_ARGS__)
+
 // sum = a · b + (add ? sum : 0), for N of 16, 32, 64, 128, 192 or 256. A thread holds of row 16 · (warp % 4) + lane / 4, and of
 // the row eight below, columns 8j + lane % 4 · 2 and the next, as sum[4j] to sum[4j + 3].
-template <int A_MAJOR, int B_MAJOR>
-__device__ __forceinline__ void wgmma(float (&sum)[8], unsigned long long a, unsigned long long b, int add) {
-    asm volatile(
-        "{\n.reg .pred add;\nsetp.ne.b32 add, %10, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {" LIST8 "}, %8, %9, add, 1, 1, %11, %12;\n}"
-        : SUM8(0)
-        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
-}
+#define WGMMA_OF(COUNT, N, LIST, A, B, ADD, A_MAJOR_AT, B_MAJOR_AT, ...)                                              \
+    template <int A_MAJOR, int B_MAJOR, int FACTORS = FLOAT16>                                                      \
+    __device__ __forceinline__ void wgmma(float (&sum)[COUNT], unsigned long long a, unsigned long long b, int add) { \
+        if constexpr (FACTORS == E4M3) {                                                                            \
+            static_assert(A_MAJOR == K_MAJOR && B_MAJOR == K_MAJOR, "8 bits only along the sum's index");           \
+            WGMMA("m64n" N "k32", ".f32.e4m3.e4m3", LIST, A, B, ADD, "",                                            \
+                  : __VA_ARGS__ : "l"(a), "l"(b), "r"(add));                                                        \
+        } else if constexpr (FACTORS == BFLOAT16) {                                                                 \
+            WGMMA("m64n" N "k16", ".f32.bf16.bf16", LIST, A, B, ADD, ", %" A_MAJOR_AT ", %" B_MAJOR_AT,             \
+                  : __VA_ARGS__ : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));                            \
+        } else {                                                                                                    \
+            WGMMA("m64n" N "k16", ".f32.f16.f16", LIST, A, B, ADD, ", %" A_MAJOR_AT ", %" B_MAJOR_AT,               \
+                  : __VA_ARGS__ : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));                            \
+        }                                                                                                           \
+    }
 
-template <int A_MAJOR, int B_MAJOR>
-__device__ __forceinline__ void wgmma(float (&sum)[16], unsigned long long a, unsigned long long b, int add) {
-    asm volatile(
-        "{\n.reg .pred add;\nsetp.ne.b32 add, %18, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {" LIST16 "}, %16, %17, add, 1, 1, %19, %20;\n}"
-        : SUM8(0), SUM8(8)
-        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
-}
-
-template <int A_MAJOR, int B_MAJOR>
-__device__ __forceinline__ void wgmma(float (&sum)[32], unsigned long long a, unsigned long long b, int add) {
-    asm volatile(
-        "{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" LIST32 "}, %32, %33, add, 1, 1, %35, %36;\n}"
-        : SUM32(0)
-        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
-}
-
-template <int A_MAJOR, int B_MAJOR>
-__device__ __forceinline__ void wgmma(float (&sum)[64], unsigned long long a, unsigned long long b, int add) {
-    asm volatile(
-        "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" LIST64 "}, %64, %65, add, 1, 1, %67, %68;\n}"
-        : SUM32(0), SUM32(32)
-        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
-}
-
-template <int A_MAJOR, int B_MAJOR>
-__device__ __forceinline__ void wgmma(float (&sum)[96], unsigned long long a, unsigned long long b, int add) {
-    asm volatile(
-        "{\n.reg .pred add;\nsetp.ne.b32 add, %98, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {" LIST96 "}, %96, %97, add, 1, 1, %99, %100;\n}"
-        : SUM32(0), SUM32(32), SUM32(64)
-        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
-}
-
-template <int A_MAJOR, int B_MAJOR>
-__device__ __forceinline__ void wgmma(float (&sum)[128], unsigned long long a, unsigned long long b, int add) {
-    asm volatile(
-        "{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {" LIST128 "}, %128, %129, add, 1, 1, %131, %132;\n}"
-        : SUM32(0), SUM32(32), SUM32(64), SUM32(96)
-        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
-}
+WGMMA_OF(8, "16", LIST8, "8", "9", "10", "11", "12", SUM8(0))
+WGMMA_OF(16, "32", LIST16, "16", "17", "18", "19", "20", SUM8(0), SUM8(8))
+WGMMA_OF(32, "64", LIST32, "32", "33", "34", "35", "36", SUM32(0))
+WGMMA_OF(64, "128", LIST64, "64", "65", "66", "67", "68", SUM32(0), SUM32(32))
+WGMMA_OF(96, "192", LIST96, "96", "97", "98", "99", "100", SUM32(0), SUM32(32), SUM32(64))
+WGMMA_OF(128, "256", LIST128, "128", "129", "130", "131", "132", SUM32(0), SUM32(32), SUM32(64), SUM32(96))
 
 // After the last wgmma_wait<0>: the compiler, which does not know that sums come late, uses them only from here on.
 template <int SUMS>
@@ -316,6 +292,8 @@ __device__ __forceinline__ void settle(float (&sum)[SUMS]) {
     }
 }
 
+#undef WGMMA_OF
+#undef WGMMA
 #undef LIST128
 #undef LIST96
 #undef LIST64
