@@ -103,6 +103,7 @@ def test_the_book_opens_words_and_draws_formulas_by_itself(book):
     page = (book / "notebooks" / "05_tensor_cores.html").read_text()
     assert re.search(r'<a class="term" href="\.\./docs/glossary\.html#term-warp" data-meaning="32 threads', page)
     assert page.count('#term-warp"') == 1
+    assert "#term-step" not in page  # lab 10's word, in another sense here
     assert "<math " in page
     assert not re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="(?:https?:)?//[^"]*"', page)
     front = (book / "index.html").read_text()

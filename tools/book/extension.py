@@ -15,8 +15,23 @@ from warpcourse.paths import COURSE
 
 WORDS = re.compile(r"<summary>In words</summary>(.*?)</details>", re.DOTALL)
 GLOSSARY = "docs/glossary"
-# Words of the glossary that plain English uses in other senses: they are linked nowhere.
-PLAIN = {"block", "device", "estimate", "event", "grid", "guard", "host", "launch", "pass", "request", "thread"}
+# Words of the glossary that plain English and formulas use in other senses: they are linked nowhere.
+PLAIN = {
+    "B",
+    "F",
+    "block",
+    "device",
+    "estimate",
+    "event",
+    "grid",
+    "guard",
+    "host",
+    "launch",
+    "pass",
+    "request",
+    "thread",
+}
+EVERYWHERE = {"00", "01", "02"}  # what these labs explain is one thing in all of them
 CLOSED = (nodes.title, nodes.reference, nodes.literal, nodes.literal_block, nodes.raw, nodes.math, nodes.caption)
 
 
@@ -51,14 +66,20 @@ def _languages(app: Sphinx, doctree: nodes.document) -> None:
             block["language"] = "cuda" if first.startswith("%%cuda") else "text"
 
 
-def glossary() -> dict[str, tuple[str, str]]:
-    """Return {word: (anchor on the glossary's page, meaning)} of the rows of docs/glossary.md."""
+def glossary(page: str) -> dict[str, tuple[str, str]]:
+    """Return {word: (anchor on the glossary's page, meaning)} of the rows of docs/glossary.md that `page` may link.
+
+    A plain word, such as "step", is that of its own lab alone.
+    """
     found = {}
     for line in (COURSE / f"{GLOSSARY}.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| ") and len(cells) == 3 and cells[0] != "Word" and cells[0].strip("-"):
+            labs, meaning = re.findall(r"\d\d", cells[2]), re.sub(r"\[([^]]*)\]\([^)]*\)|[*`]", r"\1", cells[1])
+            here = not EVERYWHERE.isdisjoint(labs) or page.startswith(tuple(f"notebooks/{lab}" for lab in labs))
             for word in re.split(r"[,;]\s*", re.sub(r"\s*\([^)]*\)", "", cells[0])):
-                found[word] = (_anchor(cells[0]), re.sub(r"\[([^]]*)\]\([^)]*\)|[*`]", r"\1", cells[1]))
+                if word not in PLAIN and (here or not re.fullmatch("[a-z]+", word)):
+                    found[word] = (_anchor(cells[0]), meaning)
     return found
 
 
@@ -72,7 +93,7 @@ def _terms(app: Sphinx, doctree: nodes.document, page: str) -> None:
         for row in doctree.findall(nodes.row):
             row[0]["ids"].append(_anchor(row[0].astext()))
         return
-    words = {word: entry for word, entry in glossary().items() if word not in PLAIN}
+    words = glossary(page)
     if app.builder.format != "html" or not page.startswith(("notebooks/", "docs/")):
         return
     to_glossary = app.builder.get_relative_uri(page, GLOSSARY)
