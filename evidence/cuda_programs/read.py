@@ -9,6 +9,12 @@ READ = {
     "converges in any order, and whose numbers depend on it.",
     "asta": "a block reads the tile that comes next before it asks by `atomicExch` whether it is its own, and throws "
     "away what it read if not; meanwhile the owner may write it. Harmless: what the race gives is never used.",
+    "axhelm": "it needs a library for BLAS, of which the repository has the address alone.",
+    "base64e": "each stream copies its part and encodes it, but `id` is compared with the end of the whole: the last "
+    "block of a launch goes on into the part that the next stream has not copied yet.",
+    "bh": "the `wait-free` passes of `summarize` take a cell's `countd` once its mass is there; other blocks store the "
+    "two one after the other with no fence between, so that a mass may come with an old count.",
+    "bitcracker": "its files of hashes and passwords are named by options, which the runner leaves out.",
     "bscan": "`__ballot_sync` gets `lanemask_lt()`, in which the calling lane is not; CUDA asks that it is.",
     "dct8x8": "lanes exchange a tile through shared memory with nothing between the stores and the loads: it trusts "
     "that a warp goes in step, which it need not since Volta. `__syncwarp()` mends it.",

@@ -37,6 +37,8 @@ SECONDS = 30  # of processor time for a program
 ARGUMENTS = {
     "aidw": "1 1 1",
     "atomicIntrinsics": "12 1",
+    "attention-paged": "2 2 32 16 16 1",
+    "backprop": "64",
     "bezier-surface": "-n 64",
     "bilateral": "64 64 0.25 5 1",
     "bitonic-sort": "8 1",
@@ -131,7 +133,9 @@ def _run(folder: Path, name: str, seconds: int) -> dict[str, Any]:
     text = (program / "Makefile").read_text(encoding="utf-8") if (program / "Makefile").exists() else ""
     source = re.search(r"^source\s*=\s*((?:.*\\\n)*.*)", text, re.M)
     files = [word for word in (source[1].replace("\\", " ").split() if source else []) if (program / word).is_file()]
-    files = files or sorted(file.name for file in program.glob("*.cu"))
+    objects = re.findall(r"\./([\w/]+)\.o\b", text)  # as of b+tree, whose files lie in folders
+    named = [str(file.relative_to(program)) for stem in objects for file in program.glob(f"{stem}.c*")]
+    files = files or list(dict.fromkeys(named)) or sorted(file.name for file in program.glob("*.cu"))
     flags = [flag for flag in re.findall(r"(?<=\s)-[DI]\S+", text) if "$" not in flag]
     arguments = ARGUMENTS[name].split() if name in ARGUMENTS else _small(text)
     with tempfile.TemporaryDirectory() as report_folder:

@@ -46,7 +46,9 @@ index by a `uint8`, which is sign-extended ([docs/front_ends.md](../../docs/fron
 {done} of {wanted} so far. Each has {seconds} s of processor time.
 
 The *UninitializedRead* of test_array_reductions.py was read in the PTX: `np.mean` and `np.var` begin their sum with
-what `malloc` gave ([docs/front_ends.md](../../docs/front_ends.md)).
+what `malloc` gave ([docs/front_ends.md](../../docs/front_ends.md)). The *IllegalAddress* of test_array_view.py is a
+slice with a step that is too long in the PTX, told there, too. test_large_smem.py asks the driver for the most shared
+memory.
 """,
     "triton-tests": """What does not pass, read in the code; results.json has the messages:
 

@@ -27,7 +27,7 @@ _ERROR = re.compile(r"^(\S.*?)\((\d+)\): (?:catastrophic )?error", re.M)
 _PRELUDE = """
 namespace std {}
 typedef unsigned int uint; typedef unsigned short ushort; typedef unsigned char uchar; typedef unsigned long ulong;
-typedef unsigned char u_int8_t; typedef unsigned int u_int32_t;
+typedef unsigned char u_int8_t; typedef unsigned int u_int32_t; typedef long ssize_t;
 extern "C" __device__ void __assertfail(const char*, const char*, unsigned, const char*, size_t);
 #define __assert_fail(what, file, line, function) __assertfail(what, file, line, function, 1)
 """

@@ -278,6 +278,19 @@ def test_a_mean_that_adds_to_what_nobody_wrote_is_found():
         mean[1, 1](np.ones(4), np.zeros(1))
 
 
+def test_a_slice_with_a_step_has_the_wrong_length():
+    """So it has in numba-cuda-mlir 0.6.0: its PTX divides by 3 and rounds down; docs/front_ends.md has a report."""
+
+    @cuda.jit
+    def lengths(a, b, out):
+        out[0] = len(a[1::3])
+        out[1] = b[::2, :].shape[0]
+
+    out = np.zeros(2, np.int64)
+    lengths[1, 1](np.zeros(8), np.zeros((8, 4)), out)
+    assert out.tolist() == [2, 8]
+
+
 def test_an_unmodified_program(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "warplab", "run", str(tmp_path / "program.py")]

@@ -22,7 +22,7 @@ template <Op op, class T> __global__ void combine(T* x, Pair p) {
   if (threadIdx.x == 0) { x[0] += T(p.total() * factor[1]); atomicAdd(&counter, 1); }
 }
 }
-__device__ unsigned mine(unsigned i = threadIdx.x) { return i; }
+__device__ ssize_t mine(unsigned i = threadIdx.x) { return i; }
 static __global__ void scale(float* x, double by) { x[mine()] *= float(by) * inner::factor[0]; }
 __global__ void scale(int* x, int by) { x[threadIdx.x] *= by; }
 extern "C" __global__ void plain(__half* h) {
