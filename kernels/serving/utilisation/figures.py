@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from kernels.serving.utilisation import traces
@@ -136,16 +137,7 @@ def draw_monitor(found: Sequence[Sample], label: str, marks: Iterable[tuple[floa
     memory.spines[["top"]].set_visible(False)
     watts.set_xlabel("seconds", fontsize=9)
     watts.set_ylabel("W", fontsize=9)
-    marks = list(marks)
-    for seconds, name in marks:
-        shares.axvline(seconds, color=GREY, lw=0.8, ls=":")
-        shares.annotate(
-            *(name, (seconds, 1.08), (2, 2)),
-            textcoords="offset points",
-            fontsize=6.5,
-            rotation=25,
-            annotation_clip=False,
-        )
+    top = _mark(shares, list(marks), max((s.seconds for s in found), default=0.0))
     beside: dict[str, Any] = {"frameon": False, "loc": "center left", "bbox_to_anchor": (1.13, 0.5), "fontsize": 8.5}
     for ax in (shares, watts, memory):
         ax.tick_params(labelsize=9)
@@ -155,9 +147,43 @@ def draw_monitor(found: Sequence[Sample], label: str, marks: Iterable[tuple[floa
             ax.legend(named, [str(line.get_label()) for line in named], **beside)
     finish(figure, watts, "")
     finish(figure, shares, "")
-    shares.set_title(label, loc="left", weight="bold", fontsize=9, pad=52 if marks else 6)
+    shares.set_title(label, loc="left", weight="bold", fontsize=9, pad=6 + top)
     figure.tight_layout()
     return figure
+
+
+def _mark(ax: Axes, marks: Sequence[tuple[float, str]], end: float) -> float:
+    """Mark moments, each with its name above: in lines as wide as the time to the next, or above the one before where
+    that is too short. Returns the height of the names in points."""
+    across, least, size = 305, 30, 6  # points: the picture, a line at least, the type
+    top = below = 0.0
+    for place, (seconds, name) in enumerate(marks):
+        until = marks[place + 1][0] if place + 1 < len(marks) else max(end, seconds)
+        room = across * (until - seconds) / (end or 1) - 3
+        lines = _wrapped(name, max(room, least), size)
+        ax.axvline(seconds, color=GREY, lw=0.8, ls=":")
+        ax.annotate(
+            *("\n".join(lines), (seconds, 1.08), (2, 2 + below)),
+            textcoords="offset points",
+            fontsize=size,
+            va="bottom",
+            annotation_clip=False,
+        )
+        height = below + 1.3 * size * len(lines)
+        top, below = max(top, height), height if room < least else 0.0
+    return top
+
+
+def _wrapped(text: str, width: float, size: float) -> list[str]:
+    """Return lines of at most `width` points, a longer word alone."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and TextPath((0, 0), longer, size=size).get_extents().width <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def _curve(ax: Axes, found: Sequence[Sample], field: str, name: str, colour: str) -> None:

@@ -1,6 +1,7 @@
 """The monitor against a GPU in virtual time, its files, and the recording that plays without a GPU."""
 
 import importlib.util
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from kernels.serving.utilisation import monitor
+from kernels.serving.utilisation.figures import draw_monitor
 from kernels.serving.utilisation.monitor import Monitor, NvmlSource, RecordedSource, Sample, load
 from kernels.serving.utilisation.nvml import NoNvml, NvmlGpu
 
@@ -184,3 +186,22 @@ def test_what_is_no_recording_is_refused(tmp_path):
         load(path)
     with pytest.raises(ValueError, match=r"interval is 0\.01 s; NVML's counters want at least 0\.1 s"):
         Monitor(None, interval=0.01)
+
+
+def test_names_of_marks_do_not_lie_on_each_other():
+    samples = [Sample(seconds=0.1 * number, utilisation=0.5) for number in range(1, 101)]
+    marks = [
+        (0.0, "idle"),
+        (0.2, "warm up"),
+        (0.4, "a kernel of one thread, 25 % of the time"),
+        (5.0, "spin"),
+        (7.5, "on"),
+    ]
+    figure = draw_monitor(samples, "a label", marks)
+    figure.canvas.draw()
+    texts = [text for text in figure.axes[0].texts if text.get_text()]
+    assert [text.get_text().replace("\n", " ") for text in texts] == [name for _, name in marks]
+    boxes = [text.get_window_extent() for text in texts]
+    title = figure.axes[0].get_title(loc="left")
+    assert title == "a label"
+    assert [(a, b) for a, b in itertools.combinations(range(len(boxes)), 2) if boxes[a].overlaps(boxes[b])] == []
