@@ -17,7 +17,7 @@ PAGES = sorted(path.stem for path in FOLDER_OF_PACK.glob("[0-9]*.md"))
 
 
 def test_every_lab_has_its_page_and_the_pack_is_short():
-    assert sorted({lesson.slug[:2] for lab in labs() for lesson in lab.lessons}) == PAGES
+    assert {f"{lab.number:02}" for lab in labs() if lab.status == "ready"} <= set(PAGES)
     assert sum(len(path.read_text().splitlines()) for path in FOLDER_OF_PACK.glob("*.md")) < 900
 
 
@@ -48,19 +48,23 @@ def test_misconceptions_are_answers_that_are_refused_and_cells_are_there(number)
     assert set(named_cells) <= cells
 
 
-def test_slides_show_a_lesson_s_pictures_with_their_words_and_fetch_nothing():
-    path = COURSE / "notebooks" / "01_vector_multiply.ipynb"
-    title, claim, *shown = slides.slides(path)
-    assert "<h1>01 Vector multiply</h1>" in title
-    assert "80 µs" in claim
-    cells = nbformat.read(path, as_version=4).cells
-    drawn = [
-        cell
-        for cell in cells
-        if "check" not in cell.metadata.get("tags", ())
-        for output in cell.get("outputs", [])
-        if "image/png" in output.get("data", {})
-    ]
-    assert len(shown) == len(drawn) > 5
-    assert all(re.search(r'<img alt="[^"]{10,}" src="data:image/png;base64,[\w+/]', slide) for slide in shown)
-    assert not re.search(r'(?:src|href)="(?!data:)', "".join([*shown, title, claim, slides.PAGE]))
+def test_slides_show_lessons_pictures_with_their_words_and_fetch_nothing():
+    shown = 0
+    for path in [lesson.notebook for lab in labs() for lesson in lab.lessons]:
+        cells = nbformat.read(path, as_version=4).cells
+        drawn = [
+            cell.id
+            for cell in cells
+            if "check" not in cell.metadata.get("tags", ())
+            for output in cell.get("outputs", [])
+            if "image/png" in output.get("data", {})
+        ]
+        title, *made = slides.slides(path)
+        assert cells[0].source.splitlines()[0].lstrip("# ") in title
+        pictures = [slide for slide in made if "<img " in slide]
+        assert len(pictures) == len(drawn)
+        assert len(made) - len(pictures) <= 1  # the claim
+        assert all(re.search(r'<img alt="[^"]+" src="data:image/png;base64,[\w+/]', slide) for slide in pictures)
+        assert not re.search(r'(?:src|href)="(?!data:)', "".join([*made, title, slides.PAGE]))
+        shown += len(pictures)
+    assert shown > 100

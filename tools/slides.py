@@ -1,4 +1,4 @@
-"""Slides of a lesson's pictures: `python -m tools.slides 01` writes _build/slides/01_vector_multiply.html.
+"""Slides of a lesson's pictures: `python -m tools.slides 01` writes them into _build/slides.
 
 A slide for the title, one for the claim, one for each picture that the lesson shows before anything is solved, with the
 heading and the paragraph above it and its words below. One file per notebook, which fetches nothing: arrows, space or a
@@ -56,10 +56,10 @@ def slides(path: Path) -> Iterator[str]:
             text = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)
             parts = [part.strip() for part in text.split("\n\n") if part.strip()]
             if parts and parts[0].startswith("#"):
-                heading = parts.pop(0).lstrip("# ")
+                heading = parts.pop(0).lstrip("# ").replace("`", "")
             above = parts[-1] if parts else ""
             if number == 0:
-                yield f"<section><h1>{_html(heading, inline=True)}</h1>{_html(above)}</section>"
+                yield f"<section><h1>{escape(heading)}</h1>{_html(above)}</section>"
             elif heading.startswith("The claim") and parts:
                 yield f"<section><h2>{escape(heading)}</h2>{_html(parts[0])}</section>"
             continue
@@ -67,7 +67,7 @@ def slides(path: Path) -> Iterator[str]:
             for picture, words in _pictures(cell.outputs):
                 shown = f'<img alt="{escape(words)}" src="data:image/png;base64,{picture}">'
                 said = f"<small>{escape(words)}</small>" if words else ""
-                yield f"<section><h2>{_html(heading, inline=True)}</h2>{_html(above)}{shown}{said}</section>"
+                yield f"<section><h2>{escape(heading)}</h2>{_html(above)}{shown}{said}</section>"
                 above = ""
 
 
@@ -79,9 +79,8 @@ def _pictures(outputs: list) -> Iterator[tuple[str, str]]:
             yield "".join(data["image/png"].split()), unescape(words[1]) if words else ""
 
 
-def _html(markdown: str, inline: bool = False) -> str:
-    html = re.sub(r"<a [^>]*>(.*?)</a>", r"\1", markdown2html_mistune(markdown), flags=re.DOTALL)
-    return re.sub(r"</?p>", "", html).strip() if inline else html
+def _html(markdown: str) -> str:
+    return re.sub(r"<a [^>]*>(.*?)</a>", r"\1", markdown2html_mistune(markdown), flags=re.DOTALL)
 
 
 def main(numbers: list[str]) -> int:

@@ -8,6 +8,7 @@ import functools
 import json
 import re
 import threading
+from html import escape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -15,10 +16,15 @@ from nbformat import v4, writes
 
 from tests.support import chromium
 from tests.support.waiting import until
+from tools import pictures_page
 from tools.book import links, sources
+from warpcourse.bench.lab import labs
 
-KNOWN = {"index.md", "docs/glossary.md", "notebooks/01_vector_multiply.ipynb"}
-HERE = "notebooks/00_start_here.ipynb"
+KNOWN = {"index.md", "docs/glossary.md"}
+HERE = "notebooks/a_lesson.ipynb"
+LESSONS = [lesson.notebook for lab in labs() for lesson in lab.lessons]
+# The first lesson, and the first with formulas.
+BUILT = dict.fromkeys([*LESSONS[:1], *[path for path in LESSONS if "$$" in path.read_text(encoding="utf-8")][:1]])
 
 
 @pytest.mark.parametrize(
@@ -32,14 +38,14 @@ HERE = "notebooks/00_start_here.ipynb"
         ("```\nkernel[grid](x)\n```\n", "```\nkernel[grid](x)\n```\n", None),
         ("![seen](../docs/accesses.png)", "![seen](../docs/accesses.png)", None),
         (
-            "[a file](../kernels/matmul/peak.cu)",
-            "a file (`kernels/matmul/peak.cu`)",
-            "[a file](https://example.org/blob/kernels/matmul/peak.cu)",
+            "[a file](../warplab/report/profile.py)",
+            "a file (`warplab/report/profile.py`)",
+            "[a file](https://example.org/blob/warplab/report/profile.py)",
         ),
         (
-            "[`kernels/matmul/peak.cu`](../kernels/matmul/peak.cu)",
-            "`kernels/matmul/peak.cu`",
-            "[`kernels/matmul/peak.cu`](https://example.org/blob/kernels/matmul/peak.cu)",
+            "[`warplab/report/profile.py`](../warplab/report/profile.py)",
+            "`warplab/report/profile.py`",
+            "[`warplab/report/profile.py`](https://example.org/blob/warplab/report/profile.py)",
         ),
     ],
 )
@@ -49,7 +55,7 @@ def test_links(text, without, base):
 
 
 def test_a_link_to_no_file_is_refused():
-    with pytest.raises(ValueError, match=r"00_start_here\.ipynb: the link \.\./docs/nowhere\.md leads to no file"):
+    with pytest.raises(ValueError, match=r"a_lesson\.ipynb: the link \.\./docs/nowhere\.md leads to no file"):
         sources.linked("[lost](../docs/nowhere.md)", HERE, KNOWN, "")
 
 
@@ -60,12 +66,14 @@ def test_an_answer_in_a_lesson_is_refused():
 
 
 def test_a_picture_that_was_saved_without_words_gets_those_of_the_page_of_pictures():
+    lesson, part = next(iter(pictures_page.sections().items()))
+    name, said = re.findall(r"^- `([^`]+)`: (.*)", part, re.MULTILINE)[0]
     picture = v4.new_output("display_data", {"image/png": "", "text/plain": "<Figure>"})
-    cell = v4.new_code_cell("draw()", id="start-14", outputs=[picture])
-    read = json.loads(sources.notebook(writes(v4.new_notebook(cells=[cell])), HERE, KNOWN, ""))
+    cell = v4.new_code_cell("draw()", id=name, outputs=[picture])
+    read = json.loads(sources.notebook(writes(v4.new_notebook(cells=[cell])), f"notebooks/{lesson}.ipynb", KNOWN, ""))
     _, words = read["cells"][0]["outputs"]
-    assert "<summary>In words</summary>twice, 4 × 32" in words["data"]["text/html"]
-    assert json.loads(sources.notebook(json.dumps(read), HERE, KNOWN, "")) == read
+    assert words["data"]["text/html"] == f"<details><summary>In words</summary>{escape(said)}</details>"
+    assert json.loads(sources.notebook(json.dumps(read), f"notebooks/{lesson}.ipynb", KNOWN, "")) == read
 
 
 def test_dead_links_are_found(tmp_path):
@@ -80,14 +88,14 @@ def book(tmp_path_factory):
     from tools.book.__main__ import build
 
     folder = tmp_path_factory.mktemp("book")
-    pages = [HERE, "notebooks/05_tensor_cores.ipynb", "docs/glossary.md", "docs/run.md", "docs/trust.md"]
+    pages = [*(f"notebooks/{path.name}" for path in BUILT), "docs/glossary.md", "docs/run.md", "docs/trust.md"]
     assert build(folder, [*pages, "docs/labs.md", "docs/teaching/syllabi.md"], api=False) == 0
     return folder / "html"
 
 
 def test_the_book_shows_pictures_with_words_and_no_answer(book):
-    for lesson in ("00_start_here", "05_tensor_cores"):
-        page = (book / "notebooks" / f"{lesson}.html").read_text()
+    for lesson in BUILT:
+        page = (book / "notebooks" / f"{lesson.stem}.html").read_text()
         cells = re.split(r'(?=<div class="cell[ "])', page)[1:]
         hidden = [cell for cell in cells if re.match(r'<div class="cell[^"]* tag_reveal', cell)]
         assert hidden, lesson
@@ -99,11 +107,19 @@ def test_the_book_shows_pictures_with_words_and_no_answer(book):
         assert page.count("<details>") > 15
 
 
+def test_a_plain_word_is_linked_in_the_lessons_of_its_own_lab_alone():
+    pytest.importorskip("myst_nb", reason="needs requirements-book.txt (make setup-book)")
+    from tools.book.extension import glossary
+
+    assert "step" in glossary("notebooks/10_a_lesson")
+    assert "step" not in glossary("notebooks/05_a_lesson")
+    assert {"warp", "Nsight Compute"} <= glossary("docs/trust").keys()
+
+
 def test_the_book_opens_words_and_draws_formulas_by_itself(book):
-    page = (book / "notebooks" / "05_tensor_cores.html").read_text()
-    assert re.search(r'<a class="term" href="\.\./docs/glossary\.html#term-warp" data-meaning="32 threads', page)
-    assert page.count('#term-warp"') == 1
-    assert "#term-step" not in page  # lab 10's word, in another sense here
+    page = (book / "notebooks" / f"{list(BUILT)[-1].stem}.html").read_text()
+    linked = re.findall(r'<a class="term" href="\.\./docs/glossary\.html#([\w-]+)" data-meaning="[^"]{10}', page)
+    assert len(linked) == len(set(linked)) > 5
     assert "<math " in page
     assert not re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="(?:https?:)?//[^"]*"', page)
     front = (book / "index.html").read_text()
@@ -114,19 +130,20 @@ def test_the_book_opens_words_and_draws_formulas_by_itself(book):
 
 @pytest.mark.skipif(bool(chromium.missing()), reason=chromium.missing())
 def test_pages_fit_a_phone_in_both_themes_and_words_open(book):
+    lesson = f"notebooks/{list(BUILT)[-1].stem}"
     with served(book) as address, chromium.chromium() as browser:
         for width in (1280, 390):
             browser.size(width, 844)
             for theme in ("light", "dark"):
                 browser.open(f"{address}/index.html")
                 browser.run("localStorage.setItem('theme', arguments[0])", theme)
-                for page in ("index", "notebooks/05_tensor_cores", "docs/glossary", "docs/trust"):
+                for page in ("index", lesson, "docs/glossary", "docs/trust"):
                     browser.open(f"{address}/{page}.html")
                     wide = "const page = document.documentElement; return page.scrollWidth - page.clientWidth"
                     assert browser.run(wide) == 0, (page, width)
                     (red, *_) = map(int, re.findall(r"\d+", browser.run(COLOUR)))
                     assert (red < 64) == (theme == "dark"), (page, theme)
-        browser.open(f"{address}/notebooks/05_tensor_cores.html")
+        browser.open(f"{address}/{lesson}.html")
         said = "return getComputedStyle(document.querySelector('a.term'), '::after').content"
         assert browser.run(said) == "none"
         browser.run("document.querySelector('a.term').focus({ focusVisible: true })")
