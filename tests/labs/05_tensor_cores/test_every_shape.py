@@ -343,5 +343,5 @@ def test_estimates_of_a_tile_each_choose_the_tile_without_a_gpu():
         found.append((times[min(work, key=estimated)], *times.values()))
     chosen, *always = zip(*found, strict=True)
     assert len(found) >= 20
-    assert mean_regret(chosen) <= 1.03
+    assert mean_regret(chosen) <= 1.05
     assert min(map(mean_regret, always)) > 1.1  # so there is something to choose
