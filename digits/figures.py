@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
 from warpcourse.bench.charts import chart
-from warplab.draw.style import AMBER, BLUE, GREEN, ORANGE, PALE, PINK, SKY, finish
+from warplab.draw.style import AMBER, BLUE, GREEN, ORANGE, PALE, PINK, SKY, closed, finish
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -168,15 +168,17 @@ def draw_maps(layers: Sequence[Any], image: np.ndarray) -> Figure:
             ax.set_axis_off()
         _show(axes[0, 0], np.asarray(image))
         axes[0, 0].set_title("image", size=8)
+        shown = []
         for row, layer in zip(axes, layers, strict=True):
             most = float(np.abs(layer.maps).max()) or 1.0
             for ax, channel in zip(row[1:], layer.maps, strict=False):
                 ax.imshow(channel, cmap="PuOr_r", vmin=-most, vmax=most, interpolation="nearest")
             height, width, channels = layer.shape
             what = f"{layer.name}, {height} × {width}: {min(columns, channels)} of {channels} channels"
+            shown.append(what)
             row[1].annotate(what, (0, 1.08), xycoords="axes fraction", size=8)
         figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.86, wspace=0.08, hspace=0.35)
-    return figure
+    return closed(figure, "; ".join(shown))
 
 
 def draw_heat(images: np.ndarray, heats: Sequence[np.ndarray], titles: Sequence[str], title: str) -> Figure:
@@ -298,4 +300,7 @@ def draw_jobs() -> Figure:
         ax.set(xlim=(0, 10), ylim=(-0.1, 5.1))
         ax.set_axis_off()
         figure.tight_layout()
-    return figure
+    said = ", ".join(f"{name} ({text})" for name, text, _ in files)
+    return closed(
+        figure, f"browser, page's kernel; between that and the worker, TensorFlow, the folder runs/ID/: {said}"
+    )

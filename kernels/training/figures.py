@@ -56,7 +56,8 @@ def draw_step() -> Figure:
         ax.set(xlim=(0, 10.5), ylim=(0, 2))
         ax.set_axis_off()
         figure.tight_layout()
-    return figure
+    said = "two towers, each with half of the batch: forward, backward, gradient; then the mean of both gradients"
+    return closed(figure, f"{said}; then w ← w − r · mean in every tower")
 
 
 def draw_graph(graph: Any) -> Figure:
@@ -88,7 +89,8 @@ def draw_graph(graph: Any) -> Figure:
         ax.set(xlim=(-1, width), ylim=(-height / 2 - 0.1, height / 2 + 0.1))
         ax.set_axis_off()
         figure.tight_layout()
-    return closed(figure)
+    read = ((op.type, " and ".join(tensor.op.type for tensor in op.inputs)) for op in operations)
+    return closed(figure, ", ".join(f"{kind} of {inputs}" if inputs else kind for kind, inputs in read))
 
 
 def draw_runs(runs: Mapping[str, Any]) -> Figure:

@@ -76,6 +76,12 @@ def test_a_picture_that_was_saved_without_words_gets_those_of_the_page_of_pictur
     assert json.loads(sources.notebook(json.dumps(read), f"notebooks/{lesson}.ipynb", KNOWN, "")) == read
 
 
+def test_no_picture_is_without_words():
+    told = re.findall(r"^- `([^`]+)`: (.*)$", pictures_page.PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(told) > 100
+    assert [cell for cell, words in told if not re.search(r"\w", words)] == []
+
+
 def test_dead_links_are_found(tmp_path):
     (tmp_path / "a.html").write_text('<a id="here" href="b.html#there"><img src="c.png"><a href="#gone"><a href="x:y">')
     (tmp_path / "b.html").write_text('<p id="there"><a href="a.html#here"><a href="a.html#no"><a href="../a.html">')
