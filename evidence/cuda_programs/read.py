@@ -10,6 +10,7 @@ READ = {
     "asta": "a block reads the tile that comes next before it asks by `atomicExch` whether it is its own, and throws "
     "away what it read if not; meanwhile the owner may write it. Harmless: what the race gives is never used.",
     "axhelm": "it needs a library for BLAS, of which the repository has the address alone.",
+    "b+tree": "its files are named by options, which the runner leaves out.",
     "base64e": "each stream copies its part and encodes it, but `id` is compared with the end of the whole: the last "
     "block of a launch goes on into the part that the next stream has not copied yet.",
     "bh": "the `wait-free` passes of `summarize` take a cell's `countd` once its mass is there; other blocks store the "
