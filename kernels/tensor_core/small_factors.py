@@ -1,4 +1,4 @@
-"""Numbers of bfloat16 and e4m3 as their bits, uint16 and uint8, in arrays of NumPy, and of CuPy, which lacks the types."""
+"""Numbers of bfloat16 and e4m3 as their bits, uint16 and uint8, for arrays of NumPy and CuPy."""
 
 from __future__ import annotations
 
