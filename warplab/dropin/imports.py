@@ -225,6 +225,7 @@ def see_to(module: types.ModuleType, name: str, wanted: str) -> None:
 
 
 def _import_module(name: str, package: str | None = None):
+    __tracebackhide__ = True  # of pytest
     if name.startswith(".") or name.partition(".")[0] not in _TOPS or not _is_program(None):
         return _plain_import_module(name, package)
     top = name.partition(".")[0]

@@ -242,6 +242,10 @@ class _Program:
                 self.refused = _of_a_kernel(error)
                 _print_short(error)
                 return 2
+            if isinstance(error, SyntaxError) and not _own_lines(error):
+                line = f", line {error.lineno}" if error.lineno else ""
+                self.refused = f"{error.filename or self.path}{line}: {error.msg}"
+                return 2
             if not getattr(error, "in_report", False):
                 (_print_short if hasattr(error, "_render_traceback_") else _print_as_python)(error)
             return 1
@@ -321,11 +325,16 @@ def _of_a_kernel(error: BaseException) -> str:
     return f"a kernel could not be compiled or run: {first_line(error)}"
 
 
-def _of_the_driver(error: BaseException, name: str) -> str:
+def _own_lines(error: BaseException) -> list[str]:
+    """Return the program's lines that `error` has passed, as file:line."""
     from warplab.running.collected import is_program
 
     rows = [row for row in traceback.extract_tb(error.__traceback__) if os.path.exists(row.filename)]
-    own = [f"{os.path.basename(row.filename)}:{row.lineno}" for row in rows if is_program(row.filename)]
+    return [f"{os.path.basename(row.filename)}:{row.lineno}" for row in rows if is_program(row.filename)]
+
+
+def _of_the_driver(error: BaseException, name: str) -> str:
+    own = _own_lines(error)
     return (
         f"{own[-1] if own else name} calls NVIDIA's driver (cuda.core, cuda.bindings), which has no stand-in: launch "
         "its kernels by cupy.RawModule or numba.cuda"

@@ -277,6 +277,21 @@ def test_bad_input_is_one_sentence_and_exit_code_2(capsys, tmp_path, arguments: 
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(b"x = 1\ndef f(:\n", "script.py, line 2: invalid syntax"), (b"\x7fELF\0", "null bytes"), (b'"\xff"', "utf-8")],
+    ids=["syntax", "binary", "encoding"],
+)
+@pytest.mark.parametrize("how", [["script.py"], ["-m", "script"]], ids=["script", "module"])
+def test_a_script_that_is_no_python_is_one_sentence_and_exit_code_2(tmp_path, text: bytes, said: str, how) -> None:
+    (tmp_path / "script.py").write_bytes(text)
+    ran = python(tmp_path, "-m", "warplab", "run", *how)
+    assert (ran.returncode, ran.stderr.count("\n"), said in ran.stderr) == (2, 1, True), ran.stderr
+    (tmp_path / "more.py").write_text("import script\n")
+    ran = python(tmp_path, "-m", "warplab", "run", "more.py")  # that is the program's own error
+    assert (ran.returncode, 'more.py", line 1, in <module>' in ran.stderr) == (1, True), ran.stderr
+
+
 @pytest.mark.parametrize(("package", "extra"), [("triton", "triton"), ("numba_cuda_mlir", "mlir")])
 def test_a_package_of_an_extra_that_is_missing_is_one_sentence_and_exit_code_2(tmp_path, package, extra) -> None:
     if importlib.util.find_spec(package):
