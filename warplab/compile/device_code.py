@@ -13,7 +13,7 @@ _ON_DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__managed__|__sh
 _KEPT = re.compile(r"^(?:static\s+|inline\s+)*(?:typedef|using|struct|class|union|enum|namespace|constexpr|const)\b")
 _TEMPLATE = re.compile(r"^template\s*<")
 _ALIGNMENT = re.compile(
-    r"\b(?:alignas|__align__|__builtin_align__)\s*\([^()]*\)|__attribute__\s*\(\([^()]*\([^()]*\)\s*\)\)"
+    r"\b(?:alignas|__align__|__builtin_align__)\s*\((?:[^()]|\([^()]*\))*\)|__attribute__\s*\(\([^()]*\([^()]*\)\s*\)\)"
 )
 _HEADERS = ("cooperative_groups", "cuda_fp16", "cuda_bf16", "mma.h", "cuda/")
 _USING = re.compile(r"^using\s+\w+::(\w+)\s*;", re.M)  # of a name in a namespace, which may be a host function's

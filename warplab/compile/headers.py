@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 COURSE_HEADERS = Path(__file__).parent / "include"  # of the course's own headers, <warplab/...>
+AS_NVCC = Path(__file__).parent / "as_nvcc"  # of the C++ library's headers that nvcc takes and NVRTC does not
 
 
 @functools.cache

@@ -14,9 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from warplab.compile.headers import AS_NVCC
+
 CPU_SECONDS, FILE_BYTES = 300, 64 << 20
 # Of an answer in CUDA C++: what nvcc takes and NVRTC alone does not.
-AS_NVCC = ("-default-device", f"-I{Path(__file__).with_name('include')}", "-include=nvcc.h")
+OPTIONS = ("-default-device", f"-I{AS_NVCC}", "-include=nvcc.h")
 
 
 def main(arguments: list[str]) -> int:
@@ -47,7 +49,7 @@ def compiled(request: dict[str, Any]) -> list[dict[str, Any]]:
     if path.endswith((".cu", ".cuh")):
         code = Path(path).read_text(encoding="utf-8")
         name = os.path.basename(path)
-        return [_cuda(code, one["name"], [*AS_NVCC, *request["options"]], name) for one in request["kernels"]]
+        return [_cuda(code, one["name"], [*OPTIONS, *request["options"]], name) for one in request["kernels"]]
     from warplab.dropin import imports
 
     imports.install(children=False)

@@ -15,11 +15,11 @@ from pathlib import Path
 from warplab import simulator
 from warplab.compile import cuda_signature, nvrtc
 from warplab.compile.errors import CompileError
-from warplab.compile.headers import include_folders
+from warplab.compile.headers import AS_NVCC, include_folders
 from warplab.compile.ptx_assembler import Assembled
 from warplab.compile.source_files import label_files
 from warplab.program.device_source import DeviceSource
-from warplab.program.host_code import IDENTITY, SourceError, host_code
+from warplab.program.host_code import IDENTITY, LIBRARIES, SourceError, host_code
 
 INCLUDE = Path(__file__).with_name("include")
 HEADER = INCLUDE / "warplab_cudart.h"
@@ -27,13 +27,13 @@ CUDA_FILES, HOST_FILES = (".cu", ".cuda"), (".cpp", ".cc", ".cxx", ".c")
 _FOR_NVRTC = re.compile(r"--?(use_fast_math|ftz|prec-div|prec-sqrt|fmad|maxrregcount)\b")
 _FOR_BOTH = re.compile(r"-([DUI]|std=)")
 _COMPILE = ("-O2", "-g1", "-w", "-fpermissive", "-fno-strict-aliasing")
-_LIBRARY = re.compile(r"[^\n/]*: error: [^\n]*['‘](thrust|cub)['’][^\n]*")
+_LIBRARY = re.compile(r"[^\n/]*: error: [^\n]*['‘](?:struct )?(thrust|cub)(?:::\w+)*['’][^\n]*")
 _HEADER = re.compile(r"[^\n/]*: fatal error: (cu(?:blas|dnn|fft|solver|sparse|tensor)|nccl|nvml|nvToolsExt)[^\n]*")
 _MISSING = re.compile(r"undefined reference to [`'](\w+)'")
 
 
 class BuildError(Exception):
-    """The program cannot be built; the message says why. `compiler`: whether a compiler has said so."""
+    """The program cannot be built; the message says why."""
 
 
 @dataclass
@@ -87,15 +87,23 @@ class Program:
 
     def place(self, address: int) -> tuple[str, int]:
         """Return file and line of the call that returns to `address`; ("", 0) if unknown."""
-        tool = shutil.which("addr2line")
-        if tool is None or not address:
-            return "", 0
-        command = [tool, "-i", "-e", str(self.executable), hex(address - 1)]
-        for found in subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines():
-            file, _, line = found.partition(" (discriminator")[0].rpartition(":")
+        for file, line in self._lines([address]):
             if line.isdigit() and "?" not in file and not file.startswith((str(INCLUDE), *include_folders())):
                 return file, int(line)
         return "", 0
+
+    def in_library(self, callers: Sequence[int]) -> bool:
+        """Return whether one of the calls is Thrust's or CUB's."""
+        return any(LIBRARIES.search(file) for file, _ in self._lines(callers))
+
+    def _lines(self, addresses: Sequence[int]) -> list[tuple[str, str]]:
+        """Return file and line of the calls that return to the addresses, and of those into which they are inlined."""
+        tool = shutil.which("addr2line")
+        if tool is None or not any(addresses):
+            return []
+        command = [tool, "-i", "-e", str(self.executable), *(hex(max(0, address - 1)) for address in addresses)]
+        found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+        return [(row[0], row[2]) for row in (line.partition(" (discriminator")[0].rpartition(":") for line in found)]
 
 
 def build(files: Sequence[str], options: Sequence[str], folder: Path) -> Program:
@@ -121,6 +129,7 @@ class _Build:
         self.compiler, self.folder = compiler, folder
         self.nvrtc = (
             "-default-device",
+            f"-I{AS_NVCC}",
             "-Dregister=",
             "-D__extension__=",
             *(option for option in options if _FOR_NVRTC.match(option)),
@@ -150,13 +159,14 @@ class _Build:
             more: list[str | Path] = ["-include", HEADER] if not file.endswith(".c") else []
             self._run(["-c", *_COMPILE, *self.both, *self.system, *self.host, *more, file, "-o", target])
             return None
-        host = host_code(
-            self._preprocessed(file, "-DWARPLAB_HOST", "-isystem", self.folder / "plain"), self.cuda_folders, number
-        )
+        more = [part for each in (INCLUDE / "host", self.folder / "plain") for part in ("-isystem", each)]
+        host = host_code(self._preprocessed(file, "-DWARPLAB_HOST", *more), self.cuda_folders, number)
         text = self.folder / f"{number}.ii"
         text.write_text(host.text, encoding="utf-8")
         standard = [option for option in self.both if option.startswith("-std=")]
         self._run(["-c", "-x", "c++-cpp-output", *_COMPILE, *standard, *self.host, text, "-o", target])
+        if IDENTITY not in host.text and not host.variables:
+            return None  # all that it asks of the device is what libraries do on the host
         symbols = [name for _, name in self._symbols(target) if name.startswith("_ZZ") and name.endswith(_SUFFIX)]
         expressions = self._expressions(dict.fromkeys(symbols))
         device = DeviceSource.of(self._preprocessed(file, "-DWARPLAB_DEVICE"), self.cuda_folders)
@@ -191,7 +201,11 @@ class _Build:
         except BuildError as error:
             names = dict.fromkeys(_MISSING.findall(str(error)))
             if not names:
-                raise
+                called = re.search(r"undefined reference to [`'](.*)'", str(error))
+                if called is None:
+                    raise
+                told = f"host code, or a library on the host, calls {called[1]}, which is code for the device alone"
+                raise BuildError(f"{told}, or in no file that was named") from None
             if "main" in names:
                 raise BuildError("the program has no main; name the file that has it, too") from None
             shown = ", ".join(list(names)[:5]) + ", ..." * (len(names) > 5)
@@ -254,16 +268,19 @@ class _Build:
 
 def _hide_cudacc(cuda_folders: Sequence[str], target: Path) -> None:
     """Write to `target` a header of the name of each that programs include of CUDA's, which g++ reads only without
-    __CUDACC__; the program's own code has it."""
+    __CUDACC__; the program's own code has it. CUB's are for nvcc alone: one of ours stands for all."""
     for folder in map(Path, cuda_folders):
-        for pattern in ("*.h", "*/*", "cuda/std/*", "cub/*/*"):
+        for pattern in ("*.h", "*/*", "cuda/std/*", "thrust/*/*", "cub/*/*"):
             for header in filter(Path.is_file, folder.glob(pattern)):
                 name = header.relative_to(folder)
+                text = "#include <warplab_libraries.h>\n"
+                if name.parts[0] != "cub":
+                    text = (
+                        f'#pragma push_macro("__CUDACC__")\n#undef __CUDACC__\n#include_next <{name}>\n'
+                        '#pragma pop_macro("__CUDACC__")\n'
+                    )
                 (target / name).parent.mkdir(parents=True, exist_ok=True)
-                (target / name).write_text(
-                    f'#pragma push_macro("__CUDACC__")\n#undef __CUDACC__\n#include_next <{name}>\n'
-                    '#pragma pop_macro("__CUDACC__")\n'
-                )
+                (target / name).write_text(text)
 
 
 _SUFFIX = f"E{len(IDENTITY)}{IDENTITY}"
@@ -303,9 +320,10 @@ def _lacking(log: str) -> BuildError:
     header = _HEADER.search(log)
     library = header or _LIBRARY.search(log)
     if library is None:
-        return BuildError(_first_errors(log))
-    name = library[1] if header else {"thrust": "Thrust", "cub": "CUB's functions for the host"}[library[1]]
-    return BuildError(f"the program uses {name}, which Warp Lab does not have ({library[0].strip()})")
+        return BuildError(f"the C++ compiler refuses the program: {_first_errors(log)}")
+    name = library[1] if header else {"thrust": "Thrust", "cub": "CUB"}[library[1]]
+    told = f"{name}, which Warp Lab does not have" if header else f"more of {name} than Warp Lab has"
+    return BuildError(f"the program uses {told} ({library[0].strip()})")
 
 
 def _first_errors(log: str) -> str:

@@ -19,7 +19,8 @@ from warplab.program.source_text import regions
 
 # CUDA's headers that kernels need; the others come with NVRTC or are for the host.
 _HEADERS = re.compile(
-    r"(?:cooperative_groups|cuda_fp|cuda_bf|mma\.h|curand_kernel|cuComplex|cuda_pipeline|cuda_awbarrier|cub/|cuda/)"
+    r"(?:cooperative_groups|cuda_fp|cuda_bf|mma\.h|curand_kernel|cuComplex|cuda_pipeline|cuda_awbarrier|cub/(?!device)|cuda/"
+    r"|thrust/(?:complex|tuple|pair|functional|random)\.h)"
 )
 _MARKER = re.compile(r'^# (\d+) "([^"]*)".*$', re.M)
 _FOR_DEVICE = re.compile(r"\b__(?:global|device|constant|shared)__\b")
@@ -44,6 +45,7 @@ _STANDARD = (
     )
     + "namespace std { using namespace cuda::std; }\n"
 )
+_FOR_THRUST = f"{_STANDARD}#include <float.h>\n#undef __host__\n#define __host__\n"  # NVRTC refuses __host__ functions
 _OF_STANDARD = re.compile(r"\bstd\s*::|\b(?:numeric_limits|is_same|enable_if|conditional|pair|complex|tuple|swap)\b")
 
 
@@ -72,7 +74,8 @@ class DeviceSource:
                     names = sorted(path.relative_to(folder).as_posix() for path in rooms)
                 includes |= dict.fromkeys(f"#include <{one}>\n" for one in names)
             before = region.kind
-        made.parts = ["".join(includes), _PRELUDE]
+        thrust = any("<thrust/" in one for one in includes)
+        made.parts = [_FOR_THRUST * thrust + "".join(includes), _PRELUDE]
         pieces = list(device_parts("".join(own)))
         if any(kept and _OF_STANDARD.search(text) for text, kept in pieces):
             made.parts[1] += _STANDARD

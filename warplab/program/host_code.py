@@ -2,7 +2,8 @@
 
 As nvcc does, a kernel becomes a function that hands over the addresses of its arguments, and `k<<<grid, block>>>(x)` a
 call of it after a call that keeps the configuration. So templates, overloads and conversions are the compiler's affair.
-Bodies of functions for the device alone go, variables of the device stay as keys to the real ones.
+Bodies of functions for the device alone go, variables of the device stay as keys to the real ones. In a program with
+Thrust or CUB, whose algorithms run on the host, bodies stay that a host can run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ _ATTRIBUTE = re.compile(r"\b(?:__launch_bounds__|__cluster_dims__|__maxnreg__)\s
 _WITH_PARENTHESES = re.compile(
     r"(?:__launch_bounds__|__cluster_dims__|__maxnreg__|__attribute__|__align__|alignas|decltype|noexcept)\s*$"
 )
-_FOR_NVCC = re.compile(r"/(?:cub|thrust|cooperative_groups|cuda/__ptx)/")  # headers; kernels that use them have gone
+_FOR_NVCC = re.compile(r"/(?:cub|cooperative_groups|cuda/__ptx)/")  # headers; kernels that use them have gone
+_USED = re.compile(r"\bDevice[A-Z]\w+\s*::|\bthrust\s*::\s*(?!complex\b)")
+LIBRARIES = re.compile(r"/(?:thrust|cub)/[^\n]*|/warplab_libraries\.h$")  # by their files
+_OF_DEVICE = re.compile(
+    r"\b(?:__\w+|(?:thread|block)Idx|(?:block|grid)Dim|atomic\w+|asm|curand\w*|cub|cg|cooperative_groups)\b"
+)
 _NAMED = re.compile(r"\b(?:__global__|__device__|__constant__|__managed__)\b")
 _SPECIFIER = re.compile(r"[;{}]|\b(?:public|private|protected)\s*:(?!:)")
 
@@ -39,10 +45,12 @@ class HostCode:
 def host_code(preprocessed: str, cuda_folders: Sequence[str], unit: int) -> HostCode:
     """Return the host's part of the program's file number `unit`. Raises SourceError."""
     made, parts, scopes = HostCode(), [], [""]
-    for region in regions(preprocessed, cuda_folders):
+    found = list(regions(preprocessed, cuda_folders))
+    both = any(region.kind == "own" and _USED.search(region.text) for region in found)
+    for region in found:
         text = region.text
         if region.kind == "own":
-            text = _launches(_declarations(text, made.variables, scopes))
+            text = _launches(_declarations(text, made.variables, scopes, both))
         elif region.kind == "cuda":
             if _FOR_NVCC.search(region.path):
                 text = blank(text)
@@ -65,10 +73,11 @@ def _plain(text: str) -> str:
     return _WORDS.sub("", text)
 
 
-def _declarations(text: str, variables: list[str] | None, scopes: list[str]) -> str:
+def _declarations(text: str, variables: list[str] | None, scopes: list[str], both: bool = False) -> str:
     """Replace what is for the device; `variables` None: in headers, whose variables are not asked for.
 
-    `scopes`: the names of the scopes that are open, "" for one that is no namespace, kept from region to region."""
+    `scopes`: the names of the scopes that are open, "" for one that is no namespace, kept from region to region.
+    `both`: functions of the device stay where a host can run them."""
     mask, done, at, seen = masked(text), list[str](), 0, 0
     while match := _NAMED.search(mask, max(at, seen)):
         start = max((m.end() for m in _SPECIFIER.finditer(mask, at, match.start())), default=at)
@@ -84,7 +93,7 @@ def _declarations(text: str, variables: list[str] | None, scopes: list[str]) -> 
                 continue
             if "__global__" in head:
                 replaced = f"{text[start:body]}{_stub(text[first + 1 : closing(mask, first)])}{blank(text[body:end])}"
-            elif "__host__" in head:
+            elif "__host__" in head or (both and not _OF_DEVICE.search(mask, body, end)):
                 seen = first
                 continue
             else:

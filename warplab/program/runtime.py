@@ -93,6 +93,8 @@ class Runtime:
         try:
             if name.startswith("launch"):
                 return self._launch(name, numbers, more)
+            if name == "touched":
+                return self.touched(numbers[0], struct.unpack(f"{len(more) // 8}q", more))
             reply = getattr(self, name, self.synchronize)(*numbers)
         except InvalidCall as error:
             self._failed(error)
@@ -266,9 +268,14 @@ class Runtime:
         allocation = self.memory.find(address)
         return Reply(0, (0 if allocation is None else 3 if allocation.address in self.shared else 2,))
 
-    def touched(self, address: int) -> Reply:
-        """Note that the host's code has read or written memory that only the device can reach."""
+    def touched(self, address: int, callers: tuple[int, ...]) -> Reply:
+        """Note that the host's code has read or written memory that only the device can reach; return the allocation
+        if a library did, which gets it and may write all of it. `callers`: places in the code, innermost first."""
         allocation = self.memory.find(address)
+        if allocation is not None and self.program.in_library(callers):
+            self.shared.add(allocation.address)
+            self.memory.mark_initialized(allocation.address, allocation.nbytes)
+            return Reply(0, (allocation.address, allocation.nbytes))
         freed = "" if allocation or not self.memory.find_freed(address) else ", which has been freed"
         self._failed(
             InvalidCall(

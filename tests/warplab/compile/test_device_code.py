@@ -18,7 +18,7 @@ struct __align__(16) Four { float v[4]; };
 typedef struct __attribute__((aligned(4))) { unsigned char r, g, b, a; }
 Pixel;
 enum Mode { NEAREST, LINEAR };
-template <class T> struct alignas(16) Packed { T part[4]; __device__ T sum() { return part[0]; } };
+template <class T> struct alignas(4 * sizeof(T)) Packed { T part[4]; __device__ T sum() { return part[0]; } };
 __constant__ float weights[2 * radius + 1];
 __device__ Four twice(Four x);
 extern "C" {
@@ -55,7 +55,7 @@ def test_what_is_for_the_device_stays():
         "struct __align__(16) Four",
         "a; }\nPixel;",
         "enum Mode",
-        "struct alignas(16) Packed",
+        "struct alignas(4 * sizeof(T)) Packed",
         "__constant__ float weights",
         "__device__ Four twice",
         "__global__ void first",

@@ -131,7 +131,6 @@ def test_functions_of_cub_and_curand_for_the_device(tmp_path):
         (["does_not_compile.cu"], "error: a kernel could not be compiled or run: "),
         (["nested_launch.cu"], "A kernel that launches kernels (dynamic parallelism) is not supported: launch from"),
         (["vector_add.cu", "gone.cpp"], "error: there is no file gone.cpp"),
-        (["thrust.cu"], "error: the program uses Thrust, which Warp Lab does not have (thrust.cu:4:"),
         (["no_main.cu"], "error: the program has no main; name the file that has it, too"),
     ],
 )
@@ -143,11 +142,48 @@ def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):
     assert "No kernel was launched" not in done.stderr
 
 
-def test_a_library_whose_headers_are_missing_is_named(tmp_path):
-    (tmp_path / "blas.cu").write_text("#include <cublas_v2.h>\nint main() { return 0; }\n")
-    done, _ = run(tmp_path, "blas.cu", folder=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: the program uses cublas, which Warp Lab does not have (blas.cu:1:")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("#include <cublas_v2.h>\nint main() {}", "the program uses cublas, which Warp Lab does not have (prog.cu:1:"),
+        (
+            "#include <cub/cub.cuh>\nint main() { cub::DeviceSpmv(); }",
+            "uses more of CUB than Warp Lab has (prog.cu:2",
+        ),
+        (
+            "#include <cub/cub.cuh>\nint main() { cub::DeviceScan::Up(); }",
+            "uses more of CUB than Warp Lab has",
+        ),
+        ("int main() { return undeclared; }", "the C++ compiler refuses the program: prog.cu:1:21: error: "),
+        (
+            "struct S { __device__ int f() { return threadIdx.x; } };\nint main() { S().f(); }",
+            "code for the device alone",
+        ),
+    ],
+    ids=["header", "function", "member", "host", "device"],
+)
+def test_what_the_host_lacks_is_named(tmp_path, text: str, said: str):
+    (tmp_path / "prog.cu").write_text(text)
+    done, _ = run(tmp_path, "prog.cu", folder=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert said in done.stderr
+
+
+def test_thrust_and_cub_run_on_the_host_between_kernels(tmp_path):
+    done, report = run(tmp_path, "host_libraries.cu")
+    assert (done.returncode, done.stdout) == (0, "10100 5050 4384 50 3 -2\n"), done.stderr
+    assert [kernel["kernel"] for kernel in report["kernels"]] == ["fill", "blocksum", "cplx"]
+    assert report["defects"] == []
+
+
+@pytest.mark.thorough
+def test_what_no_library_has_touched_stays_out_of_the_hosts_reach(tmp_path):
+    done, report = run(tmp_path, "host_libraries.cu", "1")
+    (defect,) = report["defects"]
+    line = (PROGRAMS / "host_libraries.cu").read_text().splitlines()[defect["line"] - 1]
+    assert (done.returncode, defect["error"], line) == (1, "InvalidCall", "  if (argc > 1) return *own;"), defect
+    assert "host code reads or writes" in defect["what"]
 
 
 ITSELF = """

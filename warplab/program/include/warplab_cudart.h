@@ -2,8 +2,8 @@
 //
 // Each file of the program includes it first; one more file, which defines WARPLAB_RUNTIME, holds the functions. These
 // ask the simulator, a Python process at the other end of a socket, by name and integers. Device memory is a file that
-// both processes map: at its device addresses, where the host may touch only managed and pinned memory, and a second
-// time for copies. A function that is not here is one the linker misses.
+// both processes map: at its device addresses, where the host may touch only managed and pinned memory and what Thrust
+// and CUB have touched, and a second time for copies. A function that is not here is one the linker misses.
 #pragma once
 #pragma GCC system_header
 #include <cuda_runtime.h>
@@ -34,6 +34,7 @@
 #undef __cluster_dims__
 #define __CUDACC__ 1
 #endif
+#define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP
 #define __NVCC__ 1
 #define __CUDACC_VER_MAJOR__ 13
 #define __CUDACC_VER_MINOR__ 0
@@ -265,10 +266,16 @@ struct sigaction before_us;
 void touched(int, siginfo_t* info, void*) {
   char* at = static_cast<char*>(info->si_addr);
   if (at >= device && at < device + device_bytes) {
-    void* frames[4] = {};
-    backtrace(frames, 4);  // this function, the signal's, the one that touched it
-    ask("touched", frames[2], {Number(at)});
-    _exit(139);
+    void* frames[32] = {};
+    int count = backtrace(frames, 32);  // this function, the signal's, the one that touched it, its callers
+    frames[2] = static_cast<char*>(frames[2]) + 1;  // as if it returned there
+    std::string callers(reinterpret_cast<char*>(frames + 2), (count - 2) * sizeof *frames);
+    Reply open = ask("touched", frames[2], {Number(at)}, nullptr, callers);
+    if (open.error || !open.value[0]) _exit(139);
+    void* pointer = reinterpret_cast<void*>(open.value[0]);
+    map_pages(pointer, open.value[1], PROT_READ | PROT_WRITE);
+    pinned[pointer] = open.value[1];
+    return;
   }
   sigaction(SIGSEGV, &before_us, nullptr);
 }
