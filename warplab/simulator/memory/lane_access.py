@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from warplab.simulator.errors import UnsupportedInstruction
 from warplab.simulator.memory.address_patterns import FEWEST, Pattern
 from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED, Allocation, DeviceMemory
+from warplab.simulator.memory.lane_groups import Group
 
 _FULL = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
 
@@ -172,6 +173,10 @@ class Addresses:
         return found
 
 
+class SeveralSpaces(UnsupportedInstruction):
+    """One access goes to several memory spaces: loads and stores are made in one after the other."""
+
+
 class Accessor:
     """Memory as the lanes of one chunk see it. The observers of the chunk are told of each access."""
 
@@ -206,7 +211,19 @@ class Accessor:
         for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
             if window <= addresses.low and addresses.high < 2 * window:
                 return space, addresses.like(addresses.base - np.uint64(window))
-        raise UnsupportedInstruction(f"one access to several memory spaces at once: `{site.text}`")
+        raise SeveralSpaces(f"one access to several memory spaces at once: `{site.text}`")
+
+    def _one_by_one(self, addresses: Addresses, lanes) -> Iterator[tuple[np.ndarray, Addresses, np.ndarray]]:
+        """Yield which lanes access each memory space, their addresses and numbers; meanwhile they are the group."""
+        base, everyone, group = addresses.base, self.chunk.all_lanes if lanes is None else lanes, self.chunk.group
+        spaces = (base >= WINDOW_SHARED).astype(np.int8) + (base >= WINDOW_LOCAL) + (base >= 2 * WINDOW_LOCAL)
+        try:
+            for space in np.unique(spaces):
+                chosen = spaces == space
+                self.chunk.group = Group(self.chunk, everyone[chosen])
+                yield chosen, Addresses(base[chosen]), everyone[chosen]
+        finally:
+            self.chunk.group = group
 
     def allocation(self, site, addresses: Addresses) -> Allocation | None:
         """Return the allocation of global memory that holds the accesses of all lanes; None if no single one does."""
@@ -231,14 +248,24 @@ class Accessor:
 
     def load(self, site, addresses: Addresses, lanes) -> np.ndarray:
         """Return the value of each lane, dtype `site.dtype`; a single entry if all lanes read one address."""
-        view, index = self._reach(site, addresses, lanes)
+        try:
+            view, index = self._reach(site, addresses, lanes)
+        except SeveralSpaces:
+            return self.load_vector(site, addresses, lanes)[0]
         value = view.take(index)
         if self.chunk.observers.loaded:
             self._after_load(site, addresses, lanes, [value])
         return value
 
     def load_vector(self, site, addresses: Addresses, lanes) -> list[np.ndarray]:
-        view, index = self._reach(site, addresses, lanes)
+        try:
+            view, index = self._reach(site, addresses, lanes)
+        except SeveralSpaces:
+            merged = [np.empty(addresses.base.shape, site.dtype) for _ in range(site.count)]
+            for chosen, there, those in self._one_by_one(addresses, lanes):
+                for whole, part in zip(merged, self.load_vector(site, there, those), strict=True):
+                    whole[chosen] = part
+            return merged
         values = [view[k:].take(index) for k in range(site.count)]
         if self.chunk.observers.loaded:
             self._after_load(site, addresses, lanes, values)
@@ -249,7 +276,13 @@ class Accessor:
         self.store_vector(site, addresses, (value,), lanes)
 
     def store_vector(self, site, addresses: Addresses, values, lanes) -> None:
-        view, index = self._reach(site, addresses, lanes, values)
+        try:
+            view, index = self._reach(site, addresses, lanes, values)
+        except SeveralSpaces:
+            for chosen, there, those in self._one_by_one(addresses, lanes):
+                parts = [value if value.shape[0] == 1 else value[chosen] for value in values]
+                self.store_vector(site, there, parts, those)
+            return
         for k, value in enumerate(values):
             view[k:][index] = value if value.shape[0] == 1 or index.shape[0] > 1 else value[-1:]
         if self.chunk.observers.stored:

@@ -23,7 +23,7 @@ from warplab.simulator.count.launch_counting import Counting
 from warplab.simulator.count.reuse import ReuseWatch
 from warplab.simulator.count.warp_steps import StepTrace
 from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
-from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.lane_access import Addresses, SeveralSpaces
 from warplab.simulator.memory.lane_groups import Group, bits_of, lanes_of
 from warplab.simulator.translate import narrow_access
 from warplab.simulator.translate.narrow_access import FIELDS, PLACE, PLACE_BYTES
@@ -483,7 +483,10 @@ class NarrowRuns:
         row[_P["LIMIT"]] = -1
         if self.others["loaded"] and any(name is None for name, _ in self.loop.code.sites[number].items):
             return  # of what goes nowhere the arrays' code knows what it was
-        space, there = access.resolve(site, addresses)
+        try:
+            space, there = access.resolve(site, addresses)
+        except SeveralSpaces:
+            return
         if self.spaces.setdefault(number, space) != space:
             return
         races = self.races
