@@ -50,6 +50,7 @@ ARGUMENTS = {
     "resize": "32 32 64 64 3 1",
     "romberg": "4 64 1",
     "scan2": "1 2048 256",
+    "scan3": "1 1024",
     "thomas": "64 64 64 1",
     "threadfence": "1 4096",
     "zoom": "2 2 32 32 1",
@@ -111,9 +112,7 @@ def _commit(folder: str) -> str:
     return told.stdout.strip() or Path(folder, "COMMIT").read_text(encoding="utf-8").strip()
 
 
-_LIBRARY = re.compile(
-    r'#\s*include\s*[<"](?:cub|thrust|cublas|cusparse|cufft|cudnn|cusolver|curand\.|nccl|mpi|nvml|cutlass)'
-)
+_LIBRARY = re.compile(r'#\s*include\s*[<"](?:cublas|cusparse|cufft|cudnn|cusolver|curand\.|nccl|mpi|nvml|cutlass)')
 
 
 def _without_libraries(folder: Path) -> list[str]:
