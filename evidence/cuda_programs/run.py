@@ -5,8 +5,8 @@
 
 DIR is a clone of zjin-lcf/HeCBench. Its programs in src/NAME-cuda run with the arguments of their Makefile made small:
 a count of repetitions, the last one, is 1, and the largest of the others is halved until their product is at most
-65,536; `ARGUMENTS` has exceptions. results.json keeps what came of each; without --only, programs that it has already
-are left alone.
+16,384 (65,536 before 2026-11-26); `ARGUMENTS` has exceptions. results.json keeps what came of each; without --only,
+programs that it has already are left alone.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ ARGUMENTS = {
     "romberg": "4 64 1",
     "scan2": "1 2048 256",
     "scan3": "1 1024",
+    "su3": "-i 1 -l 4 -t 128 -v 3 -w 1",
     "thomas": "64 64 64 1",
     "threadfence": "1 4096",
     "zoom": "2 2 32 32 1",
@@ -173,7 +174,7 @@ def _small(makefile: str) -> list[str]:
     words = [word for word in re.split(r"[;&|>\\]", run[1])[0].split() if "$" not in word] if run else []
     numbers = {position: int(word) for position, word in enumerate(words) if word.isdigit() and int(word)}
     repeats = numbers.pop(len(words) - 1, None)
-    while math.prod(numbers.values()) > 65536:
+    while math.prod(numbers.values()) > 16384:
         numbers[max(numbers, key=lambda position: numbers[position])] //= 2
     if repeats is not None:
         numbers[len(words) - 1] = 1

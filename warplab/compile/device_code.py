@@ -13,8 +13,9 @@ _ON_DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__managed__|__sh
 _KEPT = re.compile(r"^(?:static\s+|inline\s+)*(?:typedef|using|struct|class|union|enum|namespace|constexpr|const)\b")
 _TEMPLATE = re.compile(r"^template\s*<")
 _ALIGNMENT = re.compile(
-    r"\b(?:alignas|__align__|__builtin_align__)\s*\((?:[^()]|\([^()]*\))*\)|__attribute__\s*\(\([^()]*\([^()]*\)\s*\)\)"
+    r"\b(?:alignas|__align__|__builtin_align__)\s*\((?:[^()]|\([^()]*\))*\)|__attribute__\s*\(\([^()]*(?:\([^()]*\)\s*)?\)\)"
 )
+_NAMES = re.compile(rf"(?:[\s\w,*]|\[[^\]]*\]|{_ALIGNMENT.pattern})*;|\s*=")  # `} name, *other;` of a type
 _HEADERS = ("cooperative_groups", "cuda_fp16", "cuda_bf16", "mma.h", "cuda/")
 _USING = re.compile(r"^using\s+\w+::(\w+)\s*;", re.M)  # of a name in a namespace, which may be a host function's
 _SCOPE = re.compile(r'^(?:extern\s+"C"|namespace\s+\w+)\s*\{')
@@ -82,7 +83,7 @@ def _end_of_declaration(text: str, start: int) -> int:
         elif mark in ")}]":
             depth -= 1
             if mark == "}" and depth == 0:
-                following = re.compile(r"[\s\w]*;|\s*=").match(text, match.end())  # `} name;` of a type
+                following = _NAMES.match(text, match.end())
                 head = _ALIGNMENT.sub("", text[start : match.end()].split("{", 1)[0])
                 if following is None or "(" in head or "namespace" in head:
                     return match.end()

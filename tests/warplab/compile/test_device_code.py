@@ -17,6 +17,7 @@ float *d_data;
 struct __align__(16) Four { float v[4]; };
 typedef struct __attribute__((aligned(4))) { unsigned char r, g, b, a; }
 Pixel;
+typedef struct { int x; } Site __attribute__ ((aligned)), *Sites;
 enum Mode { NEAREST, LINEAR };
 template <class T> struct alignas(4 * sizeof(T)) Packed { T part[4]; __device__ T sum() { return part[0]; } };
 __constant__ float weights[2 * radius + 1];
@@ -54,6 +55,7 @@ def test_what_is_for_the_device_stays():
         "const int radius",
         "struct __align__(16) Four",
         "a; }\nPixel;",
+        "Site __attribute__ ((aligned)), *Sites;",
         "enum Mode",
         "struct alignas(4 * sizeof(T)) Packed",
         "__constant__ float weights",
