@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import select
 import signal
-import time
 from collections.abc import Callable
 
 from digits.files import DigitsError
 from warpcourse.grading.sandbox.isolation import Bubblewrap, find
 from warpcourse.grading.sandbox.limits import SubmissionLimits
+from warpcourse.grading.sandbox.scripts import answer_of
 from warpcourse.grading.sandbox.zygote_client import Ended, SandboxError, ZygoteClient
 
 _MEBIBYTE = 1 << 20
@@ -65,37 +63,13 @@ def run(
         raise DigitsError(why)
     try:
         with ZygoteClient(find(), "nothing", disk_bytes=limits.disk_bytes) as zygote:
-            reading, writing = os.pipe()
-            try:
-                try:
-                    zygote.start(files, limits, {"script": script}, [writing], program="script")
-                finally:
-                    os.close(writing)
-                answer = _read(reading, zygote, time.monotonic() + limits.wall_seconds, cancelled)
-            finally:
-                os.close(reading)
-            ended = zygote.status() or zygote.kill()
+            answer, ended = answer_of(zygote, files, script, limits, MOST_BYTES, cancelled)
     except SandboxError as error:
         raise DigitsError(f"The sandbox failed: {error}. {ADVICE}") from error
+    if ended.reason == "killed" and cancelled():
+        raise ProgramEnded("Your code was ended, as you asked.")
     _judge(ended, limits, answer)
     return answer
-
-
-def _read(pipe: int, zygote: ZygoteClient, deadline: float, cancelled: Callable[[], bool]) -> bytes:
-    """Return all that is written to `pipe`, until its end, the program's end, or one byte too many."""
-    found = bytearray()
-    while len(found) <= MOST_BYTES and time.monotonic() < deadline:
-        if cancelled():
-            raise ProgramEnded("Your code was ended, as you asked.")
-        if select.select([pipe], [], [], 0.1)[0]:
-            data = os.read(pipe, 1 << 16)
-            if not data:
-                time.sleep(0.05)  # it wrote its last, and is about to end by itself
-                break
-            found += data
-        elif zygote.status() is not None:
-            break
-    return bytes(found)
 
 
 def _judge(ended: Ended, limits: SubmissionLimits, answer: bytes) -> None:

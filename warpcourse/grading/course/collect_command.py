@@ -16,11 +16,10 @@ from pathlib import Path
 from warpcourse.exercises.score import cell_id
 from warpcourse.grading.course.archives import MAX_NAME, ArchiveError, Entry, inside, of_class
 from warpcourse.grading.course.ledger import write_synced
-from warpcourse.grading.course.nbgrader_course import CONFIG, Course, CourseError
+from warpcourse.grading.course.nbgrader_course import Course, CourseError, add_assignment
 from warpcourse.grading.course.plain_text import on_terminal
 from warpcourse.grading.course.platforms import NAMES, Collected, owner
 from warpcourse.grading.course.submissions import MAX_NOTES, problem_with_name
-from warpcourse.paths import COURSE
 
 MAX_BYTES = 256 * 2**20  # read of one student, unpacked
 MAX_DEPTH = 3  # archives in archives
@@ -50,14 +49,13 @@ def main(argv: list[str] | None = None) -> int:
         description="Put what a class handed in where it is graded. Can be repeated; what is replaced is kept.",
         epilog="Exit status: 0; 1 if somebody handed in nothing that can be graded; 2 for wrong use.",
     )
-    parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
+    add_assignment(parser)
     what = "Moodle's or Canvas's archive, or a zip, tar or folder with one part per student; the last counts"
     parser.add_argument("archive", type=Path, nargs="+", help=what)
     parser.add_argument("--roster", type=Path, metavar="FILE", help="Moodle's grading worksheet or Canvas's gradebook")
-    parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"the folder of {CONFIG} (default: here)")
     arguments = parser.parse_args(argv)
     try:
-        course = Course(arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE))
+        course = Course(arguments.course)
         return _collect(course, course.name_of(arguments.assignment), arguments.archive, arguments.roster)
     except (CourseError, ArchiveError, OSError) as error:
         print(f"error: {on_terminal(str(error))}", file=sys.stderr)

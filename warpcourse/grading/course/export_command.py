@@ -16,7 +16,7 @@ from pathlib import Path
 from warpcourse.bench import lab
 from warpcourse.grading.course.coordinator import course_secret
 from warpcourse.grading.course.gradescope import VISIBILITY
-from warpcourse.grading.course.nbgrader_course import CONFIG, Course, CourseError
+from warpcourse.grading.course.nbgrader_course import CONFIG, Course, CourseError, add_assignment
 from warpcourse.paths import COURSE
 
 # Of the checkout: what grades, what the submission may import, and what sets .venv up.
@@ -56,14 +56,13 @@ def main(argv: list[str] | None = None) -> int:
         "tests and the course's secret: for instructors only.",
     )
     parser.add_argument("platform", choices=["gradescope"])
-    parser.add_argument("assignment", help="its name, such as 01_vector_multiply, its number or its folder")
+    add_assignment(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: grading/ASSIGNMENT_gradescope.zip")
     told = "when students see the tests that have a hidden part, and their points (default: visible, at once)"
     parser.add_argument("--hidden", choices=VISIBILITY, default=VISIBILITY[0], help=told)
-    parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"the folder of {CONFIG} (default: here)")
     arguments = parser.parse_args(argv)
     try:
-        course = Course(arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE))
+        course = Course(arguments.course)
         name, requirements = _lab(course, arguments.assignment)
         path = arguments.out or course.grading / f"{name}_gradescope.zip"
         course.assignment(name)

@@ -16,19 +16,17 @@ from warpcourse.grading.course import feedback, machine, platforms, summary
 from warpcourse.grading.course.coordinator import Grading
 from warpcourse.grading.course.gradebook import Book
 from warpcourse.grading.course.ledger import Ledger, LedgerError
-from warpcourse.grading.course.nbgrader_course import CONFIG, Course, CourseError
+from warpcourse.grading.course.nbgrader_course import Course, CourseError, add_assignment
 from warpcourse.grading.course.plain_text import on_terminal
 from warpcourse.grading.course.workers import DaskWorkers, Executor, LocalWorkers, NoJudge
 from warpcourse.grading.sandbox.zygote_client import SandboxError
-from warpcourse.paths import COURSE
 
 
 def main(argv: list[str] | None = None) -> int:
     """Grade a class. Return 0; 1 if the grader failed on a submission; 2 for wrong use; 130 if interrupted."""
     arguments = _parser().parse_args(argv)
-    folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE)
     try:
-        return _grade(arguments, Course(folder))
+        return _grade(arguments, Course(arguments.course))
     except (CourseError, LedgerError, NoJudge, SandboxError) as error:
         _say(f"error: {error}")
     except KeyboardInterrupt:
@@ -37,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         if not (machine.at_fault(error) or isinstance(error, OSError | SQLAlchemyError)):
             raise
-        _say(f"error: {machine.told(error, folder / 'grading')}")
+        _say(f"error: {machine.told(error, arguments.course / 'grading')}")
     return 2
 
 
@@ -47,8 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Grade the submissions of an assignment, each in a sandbox. Results go to nbgrader's gradebook, "
         "feedback to the students. After an interruption, the same command continues where it stopped.",
     )
-    parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
-    parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"the folder of {CONFIG} (default: here)")
+    add_assignment(parser)
     parser.add_argument(
         "--workers",
         type=_positive,
@@ -145,6 +142,9 @@ def _executor(arguments: argparse.Namespace, waiting: int) -> Executor:
             "nothing was graded, because --require-sandbox was given and bubblewrap is missing or leaks; install "
             f"it (Debian, Ubuntu: sudo apt install bubblewrap). Without it:\n{found['told']}"
         )
+    if found["refusal"]:
+        workers.close()
+        raise CourseError(found["refusal"])
     _say(found["told"] if found["holds"] else f"\n*** WARNING ***\n{found['told']}\n")
     return workers
 

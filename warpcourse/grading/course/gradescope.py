@@ -18,7 +18,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -37,8 +36,7 @@ from warpcourse.grading.course.ledger import Ledger, write_synced
 from warpcourse.grading.course.nbgrader_course import Course
 from warpcourse.grading.course.workers import LocalWorkers
 from warpcourse.grading.judge.hidden_tests import without_hidden_tests
-from warpcourse.grading.sandbox.isolation import find
-from warpcourse.grading.sandbox.users import POOL
+from warpcourse.grading.sandbox.isolation import find, only_root_reads
 from warpcourse.paths import COURSE
 
 STUDENT = "submission"
@@ -77,25 +75,13 @@ def _close(folder: Path) -> None:
     if find().kind == "limits":
         if os.geteuid() != 0:
             raise NoGrade(f"without bubblewrap only root can keep a submission off its results. {find().describe()}")
-        if not _readable_by(POOL[0]):
-            raise NoGrade(
-                f"only root can read {sys.base_prefix}, so a submission would read all files. Use /usr/bin's."
-            )
+        if closed := only_root_reads():
+            raise NoGrade(f"only root can read {closed}, so a submission would read all files. Use /usr/bin's Python.")
     for path in (folder / "results", folder / "submission", COURSE / "solutions", COURSE / "grading"):
         path.chmod(0o700)
     for path in (folder / "submission_metadata.json", COURSE / "grading" / "secret"):
         if path.exists():
             path.chmod(0o600)
-
-
-def _readable_by(user: int) -> bool:
-    """Return whether a user can read this Python, so that the sandbox leaves submissions no right to read more."""
-    look = "import sys; from warpcourse.grading.sandbox import child; sys.exit(not child.interpreter_is_readable())"
-    command = [sys.executable, "-c", look]
-    try:
-        return not subprocess.run(command, cwd=COURSE, user=user, group=user, extra_groups=[]).returncode
-    except PermissionError:
-        return False
 
 
 def _graded(course: Course, name: str, submission: Path, hidden: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import glob
 import hashlib
 import json
@@ -20,11 +21,21 @@ from nbgrader.preprocessors import SaveCells
 from nbgrader.utils import find_all_files, is_grade
 from traitlets.config import Config, PyFileConfigLoader
 
+from warpcourse.paths import COURSE
+
 CONFIG = "nbgrader_config.py"
 
 
 class CourseError(Exception):
     """The course or one of its assignments cannot be graded. The message says why and what to do."""
+
+
+def add_assignment(parser: argparse.ArgumentParser) -> None:
+    """Let a command line name an assignment and, with --course, the folder of its course."""
+    parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
+    here = Path.cwd() if Path(CONFIG).is_file() else COURSE
+    told = f"the folder of {CONFIG} (default: here)"
+    parser.add_argument("--course", type=Path, metavar="FOLDER", default=here, help=told)
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,18 @@ import nbformat
 
 from warpcourse.exercises import release
 from warpcourse.grading.course.ledger import Ledger, LedgerError, records
-from warpcourse.grading.course.nbgrader_course import CONFIG, Assignment, Course, CourseError
+from warpcourse.grading.course.nbgrader_course import Assignment, Course, CourseError, add_assignment
 from warpcourse.grading.course.plain_text import on_terminal
 from warpcourse.grading.course.similarity import FEWEST, LEAST, Features, Pair, features, ranked
 from warpcourse.grading.course.workers import LocalWorkers, NoJudge
 from warpcourse.grading.judge.jobs import Job, Key
-from warpcourse.paths import COURSE
 
 
 def main(argv: list[str] | None = None) -> int:
     """Print the report. Return 0, or 2 for wrong use."""
     arguments = _parser().parse_args(argv)
-    folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE)
     try:
-        course = Course(folder)
+        course = Course(arguments.course)
         assignment = course.assignment(course.name_of(arguments.assignment))
         of_class = {student: kernels for student, (_, kernels) in graded(course, assignment.name, least=2).items()}
         given = _given(course, assignment)
@@ -47,8 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Compare the kernels of all graded submissions of an assignment. What the solution or the release "
         "contains does not count, what many have counts little. The list only tells whom to look at.",
     )
-    parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
-    parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"the folder of {CONFIG} (default: here)")
+    add_assignment(parser)
     parser.add_argument("--top", type=int, default=30, metavar="N", help="pairs to list (default: 30)")
     parser.add_argument(
         "--least", type=float, default=LEAST, metavar="X", help=f"skip pairs less similar (0 to 1, default: {LEAST})"

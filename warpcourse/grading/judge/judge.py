@@ -58,11 +58,12 @@ class Judge:
         return self._sandbox.kind
 
     def look(self) -> dict[str, Any]:
-        """Try the sandbox out, once. Return whether bubblewrap `holds`, and what is `told` to the instructor."""
+        """Try the sandbox out, once. Return whether bubblewrap `holds`, a `refusal`, what the instructor is `told`."""
         if self._found is None:
             boxed = self.protection == "bubblewrap"
             leaks = [str(finding) for finding in preflight(self._sandbox) if not finding.holds] if boxed else []
-            self._found = {"holds": boxed and not leaks, "told": "\n".join([self._sandbox.describe(), *leaks])}
+            told = "\n".join([self._sandbox.describe(), *leaks])
+            self._found = {"holds": boxed and not leaks, "refusal": self._sandbox.refusal(), "told": told}
         return self._found
 
     def grade(self, job: Job) -> Result:

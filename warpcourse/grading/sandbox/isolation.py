@@ -3,7 +3,8 @@
     sandbox = find()                     # Bubblewrap or LimitsOnly; print(sandbox.describe())
     with ZygoteClient(sandbox) as ...    # starts a process in it, see zygote_client
 
-WARPLAB_SANDBOX=limits: as if bubblewrap were not installed.
+WARPLAB_SANDBOX=limits: as if bubblewrap were not installed. WARPLAB_SUBMISSIONS_READ=all: also where they can then read
+every file.
 
 Sources: bwrap(1), user_namespaces(7), pid_namespaces(7), unix(7).
 """
@@ -21,10 +22,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from warpcourse.grading.frameworks import FRAMEWORKS
-from warpcourse.grading.sandbox.users import pooled_user
+from warpcourse.grading.sandbox.users import POOL, pooled_user
 from warpcourse.paths import COURSE
 
 SWITCH = "WARPLAB_SANDBOX"
+READS = "WARPLAB_SUBMISSIONS_READ"
 # Folders of the course that a submission sees: not solutions, tests, submissions or the gradebook.
 SHOWN = ("warplab", "warpcourse", "kernels")
 
@@ -44,6 +46,10 @@ class Sandbox:
     def describe(self) -> str:
         """Return what it protects, and what it does not, for the instructor."""
         raise NotImplementedError
+
+    def refusal(self) -> str:
+        """Return why no submission runs in it, and what to do; "" if they may."""
+        return ""
 
     def command(self, descriptor: int, scratch: Path, user: int | None, disk_bytes: int) -> list[str]:
         """Return the command that starts a zygote on the socket `descriptor`, inside the sandbox.
@@ -175,11 +181,13 @@ class LimitsOnly(Sandbox):
         self.why = why
 
     def describe(self) -> str:
-        whose = "every user" if os.geteuid() == 0 else "you"
+        read = "whatever every user can read" if os.geteuid() == 0 else "whatever you can read"
+        if only_root_reads():
+            read = "every file of this machine"
         return (
             f"NOT SANDBOXED ({self.why}). Only limits on time, memory, processes and the size of each file hold. "
-            f"Submissions can use the network and read whatever {whose} can read: solutions, hidden tests, other "
-            "submissions, the gradebook. "
+            f"Submissions can use the network and read {read}: solutions, hidden tests, other submissions, the "
+            "gradebook. "
             + (
                 "They can fill the disk through folders that every user may write to, such as /tmp."
                 if os.geteuid() == 0
@@ -189,12 +197,37 @@ class LimitsOnly(Sandbox):
             + " Install bubblewrap (Debian, Ubuntu: sudo apt install bubblewrap) for grading that can be trusted."
         )
 
+    def refusal(self) -> str:
+        if os.environ.get(READS) == "all" or not (closed := only_root_reads()):
+            return ""
+        return (
+            f"nothing is graded: {self.why}, and only root can read {closed}, which submissions need, so they could "
+            "read every file of this machine. Install bubblewrap (Debian, Ubuntu: sudo apt install bubblewrap), or use "
+            f"a Python and a course that all users can read, or set {READS}=all to grade all the same."
+        )
+
     def environment(self) -> dict[str, str]:
         return _environment(COURSE, "/nonexistent", tempfile.gettempdir())
 
     def command(self, descriptor: int, scratch: Path, user: int | None, disk_bytes: int) -> list[str]:
         command = _zygote(descriptor, self.isolation, str(scratch))
         return command if user is None else [*command, "--uid", str(user)]
+
+
+@functools.cache
+def only_root_reads() -> str:
+    """Return, for root, the first path that a zygote needs and no other user can read, "" if there is none.
+
+    There a submission keeps the right to read everything, as `child.interpreter_is_readable` decides.
+    """
+    if os.geteuid() != 0:
+        return ""
+    own = [path for path in sys.path if os.path.isdir(path) and _within(path, (sys.base_prefix, sys.prefix))]
+    for path in dict.fromkeys([os.__file__, sys.prefix, str(COURSE), *own, *filter(_holds_packages, sys.path)]):
+        look = ["test", "-r", path]
+        if subprocess.run(look, user=POOL[0], group=POOL[0], extra_groups=[], cwd="/").returncode:
+            return path
+    return ""
 
 
 def interpreter_paths() -> list[str]:

@@ -85,9 +85,9 @@ class Ended:
 class ZygoteClient:
     """The judge's handle of a zygote: a warmed process in the sandbox, which runs one submission at a time.
 
-    Raises SandboxError if it does not start. `warm_seconds`: time its imports took. `used`: submissions started.
-    `waited`: seconds for which the submission was known to have waited for a processor at the last `status`.
-    `warmth`: as given.
+    Raises SandboxError if it does not start or its sandbox refuses. `warm_seconds`: time its imports took. `used`:
+    submissions started. `waited`: seconds for which the submission was known to have waited for a processor at the last
+    `status`. `warmth`: as given.
     """
 
     def __init__(self, sandbox: Sandbox | None = None, warmth: str = "course", disk_bytes: int | None = None) -> None:
@@ -97,6 +97,8 @@ class ZygoteClient:
         `disk_bytes`: the disk limit, which a sandbox whose `isolation` is "once" must know before it starts.
         """
         self.sandbox = sandbox or find()
+        if refusal := self.sandbox.refusal():
+            raise SandboxError(refusal)
         self._disk_bytes = disk_bytes or SubmissionLimits().disk_bytes
         self.warmth = warmth
         self.used = 0
