@@ -134,6 +134,20 @@ def test_the_book_opens_words_and_draws_formulas_by_itself(book):
     assert "H100 SXM5 80 GB HBM3: about" in front
 
 
+def test_addresses_outside_the_book_are_asked(tmp_path, capfd):
+    pytest.importorskip("myst_nb", reason="needs requirements-book.txt (make setup-book)")
+    from tools.book.__main__ import _sphinx
+
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "there.html").write_text("there")
+    (tmp_path / "source").mkdir()
+    with served(tmp_path / "web") as address:
+        for name, failed in (("there", False), ("gone", True)):
+            (tmp_path / "source" / "index.md").write_text(f"# A page\n\n[out]({address}/{name}.html)\n")
+            assert bool(_sphinx(tmp_path, "linkcheck", "outside")) == failed, name
+    assert "gone.html" in "".join(capfd.readouterr())
+
+
 @pytest.mark.skipif(bool(chromium.missing()), reason=chromium.missing())
 def test_pages_fit_a_phone_in_both_themes_and_words_open(book):
     lesson = f"notebooks/{list(BUILT)[-1].stem}"
@@ -149,6 +163,10 @@ def test_pages_fit_a_phone_in_both_themes_and_words_open(book):
                     assert browser.run(wide) == 0, (page, width)
                     (red, *_) = map(int, re.findall(r"\d+", browser.run(COLOUR)))
                     assert (red < 64) == (theme == "dark"), (page, theme)
+                    turned = browser.run(
+                        "return [...document.querySelectorAll('article img')].map(i => getComputedStyle(i).filter)"
+                    )
+                    assert {"invert" in each for each in turned} <= {theme == "dark"}, (page, theme)
         browser.open(f"{address}/{lesson}.html")
         said = "return getComputedStyle(document.querySelector('a.term'), '::after').content"
         assert browser.run(said) == "none"
