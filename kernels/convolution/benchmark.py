@@ -1,5 +1,5 @@
 """Lab 06's benchmark: ResNet-50's and MobileNet's convolutions beside cuDNN's fastest plans, one convolution by every
-algorithm, ResNet-50 by kinds of layer, an LSTM layer.
+algorithm, networks by kinds of layer, an LSTM layer.
 """
 
 from __future__ import annotations
@@ -53,11 +53,16 @@ def _network(value: Mapping[str, Any]) -> str:
     def share(kind: str) -> Callable[[Any], float]:
         return lambda found: _seconds_by_kind(found)[kind] / found["seconds"]
 
-    headers = ("precision", "mode", "batch", "ms", "images per second", "share of convolution", "batch norm", "ReLU")
+    kinds = "batch norm", "ReLU", "pooling", "fully connected"
+    headers = ("network", "precision", "mode", "batch", "ms", "images per second", "share of convolution", *kinds)
     keys = ("precision", "mode", "batch", "seconds", "images_per_second", "convolution_share")
-    rows = rows_table(headers, (*keys, share("batch norm"), share("ReLU")), value["configurations"])
-    text = f"ResNet-50, layers timed one by one, cuDNN {value['cudnn']}\n{rows}"
+    rows = rows_table(headers, (_of, *keys, *map(share, kinds)), value["configurations"])
+    text = f"Layers timed one by one, cuDNN {value['cudnn']}\n{rows}"
     return "\n".join([text, *_distorted(value["configurations"])])
+
+
+def _of(found: Mapping[str, Any]) -> str:
+    return found.get("network", "ResNet-50")
 
 
 def _seconds_by_kind(found: Mapping[str, Any]) -> Counter[str]:
@@ -68,24 +73,27 @@ def _seconds_by_kind(found: Mapping[str, Any]) -> Counter[str]:
 
 
 def _distorted(configurations: list[dict[str, Any]]) -> list[str]:
-    """Return a line for each row in which cuDNN's batch norm takes longer in float16 than in float32, of twice the
+    """Return a line for each row in which a kernel of cuDNN takes longer in float16 than in float32, of twice the
     bytes."""
-    seconds = {
-        (found["mode"], found["batch"], found["precision"]): _seconds_by_kind(found)["batch norm"]
-        for found in configurations
-    }
-    return [
-        f"{precision} {mode}, batch {batch}: cuDNN's batch norm takes {1e3 * taken:.2f} ms, and "
-        f"{1e3 * seconds[mode, batch, 'float32']:.2f} in float32 for twice the bytes; so the row tells how that kernel "
-        "fares in float16 and NHWC, not what the layer costs."
-        for (mode, batch, precision), taken in seconds.items()
-        if precision == "mixed" and taken > seconds.get((mode, batch, "float32"), taken)
-    ]
+    lines, single = [], {}
+    for found in configurations:
+        place = f"{found['mode']}, batch {found['batch']}"
+        for kind in ("batch norm", "pooling"):
+            seconds, key = _seconds_by_kind(found)[kind], (_of(found), place, kind)
+            if found["precision"] == "float32":
+                single[key] = seconds
+            elif found["precision"] == "mixed" and seconds > single.get(key, seconds):
+                lines.append(
+                    f"{_of(found)}, mixed {place}: cuDNN's {kind} takes {1e3 * seconds:.2f} ms, and "
+                    f"{1e3 * single[key]:.2f} in float32 for twice the bytes; so the row tells how that kernel fares "
+                    "in float16 and NHWC, not what the layer costs."
+                )
+    return lines
 
 
 def _network_summary(value: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        f"{found['precision']} {found['mode']} {found['batch']}": found["convolution_share"]
+        f"{_of(found)} {found['precision']} {found['mode']} {found['batch']}": found["convolution_share"]
         for found in value["configurations"]
     }
 
@@ -104,7 +112,7 @@ BENCHMARK = Benchmark(
             lambda value: {name: RATIOS.summary(found) for name, found in value["tables"].items()},
         ),
         "algorithms": Table(lambda value: "\n\n".join(map(LAYER.text, value["layers"]))),
-        **dict.fromkeys(("network", "folded_network"), Table(_network, _network_summary)),
+        **dict.fromkeys(("network", "folded_network", "older_networks"), Table(_network, _network_summary)),
         "lstm": Table(lambda value: "\n\n".join(map(LSTM.text, value["cases"]))),
     },
     __doc__,

@@ -28,5 +28,6 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "layouts": plans.layouts,
     "network": network.configurations,
     "folded_network": network.folded,
+    "older_networks": network.older,
     "lstm": rnn.lstm,
 }

@@ -63,10 +63,11 @@ def time_plans(
     if checked:
         error = operands.error_of(graph.conv, graph.kind, graph.layout, sets[0], bias=bias, relu=graph.relu)
     numerical = graph.numerical_notes(notes) if notes else {}
+    room: list[Any] = []  # the largest workspace so far, which all plans share: a large layer's would fill the memory
     for plan in graph.plans[:most]:
         row = _row(plan, numerical.get(plan.id, ()))
         found.rows.append(row)
-        launcher = _built(graph, plan, row)
+        launcher = _built(graph, plan, row, room)
         if launcher is not None and _runs(launcher, arguments[0], error, row):
             candidate = {"": Candidate(launcher, arguments)}
             row["seconds"] = time_together(candidate, rounds=1, runs=runs, warmup=1)[""].seconds
@@ -95,8 +96,8 @@ def _row(plan: Plan, numerical: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _built(graph: ConvolutionGraph, plan: Plan, row: dict[str, Any]) -> Callable[..., None] | None:
-    """Return what runs the plan, with a workspace of its own; None, and the reason in the row's status, where nothing
+def _built(graph: ConvolutionGraph, plan: Plan, row: dict[str, Any], room: list[Any]) -> Callable[..., None] | None:
+    """Return what runs the plan, with the workspace in `room`; None, and the reason in the row's status, where nothing
     does."""
     import cupy
 
@@ -107,8 +108,10 @@ def _built(graph: ConvolutionGraph, plan: Plan, row: dict[str, Any]) -> Callable
     if size > MOST_WORKSPACE:
         row["status"] = f"not tried: more than {MOST_WORKSPACE >> 30} GiB of workspace"
         return None
-    workspace = cupy.empty(size, np.uint8) if size else None
-    return lambda *arrays: graph.launch(plan, *arrays, workspace=workspace)
+    if size > sum(workspace.nbytes for workspace in room):
+        room.clear()  # before the larger one takes its place
+        room.append(cupy.empty(size, np.uint8))
+    return lambda *arrays: graph.launch(plan, *arrays, workspace=room[0] if room else None)
 
 
 def _runs(

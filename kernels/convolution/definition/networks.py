@@ -3,13 +3,15 @@
 ResNet-50: He et al., 2015 (arXiv 1512.03385), table 1, at 224 × 224, as frameworks train it: a block's stride is in its
 3 × 3 convolution, batch norm comes after every convolution, ReLU after that but for a block's last, where it follows
 the sum with the shortcut. MobileNet: Howard et al., 2017 (arXiv 1704.04861), table 1. VGG-16: Simonyan and Zisserman,
-2014 (arXiv 1409.1556), table 1, column D.
+2014 (arXiv 1409.1556), table 1, column D. AlexNet: Krizhevsky, 2014 (arXiv 1404.5997), in one column, as frameworks
+have it; without dropout, and without the biases of convolutions.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kernels.convolution.definition.geometry import Convolution
@@ -19,6 +21,19 @@ STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))  # of ResNet-50: blocks, and ch
 CLASSES = 1000
 FEATURES = 4 * STAGES[-1][1]  # of an image, before the classes
 KINDS = ("convolution", "batch norm", "ReLU", "addition", "pooling", "fully connected", "softmax", "update")
+# Of VGG-16 and AlexNet: filters, window, padding and stride of each convolution, and whether max pooling follows.
+_VGG16 = tuple(
+    (64 * 2 ** min(stage, 3), 3, 1, 1, last == layers)
+    for stage, layers in enumerate((2, 2, 3, 3, 3))
+    for last in range(1, layers + 1)
+)
+_ALEXNET = (
+    (64, 11, 2, 4, True),
+    (192, 5, 2, 1, True),
+    (384, 3, 1, 1, False),
+    (256, 3, 1, 1, False),
+    (256, 3, 1, 1, True),
+)
 # Of MobileNet: channels, height and width of x, stride, and how often the layer comes.
 _DEPTHWISE = (
     (32, 112, 1, 1),
@@ -38,7 +53,8 @@ class LayerGroup:
     """`count` layers of one kind in KINDS and one size.
 
     `nchw`: sizes of the input. `convolution`: None for other kinds. `relu`: of a convolution, whether ReLU comes next
-    (after its batch norm), and not the sum with the shortcut.
+    (after its batch norm), and not the sum with the shortcut. `window`: of pooling: "max" or "average", size, padding
+    and stride. `outputs`: of a fully connected layer.
     """
 
     name: str
@@ -47,6 +63,8 @@ class LayerGroup:
     count: int
     convolution: Convolution | None = None
     relu: bool = False
+    window: tuple[str, int, int, int] | None = None
+    outputs: int = CLASSES
 
 
 def convolution(name: str, conv: Convolution, count: int = 1) -> LayerGroup:
@@ -97,17 +115,32 @@ def mobilenet(batch: int = BATCH) -> list[LayerGroup]:
 
 
 def vgg16(batch: int) -> list[LayerGroup]:
-    """Return VGG-16's 13 convolutions, a ReLU after each, and a max pooling after each stage, and no dense layer."""
+    """Return all layers but the update: 13 convolutions and 3 fully connected layers."""
+    return _stacked(batch, _VGG16, 2)
+
+
+def alexnet(batch: int) -> list[LayerGroup]:
+    """Return all layers but the update: 5 convolutions and 3 fully connected layers."""
+    return _stacked(batch, _ALEXNET, 3)
+
+
+OLDER = {"VGG-16": vgg16, "AlexNet": alexnet}
+
+
+def _stacked(batch: int, stack: Sequence[tuple[int, int, int, int, bool]], pooled: int) -> list[LayerGroup]:
+    """Return a stack of convolutions, with max pooling of windows of `pooled` and stride 2, and of dense layers; each
+    but the last has a ReLU."""
     found, channels, size = [], 3, 224
-    for stage, (count, filters) in enumerate(((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)), 1):
-        for _ in range(count):
-            conv = Convolution(batch, channels, size, size, filters, 3, 3, (1, 1))
-            found.append(convolution(f"conv{stage} 3×3", conv))
-            found.append(LayerGroup(f"ReLU, {filters} × {size}²", "ReLU", conv.y_shape(), 1))
-            channels = filters
-        found.append(LayerGroup("max pooling 2×2", "pooling", (batch, channels, size, size), 1))
-        size //= 2
-    return found
+    for filters, window, padding, stride, pools in stack:
+        conv = Convolution(batch, channels, size, size, filters, window, window, (padding,) * 2, (stride,) * 2)
+        channels, size = conv.y_shape()[1:3]
+        found += [convolution(f"{window}×{window}", conv), _of_size("ReLU", conv.y_shape(), 1)]
+        if pools:
+            found.append(_pooling(conv.y_shape(), ("max", pooled, 0, 2)))
+            size = (size - pooled) // 2 + 1
+    for inputs, outputs in ((channels * size**2, 4096), (4096, 4096), (4096, CLASSES)):
+        found += [_dense(batch, inputs, outputs), _of_size("ReLU", (batch, outputs, 1, 1), 1)]
+    return [*found[:-1], _classes(batch)]
 
 
 def resnet50(batch: int) -> list[LayerGroup]:
@@ -146,18 +179,38 @@ def _inner_channels(layer: LayerGroup) -> int:
 
 def _last(batch: int) -> list[LayerGroup]:
     return [
-        LayerGroup("max pooling 3×3/2", "pooling", (batch, 64, 112, 112), 1),
-        LayerGroup("average pooling 7×7", "pooling", (batch, FEATURES, 7, 7), 1),
-        LayerGroup(f"fully connected, {FEATURES} → {CLASSES}", "fully connected", (batch, FEATURES, 1, 1), 1),
-        LayerGroup("softmax and loss", "softmax", (batch, CLASSES, 1, 1), 1),
+        _pooling((batch, 64, 112, 112), ("max", 3, 1, 2)),
+        _pooling((batch, FEATURES, 7, 7), ("average", 7, 0, 1)),
+        _dense(batch, FEATURES, CLASSES),
+        _classes(batch),
     ]
 
 
-def parameters() -> int:
-    """Return how many numbers training updates: filters, two for each channel of a batch norm, the last layer's."""
-    total = FEATURES * CLASSES + CLASSES
-    for layer in convolutions(1):
-        total += layer.count * (math.prod(layer.convolution.w_shape()) + 2 * layer.convolution.k)
+def _pooling(shape: tuple[int, ...], window: tuple[str, int, int, int]) -> LayerGroup:
+    kind, size, _, stride = window
+    name = f"{kind} pooling {size}×{size}" + (f"/{stride}" if stride > 1 else "")
+    return LayerGroup(name, "pooling", shape, 1, window=window)
+
+
+def _dense(batch: int, inputs: int, outputs: int) -> LayerGroup:
+    name = f"fully connected, {inputs} → {outputs}"
+    return LayerGroup(name, "fully connected", (batch, inputs, 1, 1), 1, outputs=outputs)
+
+
+def _classes(batch: int) -> LayerGroup:
+    return LayerGroup("softmax and loss", "softmax", (batch, CLASSES, 1, 1), 1)
+
+
+def parameters(layers: Iterable[LayerGroup]) -> int:
+    """Return how many numbers training updates: filters, two for each channel of a batch norm, and matrices."""
+    total = 0
+    for layer in layers:
+        if layer.convolution is not None:
+            total += layer.count * math.prod(layer.convolution.w_shape())
+        elif layer.kind == "batch norm":
+            total += layer.count * 2 * layer.nchw[1]
+        elif layer.kind == "fully connected":
+            total += (layer.nchw[1] + 1) * layer.outputs
     return total
 
 

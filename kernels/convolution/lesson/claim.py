@@ -58,8 +58,8 @@ def _training_work(layer: LayerGroup) -> tuple[list[float], list[float]]:
         passes = 2 if layer.convolution.c == 3 else 3  # nobody wants the gradient of the images
         return [float(layer.convolution.flops)] * passes, [float(layer.convolution.bytes(1))] * passes
     if layer.kind == "fully connected":
-        products = 2.0 * size * networks.CLASSES
-        return [products] * 3, [float(size + networks.CLASSES * (networks.FEATURES + layer.nchw[0]))] * 3
+        batch, inputs = layer.nchw[:2]
+        return [2.0 * size * layer.outputs] * 3, [float(size + layer.outputs * (inputs + batch))] * 3
     # Tensors read and written, forward and backward: batch norm reads x for its statistics and again for its result.
     forward, backward = {"batch norm": (3, 5), "ReLU": (2, 3), "addition": (3, 3)}.get(layer.kind, (2, 2))
     return [0.0, 0.0], [float(forward * size), float(backward * size)]

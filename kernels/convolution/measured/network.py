@@ -1,4 +1,4 @@
-"""ResNet-50's layers timed one by one by cuDNN (fully connected: cuBLAS): which kind takes how much of the time.
+"""Networks' layers timed one by one by cuDNN (fully connected: cuBLAS): which kind takes how much of the time.
 
 Every layer finds its data in memory, not in the L2; launches are queued ahead, so the host's time stays out. A network
 that runs as a whole differs in both. Convolutions run by their fastest plan. cuDNN's kernels for batch norm's inference
@@ -7,7 +7,8 @@ of convolution would be larger. `float32`: NCHW, sums of float32 products; `tf32
 factors to TF32; `mixed`: NHWC, float16 with sums in float32, weights updated in float32.
 
 The library's kernels alone are timed here, none of the lab's. recordings.json holds what cuDNN 9.19.0 did on an H100
-80GB HBM3 on 2026-11-22 (commit 4f483ab1), under `network` and `folded_network`.
+80GB HBM3 on 2026-11-22 (commit 4f483ab1), under `network` and `folded_network`; and on 2026-11-26 `older_networks`:
+the gradients of their biases, not measured, would add at most 2 % to VGG-16's training, by the bytes that they read.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,6 @@ import numpy as np
 from kernels.convolution.cudnn import layers
 from kernels.convolution.cudnn.graph import ConvolutionGraph
 from kernels.convolution.cudnn.library import version
-from kernels.convolution.cudnn.plan_table import REDUCED, able, full_precision
 from kernels.convolution.cudnn.plans import time_plans
 from kernels.convolution.definition import networks, operands
 from kernels.convolution.definition.geometry import PASSES, Convolution
@@ -55,9 +56,11 @@ def seconds_of(function: Callable[..., None], arguments: Callable[[], tuple], nb
 
 
 @functools.cache
-def convolution_seconds(conv: Convolution, kind: str, layout: str, dtype: str) -> dict[str, float]:
-    """Measure the fastest plan's time: `any`, and `full` of those that do not use TF32."""
-    graph = ConvolutionGraph(conv, kind, layout, dtype, modes=MODES, others=dtype == "float32")
+def convolution_seconds(conv: Convolution, kind: str, precision: str) -> float:
+    """Measure the fastest plan's time."""
+    layout, dtype = PRECISIONS[precision]
+    others, tf32 = dtype == "float32", precision != "float32"
+    graph = ConvolutionGraph(conv, kind, layout, dtype, tf32=tf32, modes=MODES, others=others)
     return _fastest(graph, operands.random_sets(conv, kind, layout, dtype, RUNS))
 
 
@@ -67,22 +70,17 @@ def convolution_with_bias_seconds(conv: Convolution, layout: str, dtype: str, re
     others = dtype == "float32"
     graph = ConvolutionGraph(conv, "forward", layout, dtype, bias=True, relu=relu, modes=MODES, others=others)
     sets = operands.random_sets(conv, "forward", layout, dtype, RUNS)
-    return _fastest(graph, sets, operands.random_bias(conv, dtype))["any"]
+    return _fastest(graph, sets, operands.random_bias(conv, dtype))
 
 
-def _fastest(graph: ConvolutionGraph, sets: Sequence[operands.Arrays], bias: Any = None) -> dict[str, float]:
-    """Time every plan once; then the fastest of all, and of those without TF32, in turns."""
-    notes = REDUCED if graph.dtype == "float32" else ()
-    timed = time_plans(graph, sets, bias, runs=1, finalists=0, checked=False, notes=notes)
-    choices = {"any": timed.rows} | ({"full": full_precision(timed.rows)} if notes else {})
+def _fastest(graph: ConvolutionGraph, sets: Sequence[operands.Arrays], bias: Any = None) -> float:
+    """Time every plan once, then the fastest in turns."""
+    timed = time_plans(graph, sets, bias, runs=1, finalists=0, checked=False)
     arguments = [arrays if bias is None else (*arrays, bias) for arrays in sets]
-    leading = {
-        key: [row["id"] for row in sorted(able(rows), key=lambda row: row["seconds"])[:FINALISTS]]
-        for key, rows in choices.items()
-    }
-    candidates = {str(id_): Candidate(timed.launchers[id_], arguments) for ids in leading.values() for id_ in ids}
+    leading = [row["id"] for row in timed.fastest(FINALISTS)]
+    candidates = {str(id_): Candidate(timed.launchers[id_], arguments) for id_ in leading}
     timings = time_together(candidates, rounds=2, runs=RUNS, warmup=1)
-    return {key: min(timings[str(id_)].seconds for id_ in ids) for key, ids in leading.items()}
+    return min(timing.seconds for timing in timings.values())
 
 
 def _array(nchw: tuple[int, ...], layout: str, dtype: str) -> Any:
@@ -92,15 +90,16 @@ def _array(nchw: tuple[int, ...], layout: str, dtype: str) -> Any:
 
 
 @functools.cache
-def other_seconds(kind: str, nchw: tuple[int, ...], layout: str, dtype: str) -> dict[str, float]:
+def other_seconds(layer: LayerGroup, layout: str, dtype: str) -> dict[str, float]:
     """Measure a layer that is no convolution, by pass: `inference`, `forward` (of training) and `backward`."""
+    kind, nchw = layer.kind, layer.nchw
     size = math.prod(nchw) * np.dtype(dtype).itemsize
 
     def timed(function: Callable[..., None], *shapes: tuple[int, ...]) -> float:
         return seconds_of(function, lambda: tuple(_array(shape, layout, dtype) for shape in shapes), len(shapes) * size)
 
     if kind == "fully connected":
-        return _fully_connected(nchw, dtype)
+        return _fully_connected(*nchw[:2], layer.outputs, dtype)
     if kind == "batch norm":
         with layers.BatchNorm(nchw, layout, dtype) as norm:
             norm.forward(_array(nchw, layout, dtype), _array(nchw, layout, dtype))
@@ -119,9 +118,8 @@ def other_seconds(kind: str, nchw: tuple[int, ...], layout: str, dtype: str) -> 
             forward = timed(add.forward, *(nchw,) * 3)
             # Backward, a block's two branches give a gradient each for their common input: one sum again.
             return {"inference": forward, "forward": forward, "backward": forward}
-    if kind == "pooling":
-        window = ("max", 3, 1, 2) if nchw[2] > 7 else ("average", 7, 0, 1)
-        with layers.Pooling(nchw, layout, dtype, *window) as pooling:
+    if layer.window is not None:
+        with layers.Pooling(nchw, layout, dtype, *layer.window) as pooling:
             y = pooling.y_nchw
             forward = timed(pooling.forward, nchw, y)
             return {"inference": forward, "forward": forward, "backward": timed(pooling.backward, nchw, y, y, nchw)}
@@ -134,15 +132,14 @@ def other_seconds(kind: str, nchw: tuple[int, ...], layout: str, dtype: str) -> 
     raise ValueError(f"there is no kind of layer {kind!r}; choose one of {', '.join(networks.KINDS)}")
 
 
-def _fully_connected(nchw: tuple[int, ...], dtype: str) -> dict[str, float]:
+def _fully_connected(batch: int, inputs: int, outputs: int, dtype: str) -> dict[str, float]:
     cupy = cupy_on_gpu()
-    batch, features = nchw[:2]
 
     def random(*shape: int) -> Any:
         return cupy.random.uniform(-1, 1, shape, dtype=np.float32).astype(dtype)
 
     def sets() -> tuple[Any, ...]:
-        x, w, dy = random(batch, features), random(features, networks.CLASSES), random(batch, networks.CLASSES)
+        x, w, dy = random(batch, inputs), random(inputs, outputs), random(batch, outputs)
         return x, w, dy, cupy.empty_like(dy), cupy.empty_like(x), cupy.empty_like(w)
 
     def forward(x: Any, w: Any, dy: Any, y: Any, dx: Any, dw: Any) -> None:
@@ -152,16 +149,15 @@ def _fully_connected(nchw: tuple[int, ...], dtype: str) -> dict[str, float]:
         cupy.matmul(dy, w.T, out=dx)
         cupy.matmul(x.T, dy, out=dw)
 
-    size = features * networks.CLASSES * np.dtype(dtype).itemsize
+    size = inputs * outputs * np.dtype(dtype).itemsize
     once = seconds_of(forward, sets, size)
     return {"inference": once, "forward": once, "backward": seconds_of(backward, sets, 2 * size)}
 
 
 @functools.cache
-def update_seconds(dtype: str) -> float:
+def update_seconds(count: int, dtype: str) -> float:
     """Measure a step of gradient descent with momentum: weights and momentum float32, gradients of `dtype`."""
     cupy = cupy_on_gpu()
-    count = networks.parameters()
     code = f"#include <cuda_fp16.h>\nusing T = {'half' if dtype == 'float16' else 'float'};\n{_UPDATE}"
     function = cupy.RawModule(code=code).get_function("update")
     w, momentum = cupy.zeros(count, np.float32), cupy.zeros(count, np.float32)
@@ -171,27 +167,28 @@ def update_seconds(dtype: str) -> float:
     return time_gpu(function, [arguments], runs=RUNS).seconds
 
 
-def _rows(batch: int, precision: str, training: bool) -> tuple[list[dict[str, Any]], dict[str, float]]:
+def _rows(
+    network: Sequence[LayerGroup], precision: str, training: bool
+) -> tuple[list[dict[str, Any]], dict[str, float]]:
     """Return the layers with their times, and the convolutions' time by pass."""
     layout, dtype = PRECISIONS[precision]
-    key = "full" if precision == "float32" else "any"
     rows, by_pass = [], dict.fromkeys(PASSES if training else PASSES[:1], 0.0)
-    for layer in networks.resnet50(batch):
+    for layer in network:
         if layer.convolution is None:
-            found = other_seconds(layer.kind, layer.nchw, layout, dtype)
+            found = other_seconds(layer, layout, dtype)
             seconds = found["forward"] + found["backward"] if training else found["inference"]
         else:
             seconds = 0.0
             for kind in by_pass:
                 if kind == "backward_data" and layer.convolution.c == 3:
                     continue  # nobody wants the gradient of the images
-                one = convolution_seconds(layer.convolution, kind, layout, dtype)[key]
+                one = convolution_seconds(layer.convolution, kind, precision)
                 seconds += one
                 by_pass[kind] += layer.count * one
         rows.append(_row(layer, seconds))
     if training:
-        update = LayerGroup(f"update of {networks.parameters():,} weights", "update", (), 1)
-        rows.append(_row(update, update_seconds(dtype)))
+        count = networks.parameters(network)
+        rows.append(_row(LayerGroup(f"update of {count:,} weights", "update", (), 1), update_seconds(count, dtype)))
     return rows, by_pass
 
 
@@ -233,8 +230,22 @@ def configurations() -> dict[str, Any]:
     found = []
     for precision in PRECISIONS:
         for mode, batch in (("training", BATCH), ("inference", BATCH), ("inference", 1)):
-            rows, by_pass = _rows(batch, precision, mode == "training")
+            rows, by_pass = _rows(networks.resnet50(batch), precision, mode == "training")
             found.append(_configuration(precision, mode, batch, rows, by_pass))
+    return {"cudnn": version(), "configurations": found}
+
+
+def older() -> dict[str, Any]:
+    """Measure training and inference of VGG-16 and AlexNet at batch 32 and 128, in float32 and on tensor cores.
+
+    As `configurations`, each with its `network`, and a row for each kind of layer.
+    """
+    found = []
+    for name, layers_of in networks.OLDER.items():
+        for precision, mode, batch in product(("float32", "mixed"), ("training", "inference"), (BATCH, 4 * BATCH)):
+            rows, by_pass = _rows(layers_of(batch), precision, mode == "training")
+            one = _configuration(precision, mode, batch, by_kind(rows), by_pass)
+            found.append({"network": name, **one})
     return {"cudnn": version(), "configurations": found}
 
 
@@ -254,5 +265,5 @@ def folded() -> dict[str, Any]:
 
 def _folded_seconds(layer: LayerGroup, layout: str, dtype: str) -> float:
     if layer.convolution is None:
-        return other_seconds(layer.kind, layer.nchw, layout, dtype)["inference"]
+        return other_seconds(layer, layout, dtype)["inference"]
     return convolution_with_bias_seconds(layer.convolution, layout, dtype, layer.relu)

@@ -1,5 +1,5 @@
-"""What lab 06's lesson shows beside pictures: tables of plans, VGG-16, shares of a network's time; and what it says of
-the recordings.
+"""What lab 06's lesson shows beside pictures: tables of plans, older networks, shares of a network's time; and what it
+says of the recordings.
 """
 
 import ast
@@ -15,11 +15,12 @@ from kernels.convolution import benchmark, lab, ladder, recordings
 from kernels.convolution.cudnn import plan_table
 from kernels.convolution.cudnn.calls import CALLS
 from kernels.convolution.definition import networks
-from kernels.convolution.lesson import figures, tables
+from kernels.convolution.lesson import claim, figures, tables
 from tests.support.random_inputs import generator
 from warpcourse.bench.recordings import Measurement
 from warpcourse.paths import COURSE
 from warplab import cp
+from warplab.hardware.cards import CARDS
 
 
 def cells():
@@ -87,13 +88,18 @@ def test_every_call_of_the_sources_has_a_row():
     assert [line.split(" | ")[0] for line in lines[2:]] == [f"| `{call.then}`" for call in CALLS]
 
 
-def test_vgg16_is_the_one_of_the_paper():
-    layers = networks.vgg16(1)
+@pytest.mark.parametrize(
+    ("name", "products", "weights"), [("VGG-16", 15.47, 138_357_544), ("AlexNet", 0.714, 61_100_840)]
+)
+def test_older_networks_are_those_of_the_papers(name, products, weights):
+    layers = networks.OLDER[name](1)
     convolutions = [layer.convolution for layer in layers if layer.convolution]
-    assert len(convolutions) == 13
-    assert sum(conv.flops for conv in convolutions) / 2e9 == pytest.approx(15.35, abs=0.01)  # multiply-adds
-    assert sum(conv.k * conv.depth for conv in convolutions) == 14_710_464  # weights, without biases
-    assert layers[-1].nchw == (1, 512, 14, 14)
+    dense = [layer for layer in layers if layer.kind == "fully connected"]
+    assert (len(convolutions), len(dense)) == ({"VGG-16": 13, "AlexNet": 5}[name], 3)
+    flops = sum(conv.flops for conv in convolutions) + sum(2 * layer.nchw[1] * layer.outputs for layer in dense)
+    assert flops / 2e9 == pytest.approx(products, rel=1e-3)  # multiply-adds, as frameworks count them
+    biases = sum(conv.k for conv in convolutions)
+    assert networks.parameters(layers) + biases == weights  # as frameworks count them
 
 
 def test_the_cells_arithmetic_is_the_kernels():
@@ -256,6 +262,33 @@ def test_the_shares_of_convolutions_are_those_of_the_text():
     assert (round(min(others), 1), round(max(others), 1)) == (1.4, 2.2)
 
 
+def test_the_shares_of_older_networks_are_those_of_the_text():
+    shares, pooling = {}, {}
+    for row in recordings.recorded("older_networks").value["configurations"]:
+        key = row["network"], row["precision"]
+        shares.setdefault(key, {})[row["mode"], row["batch"]] = round(row["convolution_share"], 2)
+        pooling[*key, row["mode"], row["batch"]] = of_kinds(row["layers"])["pooling"] / row["seconds"]
+    single = [sorted(shares[name, "float32"].values()) for name in networks.OLDER]
+    assert [(found[0], found[-1]) for found in single] == [(0.82, 0.85), (0.57, 0.76)]
+    training = [
+        share for name in networks.OLDER for (mode, _), share in shares[name, "mixed"].items() if mode == "training"
+    ]
+    assert 1 / 3 < min(training) < max(training) < 0.53
+    assert round(pooling["VGG-16", "mixed", "training", 128], 2) == 0.43
+    said = cells()["conv-verdict-text"]
+    for text in ("82 to 85 %", "57 to 76 %", "43 % of VGG-16's mixed training"):
+        assert text in said
+
+
+def test_the_bounds_of_networks_on_a_p100_are_those_of_the_text():
+    found = []
+    for whole in (*networks.OLDER.values(), networks.resnet50):
+        inner = [layer for layer in whole(32) if layer.convolution]
+        least = [claim.least_seconds(CARDS["P100"], layers, mixed=False) for layers in (inner, whole(32))]
+        found.append(round(100 * least[0] / least[1]))
+    assert found == [94, 87, 71]
+
+
 def test_the_shares_of_folded_networks_are_those_of_the_text():
     folded = recordings.recorded("folded_network").value["configurations"]
     assert sorted(round(row["convolution_share"], 2) for row in folded) == [0.5, 0.66, 0.71, 0.82]
@@ -282,7 +315,9 @@ def test_the_row_that_a_kernel_of_cudnn_distorts_says_so():
     half, single = (f"{1e3 * taken[precision]:.2f}" for precision in ("mixed", "float32"))
     lines = benchmark.BENCHMARK.tables["network"].text(found).splitlines()
     (line,) = [line for line in lines if "so the row tells" in line]
-    assert line.startswith(f"mixed inference, batch 1: cuDNN's batch norm takes {half} ms, and {single} in float32")
+    assert line.startswith(
+        f"ResNet-50, mixed inference, batch 1: cuDNN's batch norm takes {half} ms, and {single} in float32"
+    )
     cells = nbformat.read(COURSE / "notebooks" / "06_convolution.ipynb", as_version=4).cells
     said = next(cell.source for cell in cells if cell.id == "conv-shares-after")
     assert f"takes {half} ms in mixed precision, but {single} ms in FP32" in said
