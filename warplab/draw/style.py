@@ -79,7 +79,7 @@ def _bars(ax: Axes) -> Iterator[str]:
 def _lines(ax: Axes) -> Iterator[str]:
     """Say where each curve begins and ends that has a name, or many points and an axis that has one."""
     for line in ax.get_lines():
-        named, heights = str(line.get_label()), np.asarray(line.get_ydata(), dtype=float)
+        named, heights = str(line.get_label()), [y for y in np.asarray(line.get_ydata(), float) if np.isfinite(y)]
         if named.startswith("_") and len(heights) > 3:
             named = ax.get_ylabel() or "_"
         if not named.startswith("_") and len(heights) > 1:

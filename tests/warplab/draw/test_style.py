@@ -115,6 +115,12 @@ def test_bars_are_named_by_their_labels_or_else_by_where_they_stand():
     assert closed(figure).says == "sum 3, copy 4; 1 1, 32 2."
 
 
+def test_a_curve_begins_and_ends_where_it_has_numbers():
+    figure, ax = plt.subplots()
+    ax.plot([float("nan"), 3, 4, float("inf")], label="errors")
+    assert closed(figure).says == "errors from 3 to 4."
+
+
 def test_powers_on_a_logarithmic_axis_are_said_plainly():
     figure, ax = plt.subplots()
     ax.set_xscale("log")
