@@ -32,16 +32,16 @@ __device__ __forceinline__ float4 load4(const float *matrix, int rows, int colum
 template <bool ALIGNED>
 __device__ __forceinline__ void store4(float *matrix, int rows, int columns, int row, int column, const float *values) {
     float *const to = matrix + size_t(row) * columns + column;
-    if (ALIGNED) {
+    if constexpr (ALIGNED) {
         if (row < rows && column < columns) {
             *reinterpret_cast<float4 *>(to) = make_float4(values[0], values[1], values[2], values[3]);
         }
-        return;
-    }
+    } else {
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if (row < rows && column + i < columns) {
-            to[i] = values[i];
+        for (int i = 0; i < 4; i++) {
+            if (row < rows && column + i < columns) {
+                to[i] = values[i];
+            }
         }
     }
 }

@@ -45,16 +45,16 @@ __device__ __forceinline__ void copy_tiles(float (*a_tile)[PITCH], float (*b_til
 template <bool ALIGNED>
 __device__ __forceinline__ void store4(float *matrix, int rows, int columns, int row, int column, const float *values) {
     float *const to = matrix + size_t(row) * columns + column;
-    if (ALIGNED) {
+    if constexpr (ALIGNED) {
         if (row < rows && column < columns) {
             *reinterpret_cast<float4 *>(to) = make_float4(values[0], values[1], values[2], values[3]);
         }
-        return;
-    }
+    } else {
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if (row < rows && column + i < columns) {
-            to[i] = values[i];
+        for (int i = 0; i < 4; i++) {
+            if (row < rows && column + i < columns) {
+                to[i] = values[i];
+            }
         }
     }
 }
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(THREADS, 2)
             copy_tiles<ALIGNED>(a_tile[now ^ 1], b_tile[now ^ 1], a, b, m, n, k, first_row, first_column, start + BK);
             asm volatile("cp.async.wait_group 1;");  // for all but the latest group
         } else {
-            asm volatile("cp.async.wait_group 0;");
+            asm volatile("cp.async.wait_group 0;");  // needs no "memory" clobber where __syncthreads() follows
         }
         __syncthreads();
 #pragma unroll

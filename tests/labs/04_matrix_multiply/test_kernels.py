@@ -32,7 +32,9 @@ from kernels.matmul.tiles import Tiles
 from tests.support.matrix_products import guarded, operands
 from tools import ncu
 from warpcourse.bench import random_inputs, timing
+from warpcourse.paths import COURSE
 from warplab import cp, profile
+from warplab.compile.nvrtc import compile_cuda_program
 from warplab.hardware import backend
 from warplab.launch.kernel_source import CudaSource
 
@@ -54,6 +56,13 @@ def product(name, a, b, offset=0):
 
 
 # -- results ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("aligned", ["true", "false"])
+@pytest.mark.parametrize("name", ["vectorised", "warp_tile", "async_copies"])
+def test_no_instance_compiles_with_a_warning(name, aligned):
+    text = (COURSE / "kernels" / "matmul" / STEPS[name].file).read_text(encoding="utf-8")
+    assert compile_cuda_program(text, name_expressions=(f"matmul_{name}<{aligned}>",)).log == ""
 
 
 @pytest.mark.parametrize("name", STEPS)
