@@ -9,6 +9,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from kernels.fusion.graph import Graph, GraphError, Node
+from kernels.fusion.graph.operators import groups
 
 OPSET, IR_VERSION = 17, 9
 
@@ -28,7 +29,11 @@ def export_onnx(graph: Graph) -> onnx.ModelProto:
             shape = (1, *values.shape) if node.op == "constant" else values.shape
             names.append(name)
             weights.append(numpy_helper.from_array(values.reshape(shape), name))
-        nodes += _EXPORTED[node.op](node, [*node.inputs, *names])
+        made = _EXPORTED[node.op](node, [*node.inputs, *names])
+        if node.op == "conv":
+            in_groups = groups(graph.tensors[node.inputs[0]].channels, node.weights["filters"])
+            made[0].attribute.append(helper.make_attribute("group", in_groups))
+        nodes += made
     inputs = [_described(graph, name) for name in graph.inputs]
     outputs = [_described(graph, name) for name in graph.outputs]
     proto = helper.make_graph(nodes, graph.name, inputs, outputs, weights)
@@ -86,24 +91,39 @@ def _average_pool(node: Node, inputs: list[str]) -> list[onnx.NodeProto]:
     return [made]
 
 
+def _transpose(node: Node, inputs: list[str]) -> list[onnx.NodeProto]:
+    order = [0, *(1 + axis for axis in node.attributes["order"])]
+    return [helper.make_node("Transpose", inputs, [node.output], node.name, perm=order)]
+
+
 def _joined(node: Node, inputs: list[str]) -> list[onnx.NodeProto]:
     return [helper.make_node("Concat", inputs, [node.output], node.name, axis=1)]
 
 
 _NAMES = {"padding": "pads", "stride": "strides", "dilation": "dilations", "window": "kernel_shape"}
+_SAME = {
+    "relu": "Relu",
+    "identity": "Identity",
+    "dropout": "Dropout",
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+    "hard_swish": "HardSwish",
+    "add": "Add",
+    "mul": "Mul",
+    "matmul": "MatMul",
+}
 _EXPORTED: dict[str, Callable[[Node, list[str]], list[onnx.NodeProto]]] = {
     "constant": lambda _node, _inputs: [],  # an initialiser
     "conv": _conv,
     "batch_norm": _batch_norm,
-    "relu": _plain("Relu"),
-    "add": _plain("Add"),
     "concat": _joined,
     "max_pool": _plain("MaxPool", "window", "padding", "stride"),
     "average_pool": _average_pool,
     "global_average_pool": _global_average_pool,
     "flatten": lambda node, inputs: [helper.make_node("Flatten", inputs, [node.output], node.name, axis=1)],
     "dense": _dense,
-    "softmax": lambda node, inputs: [helper.make_node("Softmax", inputs, [node.output], node.name, axis=1)],
-    "identity": _plain("Identity"),
-    "dropout": _plain("Dropout"),
+    "softmax": lambda node, inputs: [helper.make_node("Softmax", inputs, [node.output], node.name, axis=-1)],
+    "transpose": _transpose,
+    "elu": _plain("Elu", "alpha"),
+    **{name: _plain(op) for name, op in _SAME.items()},
 }

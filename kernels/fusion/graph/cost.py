@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from kernels.fusion.graph.graph import Graph
 from kernels.fusion.graph.nodes import Node
-from kernels.fusion.graph.operators import ITEMSIZE
+from kernels.fusion.graph.operators import ITEMSIZE, as_image, with_channels
 from warplab.hardware.cards import Card
 
-FREE = {"identity", "dropout", "flatten", "constant"}
+FREE = {"identity", "dropout", "flatten", "reshape", "constant"}
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,10 @@ def seconds(graph: Graph, card: Card, batch: int = 1) -> dict[str, float]:
 
 def multiply_adds(node: Node, graph: Graph) -> int:
     """Return products of one sample in a convolution, a cbr or a dense layer; 0 for all others."""
-    if node.op == "dense":
-        return node.weights["matrix"].size
-    if node.op not in ("conv", "cbr"):
+    if node.op not in ("conv", "cbr", "dense"):
         return 0
-    pixels = math.prod(graph.tensors[node.outputs[0].tensor].shape[1:])
-    return node.weights["filters"].size * pixels
+    pixels = math.prod(as_image(graph.tensors[node.outputs[0].tensor].shape)[1:])
+    return node.weights["matrix" if node.op == "dense" else "filters"].size * pixels
 
 
 def _cost(graph: Graph, node: Node, batch: int) -> Cost:
@@ -91,7 +89,7 @@ def _cost(graph: Graph, node: Node, batch: int) -> Cost:
     for part in node.outputs:
         tensor = graph.tensors[part.tensor]
         written += tensor.nbytes * part.channels // tensor.channels
-    elements = sum(math.prod(graph.tensors[part.tensor].shape[1:]) * part.channels for part in node.outputs)
+    elements = sum(math.prod(with_channels(graph.tensors[part.tensor].shape, part.channels)) for part in node.outputs)
     products = multiply_adds(node, graph)
     operations = 2 * products if products else elements
     return Cost(

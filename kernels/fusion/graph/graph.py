@@ -10,6 +10,7 @@ Shapes are of one sample, and say (channels, height, width) whatever the layout;
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -47,11 +48,27 @@ class Graph:
 
     def writers(self, tensor: str) -> list[Node]:
         """Return the nodes that write a tensor or slices of it; none for the graph's inputs."""
-        return [node for node in self.nodes if any(part.tensor == tensor for part in node.outputs)]
+        return list(self._writers.get(tensor, ()))
 
     def readers(self, tensor: str) -> list[Node]:
         """Return the nodes that read a tensor, one of them twice if it reads it twice (such as add(x, x))."""
-        return [node for node in self.nodes for name in node.inputs if name == tensor]
+        return list(self._readers.get(tensor, ()))
+
+    @functools.cached_property
+    def _writers(self) -> dict[str, list[Node]]:
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for tensor in dict.fromkeys(part.tensor for part in node.outputs):
+                found.setdefault(tensor, []).append(node)
+        return found
+
+    @functools.cached_property
+    def _readers(self) -> dict[str, list[Node]]:
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for tensor in node.inputs:
+                found.setdefault(tensor, []).append(node)
+        return found
 
     def only_reader(self, tensor: str) -> Node | None:
         """Return the node that alone reads a tensor, once; None if others do, or if the tensor is an output of the
@@ -124,14 +141,16 @@ def _sorted(nodes: list[Node]) -> list[Node]:
     for node in nodes:
         for part in node.outputs:
             missing[part.tensor] = missing.get(part.tensor, 0) + 1
-    ordered, waiting = [], nodes
-    while waiting:
+    ordered: list[Node] = []
+    waiting: list[Node] = []
+    for node in nodes:
+        waiting.append(node)
         # The first that is ready, so that a graph in order stays as it is.
-        ready = next((node for node in waiting if not any(missing.get(name) for name in node.inputs)), None)
-        if ready is None:
-            raise GraphError(f"nodes {', '.join(node.name for node in waiting)} wait for each other: there is a cycle")
-        ordered.append(ready)
-        waiting = [node for node in waiting if node is not ready]
-        for part in ready.outputs:
-            missing[part.tensor] -= 1
+        while ready := next((node for node in waiting if not any(missing.get(name) for name in node.inputs)), None):
+            ordered.append(ready)
+            waiting = [node for node in waiting if node is not ready]
+            for part in ready.outputs:
+                missing[part.tensor] -= 1
+    if waiting:
+        raise GraphError(f"nodes {', '.join(node.name for node in waiting)} wait for each other: there is a cycle")
     return ordered

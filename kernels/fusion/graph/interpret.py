@@ -2,7 +2,7 @@
 
 Arithmetic is in float64 unless told otherwise. A tensor in float16 or INT8 holds what these types can hold: its values
 are rounded when they are written, and so are the filters of a cbr of that precision. All arrays here hold real values,
-those of INT8 tensors, too (step × scale), and lie as N × C × H × W whatever the layout.
+those of INT8 tensors, too (step × scale), and lie as N × shape, row by row, whatever the layout.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from kernels.fusion.graph.functions import BINARY, REDUCED, UNARY, Unary
 from kernels.fusion.graph.graph import Graph
 from kernels.fusion.graph.int8 import rounded_filters, rounded_values
 from kernels.fusion.graph.nodes import GraphError, Node, Tensor
-from kernels.fusion.graph.operators import as_image
+from kernels.fusion.graph.operators import channel_axis, groups
 
 
 def run(graph: Graph, *inputs: np.ndarray, dtype: Any = np.float64) -> dict[str, np.ndarray]:
@@ -40,8 +41,9 @@ def all_tensors(graph: Graph, *inputs: np.ndarray, dtype: Any = np.float64) -> d
             tensor = graph.tensors[part.tensor]
             if part.tensor not in values:
                 values[part.tensor] = np.full((batch, *tensor.shape), np.nan, dtype)
-            taken = result[:, start : start + part.channels]
-            values[part.tensor][:, part.start : part.start + part.channels] = _stored(taken, tensor)
+            before = (slice(None),) * (1 + channel_axis(tensor.shape))
+            taken = result[(*before, slice(start, start + part.channels))]
+            values[part.tensor][(*before, slice(part.start, part.start + part.channels))] = _stored(taken, tensor)
             start += part.channels
     return values
 
@@ -76,9 +78,11 @@ def _stored(values: np.ndarray, tensor: Tensor) -> np.ndarray:
 
 def _convolution(inputs: list, attributes: Any, weights: dict) -> np.ndarray:
     x, filters = inputs[0], weights["filters"]
-    x = x.reshape(len(x), *as_image(x.shape[1:]))
+    parts = groups(x.shape[1], filters)
+    grouped = filters.reshape(parts, -1, *filters.shape[1:])
     patches, _ = _windows(x, filters.shape[2:], attributes, 0)
-    y = sum(np.einsum("nchw,kc->nkhw", patch, filters[:, :, r, s], optimize=True) for (r, s), patch in patches)
+    y = sum(grouped[..., r, s] @ p.reshape(len(x), parts, filters.shape[1], -1) for (r, s), p in patches)
+    y = y.reshape(len(x), len(filters), *patches[0][1].shape[2:])
     return y + weights["bias"][:, None, None] if "bias" in weights else y
 
 
@@ -88,8 +92,13 @@ def _cbr(inputs: list, attributes: Any, weights: dict) -> np.ndarray:
         filters = filters.astype(np.float16).astype(filters.dtype)
     elif attributes["precision"] == "int8":
         filters = rounded_filters(filters, weights["filter_scales"])
-    y = _convolution(inputs, attributes, {**weights, "filters": filters})
-    y = y.reshape(len(y), -1) if inputs[0].ndim == 2 else y
+    if inputs[0].ndim == 4:
+        y = _convolution(inputs, attributes, {**weights, "filters": filters})
+    else:
+        parts = groups(inputs[0].shape[-1], filters)
+        x = inputs[0].reshape(*inputs[0].shape[:-1], parts, -1)
+        y = np.einsum("...gc,gkc->...gk", x, filters.reshape(parts, -1, filters.shape[1]))
+        y = y.reshape(*inputs[0].shape[:-1], -1) + weights["bias"]
     if len(inputs) == 2:
         y = y + inputs[1]
     return np.maximum(y, 0) if attributes["relu"] else y
@@ -98,7 +107,7 @@ def _cbr(inputs: list, attributes: Any, weights: dict) -> np.ndarray:
 def _batch_norm(inputs: list, attributes: Any, weights: dict) -> np.ndarray:
     (x,) = inputs
     factor = weights["gamma"] / np.sqrt(weights["variance"] + attributes["epsilon"])
-    shape = (-1,) + (1,) * (x.ndim - 2)
+    shape = (-1,) + (1,) * 2 * (x.ndim == 4)
     return (x - weights["mean"].reshape(shape)) * factor.reshape(shape) + weights["beta"].reshape(shape)
 
 
@@ -114,8 +123,39 @@ def _average_pool(inputs: list, attributes: Any, _weights: dict) -> np.ndarray:
 
 
 def _softmax(inputs: list, _attributes: Any, _weights: dict) -> np.ndarray:
-    exponentials = np.exp(inputs[0] - inputs[0].max(axis=1, keepdims=True))
-    return exponentials / exponentials.sum(axis=1, keepdims=True)
+    exponentials = np.exp(inputs[0] - inputs[0].max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def _attention(inputs: list, attributes: Any, _weights: dict) -> np.ndarray:
+    q, k, v, *mask = inputs
+    scores = q @ k.swapaxes(-1, -2) * attributes["scale"] + sum(mask)
+    return _softmax([scores], {}, {}) @ v
+
+
+def _layer_norm(inputs: list, attributes: Any, weights: dict) -> np.ndarray:
+    x = inputs[0] - inputs[0].mean(axis=-1, keepdims=True)
+    factor = 1 / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + attributes["epsilon"])
+    return x * factor * weights["gamma"] + weights["beta"]
+
+
+def _lrn(inputs: list, attributes: Any, _weights: dict) -> np.ndarray:
+    size, squares = attributes["size"], inputs[0] ** 2
+    padded = np.pad(squares, ((0, 0), ((size - 1) // 2, size // 2), (0, 0), (0, 0)))
+    sums = sum(padded[:, i : i + squares.shape[1]] for i in range(size))
+    return inputs[0] / (attributes["bias"] + attributes["alpha"] / size * sums) ** attributes["beta"]
+
+
+def _slice(inputs: list, attributes: Any, _weights: dict) -> np.ndarray:
+    parts = zip(*(attributes[name] for name in ("starts", "steps", "shape")), strict=True)
+    return inputs[0][(slice(None), *np.ix_(*(start + step * np.arange(count) for start, step, count in parts)))]
+
+
+def _of_element(function: Unary) -> Callable[[list, Any, dict], np.ndarray]:
+    def applied(inputs: list, attributes: Any, _weights: dict) -> np.ndarray:
+        return function.of(inputs[0], attributes.get("alpha", 0), attributes.get("beta", 0))
+
+    return applied
 
 
 _FUNCTIONS: dict[str, Callable[[list, Any, dict], np.ndarray]] = {
@@ -123,14 +163,24 @@ _FUNCTIONS: dict[str, Callable[[list, Any, dict], np.ndarray]] = {
     "conv": _convolution,
     "batch_norm": _batch_norm,
     "relu": lambda inputs, *_: np.maximum(inputs[0], 0),
-    "add": lambda inputs, *_: inputs[0] + inputs[1],
-    "concat": lambda inputs, *_: np.concatenate(inputs, axis=1),
+    **{name: lambda inputs, *_, of=of: of(*inputs) for name, of in BINARY.items()},
+    **{name: _of_element(function) for name, function in UNARY.items()},
+    **{name: lambda inputs, *_, of=of: of(inputs[0], axis=-1, keepdims=True) for name, of in REDUCED.items()},
+    "concat": lambda inputs, *_: np.concatenate(inputs, axis=1 + channel_axis(inputs[0].shape[1:])),
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": lambda inputs, attributes, _: inputs[0].mean(axis=(2, 3), keepdims=attributes["keep_axes"]),
     "flatten": lambda inputs, *_: inputs[0].reshape(len(inputs[0]), -1),
     "dense": lambda inputs, _, weights: inputs[0] @ weights["matrix"].T + weights.get("bias", 0),
     "softmax": _softmax,
+    "layer_norm": _layer_norm,
+    "lrn": _lrn,
+    "reshape": lambda inputs, attributes, _: inputs[0].reshape(len(inputs[0]), *attributes["shape"]),
+    "transpose": lambda inputs, attributes, _: inputs[0].transpose(0, *(1 + axis for axis in attributes["order"])),
+    "slice": _slice,
+    "expand": lambda inputs, attributes, _: np.broadcast_to(inputs[0], (len(inputs[0]), *attributes["shape"])),
+    "matmul": lambda inputs, *_: inputs[0] @ inputs[1],
+    "attention": _attention,
     "cbr": _cbr,
     **dict.fromkeys(("identity", "dropout", "convert"), lambda inputs, *_: inputs[0]),
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.fusion.graph.operators import ITEMSIZE, OPERATORS, PRECISIONS, Operator, Shape
+from kernels.fusion.graph.operators import ITEMSIZE, MOST_AXES, OPERATORS, PRECISIONS, Operator, Shape, as_image
 
 LAYOUTS = ("NCHW", "NHWC")
 
@@ -23,7 +23,7 @@ class GraphError(ValueError):
 class Tensor:
     """What lies between nodes.
 
-    `shape`: of one sample, (channels, height, width) or (features,). `dtype`: one of PRECISIONS. `layout`: how an image
+    `shape`: of one sample, as `operators` has it. `dtype`: one of PRECISIONS. `layout`: how an image
     lies in memory. `scale`: of an INT8 tensor, the real value of one step.
     """
 
@@ -34,9 +34,9 @@ class Tensor:
     scale: float | None = None
 
     def __post_init__(self) -> None:
-        if len(self.shape) not in (1, 3) or not all(isinstance(n, int) and n > 0 for n in self.shape):
+        if not 1 <= len(self.shape) <= MOST_AXES or not all(isinstance(n, int) and n > 0 for n in self.shape):
             raise GraphError(
-                f"tensor {self.name!r} has the shape {self.shape}; it must be (channels, height, width) or (features,)"
+                f"tensor {self.name!r} has the shape {self.shape}; it must be 1 to {MOST_AXES} whole numbers above 0"
             )
         if self.dtype not in PRECISIONS or self.layout not in LAYOUTS:
             raise GraphError(
@@ -50,8 +50,8 @@ class Tensor:
 
     @property
     def channels(self) -> int:
-        """Return channels of an image, or features of a vector."""
-        return self.shape[0]
+        """Return channels of an image, or features of a vector or of rows."""
+        return as_image(self.shape)[0]
 
     @property
     def nbytes(self) -> int:
@@ -59,8 +59,8 @@ class Tensor:
         return math.prod(self.shape) * ITEMSIZE[self.dtype]
 
     def same_in_memory(self) -> bool:
-        """Return whether both layouts put the elements into the same order."""
-        return len(self.shape) == 1 or self.shape[0] == 1 or self.shape[1:] == (1, 1)
+        """Return whether both layouts put the elements into the same order; features of rows lie as in NHWC."""
+        return len(self.shape) < 3 or self.shape[0] == 1 or self.shape[1:] == (1, 1)
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,30 @@
 """The operators that a graph may hold: a row per operator with its inputs, attributes, weights and shape rule.
 
-Shapes are of one sample: (channels, height, width), or (features,). A `cbr` is what passes make of layers: convolution
-+ bias, then an optional residual tensor added, then an optional ReLU, in one kernel. It takes a vector of features for
-an image of 1 × 1 pixels, and so computes dense layers, too.
+Shapes are of one sample: an image (channels, height, width), a vector (features,), rows of features (rows, features),
+as of a sequence, or any other of up to 5 axes; elements lie row by row. A `cbr` is what passes make of layers:
+convolution + bias, then an optional residual tensor added, then an optional ReLU, in one kernel. It takes a vector of
+features for an image of 1 × 1 pixels, and rows of features for one of 1 × rows, and so computes dense layers, too.
+Where filters see fewer channels than there are, channels and filters are in groups, each with its own. Filters that lie
+on INT8's steps may come with their `filter_scales`, whatever precision computes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+
+from kernels.fusion.graph.functions import BINARY, REDUCED, UNARY
 
 Shape = tuple[int, ...]
 Attributes = Mapping[str, Any]
 Weights = Mapping[str, np.ndarray]
 ITEMSIZE = {"float32": 4, "float16": 2, "int8": 1}
 PRECISIONS = tuple(ITEMSIZE)
+MOST_AXES = 5
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ def _convolution(inputs: list[Shape], attributes: Attributes, weights: Weights) 
     if filters.ndim != 4:
         raise ValueError(f"filters have the shape {filters.shape}; they need (filters, channels, height, width)")
     pixels = as_image(inputs[0])
-    if filters.shape[1] != pixels[0]:
+    if not filters.size or pixels[0] % filters.shape[1] or len(filters) % groups(pixels[0], filters):
         raise ValueError(f"the filters have {filters.shape[1]} channels and the input {pixels[0]}")
     for name in ("bias", "filter_scales"):
         if name in weights and weights[name].shape != filters.shape[:1]:
@@ -60,12 +66,12 @@ def _cbr(inputs: list[Shape], attributes: Attributes, weights: Weights) -> Shape
     shape = _convolution(inputs, attributes, weights)
     if attributes["precision"] not in PRECISIONS:
         raise ValueError(f"precision is {attributes['precision']!r}; choose one of {', '.join(PRECISIONS)}")
-    if (attributes["precision"] == "int8") != ("filter_scales" in weights):
-        raise ValueError("an INT8 cbr needs filter_scales, and no other cbr has them")
-    if len(inputs[0]) == 1:
-        if shape[1:] != (1, 1):
+    if attributes["precision"] == "int8" and "filter_scales" not in weights:
+        raise ValueError("an INT8 cbr needs filter_scales")
+    if len(inputs[0]) != 3:
+        if weights["filters"].shape[2:] != (1, 1) or shape[1:] != as_image(inputs[0])[1:]:
             raise ValueError(f"a vector of features is one pixel, and this convolution makes {shape[1:]} of it")
-        shape = shape[:1]
+        shape = with_channels(inputs[0], shape[0])
     if len(inputs) == 2 and inputs[1] != shape:
         raise ValueError(f"the residual has the shape {inputs[1]} and the convolution's result {shape}")
     return shape
@@ -73,33 +79,33 @@ def _cbr(inputs: list[Shape], attributes: Attributes, weights: Weights) -> Shape
 
 def _dense(inputs: list[Shape], _attributes: Attributes, weights: Weights) -> Shape:
     matrix = weights["matrix"]
-    if len(inputs[0]) != 1 or matrix.ndim != 2 or matrix.shape[1] != inputs[0][0]:
+    if len(inputs[0]) > 2 or matrix.ndim != 2 or matrix.shape[1] != inputs[0][-1]:
         raise ValueError(f"the matrix has the shape {matrix.shape} (outputs, features) and the input {inputs[0]}")
-    if "bias" in weights and weights["bias"].shape != matrix.shape[:1]:
-        raise ValueError(f"bias has the shape {weights['bias'].shape}; {len(matrix)} outputs need as many numbers")
-    return (len(matrix),)
+    for name in ("bias", "filter_scales"):
+        if name in weights and weights[name].shape != matrix.shape[:1]:
+            raise ValueError(f"{name} has the shape {weights[name].shape}; {len(matrix)} outputs need as many numbers")
+    return with_channels(inputs[0], len(matrix))
 
 
 def _batch_norm(inputs: list[Shape], _attributes: Attributes, weights: Weights) -> Shape:
     for name, values in weights.items():
-        if values.shape != inputs[0][:1]:
-            raise ValueError(f"{name} has the shape {values.shape} and the input {inputs[0][0]} channels")
+        if len(inputs[0]) > 3 or values.shape != as_image(inputs[0])[:1]:
+            raise ValueError(f"{name} has the shape {values.shape} and the input {as_image(inputs[0])[0]} channels")
     return inputs[0]
 
 
-def _add(inputs: list[Shape], _attributes: Attributes, _weights: Weights) -> Shape:
-    """Add a tensor of one number per channel, (channels, 1, 1), to all pixels."""
+def _binary(inputs: list[Shape], _attributes: Attributes, _weights: Weights) -> Shape:
+    """Repeat what has one element along an axis, such as one number per channel, (channels, 1, 1), for all pixels."""
     a, b = inputs
-    per_channel = [shape for shape in inputs if shape[1:] == (1, 1)]
-    if a != b and not (per_channel and len(a) == len(b) and a[0] == b[0]):
-        raise ValueError(f"shapes {a} and {b} cannot be added: neither equal nor one number per channel")
-    return b if math.prod(b) > math.prod(a) else a
+    if len(a) != len(b) or any(i != j and 1 not in (i, j) for i, j in zip(a, b, strict=True)):
+        raise ValueError(f"shapes {a} and {b} cannot be joined: as many axes, and along each as many elements, or 1")
+    return tuple(map(max, a, b))
 
 
 def _concat(inputs: list[Shape], _attributes: Attributes, _weights: Weights) -> Shape:
-    if len({shape[1:] for shape in inputs}) > 1:
+    if len({with_channels(shape, 1) for shape in inputs}) > 1:
         raise ValueError(f"shapes {', '.join(map(str, inputs))} differ in more than their channels")
-    return sum(shape[0] for shape in inputs), *inputs[0][1:]
+    return with_channels(inputs[0], sum(shape[channel_axis(shape)] for shape in inputs))
 
 
 def _pool(inputs: list[Shape], attributes: Attributes, _weights: Weights) -> Shape:
@@ -116,15 +122,84 @@ def _global(inputs: list[Shape], attributes: Attributes, _weights: Weights) -> S
     return (channels, 1, 1) if attributes["keep_axes"] else (channels,)
 
 
-def _softmax(inputs: list[Shape], _attributes: Attributes, _weights: Weights) -> Shape:
-    if len(inputs[0]) != 1:
-        raise ValueError(f"the input has the shape {inputs[0]}; softmax takes a vector of features")
+def _reshape(inputs: list[Shape], attributes: Attributes, _weights: Weights) -> Shape:
+    if math.prod(attributes["shape"]) != math.prod(inputs[0]):
+        raise ValueError(f"the shape {attributes['shape']} has not as many elements as the input's, {inputs[0]}")
+    return attributes["shape"]
+
+
+def _transpose(inputs: list[Shape], attributes: Attributes, _weights: Weights) -> Shape:
+    if sorted(attributes["order"]) != list(range(len(inputs[0]))):
+        raise ValueError(f"the order {attributes['order']} must name each of the axes of {inputs[0]} once")
+    return tuple(inputs[0][axis] for axis in attributes["order"])
+
+
+def _slice(inputs: list[Shape], attributes: Attributes, _weights: Weights) -> Shape:
+    parts = [attributes[name] for name in ("starts", "steps", "shape")]
+    if {len(part) for part in parts} != {len(inputs[0])}:
+        raise ValueError(f"starts, steps and shape must have a number for each of the axes of {inputs[0]}")
+    for size, start, step, count in zip(inputs[0], *parts, strict=True):
+        if count < 1 or not (0 <= start < size and 0 <= start + step * (count - 1) < size):
+            raise ValueError(f"{count} elements from {start} on in steps of {step} are not all in an axis of {size}")
+    return attributes["shape"]
+
+
+def _expand(inputs: list[Shape], attributes: Attributes, _weights: Weights) -> Shape:
+    if _binary([inputs[0], attributes["shape"]], {}, {}) != attributes["shape"]:
+        raise ValueError(f"{inputs[0]} cannot be repeated to {attributes['shape']}")
+    return attributes["shape"]
+
+
+def _matmul(inputs: list[Shape], _attributes: Attributes, _weights: Weights) -> Shape:
+    a, b = inputs
+    if len(a) < 2 or a[:-2] != b[:-2] or len(a) != len(b) or a[-1] != b[-2]:
+        raise ValueError(f"matrices {a} and {b} cannot be multiplied")
+    return *a[:-1], b[-1]
+
+
+def _attention(inputs: list[Shape], attributes: Attributes, _weights: Weights) -> Shape:
+    q, k, v, *mask = inputs
+    if {len(shape) for shape in inputs} != {3} or len({q[0], k[0], v[0]}) > 1 or q[2] != k[2] or k[1] != v[1]:
+        raise ValueError(f"queries {q}, keys {k} and values {v} must be (heads, length, size) and fit each other")
+    if mask:
+        _expand(mask, {"shape": (*q[:2], k[1])}, {})
+    return *q[:2], v[2]
+
+
+def _layer_norm(inputs: list[Shape], _attributes: Attributes, weights: Weights) -> Shape:
+    for name, values in weights.items():
+        if values.shape != inputs[0][-1:]:
+            raise ValueError(f"{name} has the shape {values.shape} and the last axis {inputs[0][-1]} elements")
     return inputs[0]
 
 
+def _lrn(inputs: list[Shape], attributes: Attributes, _weights: Weights) -> Shape:
+    if attributes["size"] < 1:
+        raise ValueError(f"size is {attributes['size']}; it must be at least 1")
+    return _image(inputs[0])
+
+
 def as_image(shape: Shape) -> Shape:
-    """Return (channels, height, width) of an image; a vector of features is an image of one pixel."""
-    return (*shape, 1, 1) if len(shape) == 1 else shape
+    """Return (channels, height, width) of an image, a vector, or rows of features; what has more axes lies as this."""
+    if len(shape) < 3:
+        return shape[-1], 1, math.prod(shape[:-1])
+    return shape[0], math.prod(shape[1:-1]), shape[-1]
+
+
+def channel_axis(shape: Shape) -> int:
+    """Return the axis of the channels, which are the features of rows."""
+    return 1 if len(shape) == 2 else 0
+
+
+def with_channels(shape: Shape, channels: int) -> Shape:
+    """Return the shape with another number of channels."""
+    axis = channel_axis(shape)
+    return *shape[:axis], channels, *shape[axis + 1 :]
+
+
+def groups(channels: int, filters: np.ndarray) -> int:
+    """Return in how many groups filters see so many channels; 1 where each sees all."""
+    return channels // filters.shape[1]
 
 
 def _image(shape: Shape) -> Shape:
@@ -152,20 +227,30 @@ _CONVOLUTION = {**_STEPS, "dilation": (1, 1)}
 _NORM = ("gamma", "beta", "mean", "variance")
 
 _SAME = Operator(lambda inputs, *_: inputs[0])
+_BINARY = Operator(_binary, (2, 2))
 
 OPERATORS: Mapping[str, Operator] = {
     "constant": Operator(lambda _inputs, _attributes, weights: weights["value"].shape, (0, 0), weights=("value",)),
-    "conv": Operator(_conv, attributes=_CONVOLUTION, weights=("filters",), optional=("bias",)),
+    "conv": Operator(_conv, attributes=_CONVOLUTION, weights=("filters",), optional=("bias", "filter_scales")),
     "batch_norm": Operator(_batch_norm, attributes={"epsilon": 1e-3}, weights=_NORM),
     "relu": _SAME,
-    "add": Operator(_add, (2, 2)),
+    **dict.fromkeys(BINARY, _BINARY),
+    **{name: replace(_SAME, attributes=function.attributes) for name, function in UNARY.items()},
+    **dict.fromkeys(REDUCED, Operator(lambda inputs, *_: (*inputs[0][:-1], 1))),
     "concat": Operator(_concat, (1, math.inf)),
     "max_pool": Operator(_pool, attributes={"window": None, **_STEPS}, slices=True),
     "average_pool": Operator(_pool, attributes={"window": None, **_STEPS, "count_padding": False}, slices=True),
     "global_average_pool": Operator(_global, attributes={"keep_axes": False}),
     "flatten": Operator(lambda inputs, *_: (math.prod(inputs[0]),)),
-    "dense": Operator(_dense, weights=("matrix",), optional=("bias",)),
-    "softmax": Operator(_softmax),
+    "dense": Operator(_dense, weights=("matrix",), optional=("bias", "filter_scales")),
+    "softmax": _SAME,  # of the last axis, and so is the layer norm
+    "layer_norm": Operator(_layer_norm, attributes={"epsilon": 1e-5}, weights=("gamma", "beta")),
+    "lrn": Operator(_lrn, attributes={"size": None, "alpha": 1e-4, "beta": 0.75, "bias": 1.0}),
+    "reshape": Operator(_reshape, attributes={"shape": None}),
+    "transpose": Operator(_transpose, attributes={"order": None}),
+    "slice": Operator(_slice, attributes=dict.fromkeys(("starts", "steps", "shape"))),
+    "expand": Operator(_expand, attributes={"shape": None}),
+    "matmul": Operator(_matmul, (2, 2)),
     "identity": _SAME,
     "dropout": _SAME,
     # What passes make.
@@ -177,5 +262,6 @@ OPERATORS: Mapping[str, Operator] = {
         ("filter_scales",),
         slices=True,
     ),
+    "attention": Operator(_attention, (3, 4), {"scale": 1.0}),
     "convert": _SAME,
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kernels.fusion.graph.nodes import GraphError, Node, Slice, Tensor
-from kernels.fusion.graph.operators import PRECISIONS, Shape
+from kernels.fusion.graph.operators import PRECISIONS, Shape, as_image, with_channels
 
 if TYPE_CHECKING:
     from kernels.fusion.graph.graph import Graph
@@ -66,13 +66,13 @@ def _check_result(graph: Graph, node: Node) -> None:
         raise GraphError(f"node {node.name!r} writes nothing")
     shape = result_shape(node, graph.tensors)
     for part in node.outputs:
-        if graph.tensors[part.tensor].shape[1:] != shape[1:]:
+        if with_channels(graph.tensors[part.tensor].shape, 1) != with_channels(shape, 1):
             raise GraphError(
                 f"node {node.name!r} ({node.op}) makes {shape} and writes into {part.tensor!r} "
                 f"of the shape {graph.tensors[part.tensor].shape}"
             )
-    if node.channels != shape[0]:
-        raise GraphError(f"node {node.name!r} ({node.op}) makes {shape[0]} channels and writes {node.channels}")
+    if node.channels != (channels := as_image(shape)[0]):
+        raise GraphError(f"node {node.name!r} ({node.op}) makes {channels} channels and writes {node.channels}")
     _check_memory(graph, node)
 
 
@@ -83,7 +83,7 @@ def _check_memory(graph: Graph, node: Node) -> None:
     read = [graph.tensors[name] for name in node.inputs]
     touched = read + [graph.tensors[part.tensor] for part in node.outputs]
     layouts = {tensor.layout for tensor in touched if not tensor.same_in_memory()}
-    if len(layouts) > 1 or (node.op == "flatten" and layouts == {"NHWC"}):
+    if len(layouts) > 1 or (node.op in ("flatten", "reshape") and layouts == {"NHWC"}):
         raise GraphError(f"node {node.name!r} ({node.op}) meets the layouts {' and '.join(sorted(layouts))}")
     for tensor in touched:
         precision = node.attributes.get("precision", "float32")

@@ -2,8 +2,9 @@
 
 A tensor lies in the precision of the convolutions that read it, where these agree, since any cbr can write any type;
 else in that of those that write it, so that a chain of them converts once before and once behind. All else stays in
-FP32: a dense layer, softmax, what no pass has fused. INT8 takes only convolutions whose channels come in fours, the
-width of dp4a, and FP16 those whose channels come in pairs: kernels read 4 bytes of a pixel at a time, or more.
+FP32: a dense layer of a vector, softmax, what no pass has fused. INT8 takes only convolutions in one group whose
+channels come in fours, the width of dp4a, and FP16 those whose channels come in pairs: kernels read 4 bytes of a pixel
+at a time, or more.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from dataclasses import replace
 
 from kernels.fusion.graph import Graph, GraphError, Node, Tensor, whole
 from kernels.fusion.graph.int8 import filter_scales
-from kernels.fusion.graph.operators import PRECISIONS
+from kernels.fusion.graph.operators import PRECISIONS, groups
 from kernels.fusion.passes.rewriting import POOLS, counted, unused
 
 WORDS = {"float16": 2, "int8": 4}  # channels in 4 bytes
 
 
 def assign_precision(graph: Graph, precision: str, scales: Mapping[str, float] | None = None) -> Graph:
-    """Return the graph with its FP32 cbrs of images in `precision`, and a `convert` wherever types meet.
+    """Return the graph with its FP32 cbrs of images and of rows in `precision`, and a `convert` wherever types meet.
 
     `scales`: for "int8", the real value of one step for each tensor by name, from calibration; GraphError names a
     tensor that needs one and has none.
     """
     if precision not in PRECISIONS:
         raise GraphError(f"there is no precision {precision!r}; choose one of {', '.join(PRECISIONS)}")
-    chosen = [node for node in graph.nodes if precision != "float32" and _suits(graph, node, precision)]
+    chosen = [node for node in graph.nodes if precision != "float32" and suits(graph, node, precision)]
     if not chosen:
         print("assign_precision: nothing to do")
         return graph
@@ -40,15 +41,20 @@ def assign_precision(graph: Graph, precision: str, scales: Mapping[str, float] |
     return graph.rebuilt(nodes, [*tensors.values(), *converted])
 
 
-def _suits(graph: Graph, node: Node, precision: str) -> bool:
-    if node.op != "cbr" or node.attributes["precision"] != "float32" or len(graph.tensors[node.inputs[0]].shape) != 3:
+def suits(graph: Graph, node: Node, precision: str) -> bool:
+    """Return whether a node is a cbr in FP32 that could compute in `precision`."""
+    if node.op != "cbr" or node.attributes["precision"] != "float32":
         return False
-    return graph.tensors[node.inputs[0]].channels % WORDS[precision] == 0
+    x = graph.tensors[node.inputs[0]]
+    whole_words = len(x.shape) > 1 and x.channels % WORDS[precision] == 0
+    return whole_words and (precision == "float16" or groups(x.channels, node.weights["filters"]) == 1)
 
 
 def _in_precision(node: Node, precision: str) -> Node:
     node = node.with_attributes(precision=precision)
-    return node.with_weights(filter_scales=filter_scales(node.weights["filters"])) if precision == "int8" else node
+    if precision != "int8" or "filter_scales" in node.weights:
+        return node
+    return node.with_weights(filter_scales=filter_scales(node.weights["filters"]))
 
 
 def _typed(graph: Graph, nodes: list[Node], scales: Mapping[str, float]) -> dict[str, Tensor]:

@@ -1,4 +1,5 @@
-"""Batch norm in inference is linear, γ (y - mean) / √(variance + ε) + β, and so goes into the weights before it.
+"""Batch norm in inference is linear, γ (y - mean) / √(variance + ε) + β, and so goes into the weights before it: a
+convolution's, a dense layer's or another batch norm's.
 
 With f = γ / √(variance + ε), one number per channel, w becomes f · w and the bias f · (bias - mean) + β.
 """
@@ -10,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.fusion.graph import Graph, Node
-from kernels.fusion.passes.rewriting import is_plain, main_weight, repeated, swapped
+from kernels.fusion.passes.rewriting import is_plain, repeated, scaled, swapped
 
 
 def fold_batch_norm(graph: Graph) -> Graph:
-    """Return the graph without batch norms that directly follow a convolution or dense layer which nobody else
-    reads."""
+    """Return the graph without batch norms that directly follow a convolution, dense layer or batch norm which nobody
+    else reads."""
     return repeated("fold_batch_norm", "batch norm", "folded", graph, _fold_one)
 
 
@@ -34,8 +35,4 @@ def _folded(layer: Node, norm: Node) -> Node:
         norm.weights[name].astype(np.float64) for name in ("gamma", "beta", "mean", "variance")
     )
     factor = gamma / np.sqrt(variance + norm.attributes["epsilon"])
-    name = main_weight(layer)
-    weights = layer.weights[name].astype(np.float64)
-    bias = factor * (layer.weights.get("bias", 0.0) - mean) + beta
-    scaled = weights * factor.reshape(-1, *(1,) * (weights.ndim - 1))
-    return replace(layer, outputs=norm.outputs).with_weights(**{name: scaled, "bias": bias})
+    return scaled(replace(layer, outputs=norm.outputs), factor, beta - mean * factor)

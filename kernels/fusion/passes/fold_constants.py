@@ -1,6 +1,6 @@
-"""Constants: what depends on them alone is computed now; a bias that is a layer goes into the layer before it.
+"""Constants: what depends on them alone is computed now; a bias or a factor that is a layer goes into the layer before.
 
-y = (w · x) + c is a convolution with the bias c, if c is one number per channel.
+With one number c per channel, w · x + c is a convolution with a bias, and (w · x) · c one with other filters.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import numpy as np
 
 from kernels.fusion.graph import Graph, Node
 from kernels.fusion.graph.interpret import evaluate
-from kernels.fusion.passes.rewriting import is_plain, main_weight, repeated, swapped
+from kernels.fusion.graph.operators import as_image
+from kernels.fusion.passes.rewriting import is_plain, repeated, scaled, swapped
 
 
 def fold_constants(graph: Graph) -> Graph:
     """Return the graph with constants computed as far as they go. Constants that nobody reads any more are gone."""
-    return repeated("fold_constants", "constant", "folded", graph, lambda g: _evaluate_one(g) or _fold_one_bias(g))
+    return repeated(
+        "fold_constants", "constant", "folded", graph, lambda g: _evaluate_one(g) or _fold_one_into_layer(g)
+    )
 
 
 def _evaluate_one(graph: Graph) -> tuple[Graph, str] | None:
@@ -37,20 +40,20 @@ def _evaluate_one(graph: Graph) -> tuple[Graph, str] | None:
     return None
 
 
-def _fold_one_bias(graph: Graph) -> tuple[Graph, str] | None:
+def _fold_one_into_layer(graph: Graph) -> tuple[Graph, str] | None:
     for add in graph.nodes:
-        if add.op != "add":
+        if add.op not in ("add", "mul"):
             continue
         for given, other in (add.inputs, add.inputs[::-1]):
             layer, value = graph.only_writer(given), _constant(graph, other)
             if layer is None or value is None or not is_plain(layer) or graph.only_reader(given) is not add:
                 continue
-            per_channel = (
-                value.shape[1:] in ((), (1, 1)) and graph.tensors[given].shape == graph.tensors[add.output].shape
-            )
-            if per_channel:
-                bias = layer.weights.get("bias", np.zeros(len(layer.weights[main_weight(layer)])))
-                folded = replace(layer, outputs=add.outputs).with_weights(bias=bias + value.reshape(-1))
+            shape = graph.tensors[given].shape
+            if as_image(value.shape)[1:] == (1, 1) and len(shape) <= 3 and shape == graph.tensors[add.output].shape:
+                number = np.broadcast_to(value.reshape(-1), as_image(shape)[0])
+                one, zero = np.ones_like(number), np.zeros_like(number)
+                factor, shift = (one, number) if add.op == "add" else (number, zero)
+                folded = scaled(replace(layer, outputs=add.outputs), factor, shift)
                 return _without_unread(swapped(graph, [layer, add], folded), [other]), f"{add.name} into {layer.name}"
     return None
 

@@ -1,7 +1,8 @@
 """Horizontal fusion: parallel 1 × 1 convolutions of one input become one with the filters of all.
 
 The input is read once instead of once per branch, and one larger product fills the GPU better than several small ones.
-Each part of the result goes straight to the tensor of its branch.
+Each part of the result goes straight to the tensor of its branch. Dense layers are 1 × 1 convolutions, too: those that
+make queries, keys and values become one.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.fusion.graph import Graph, Node, Slice
-from kernels.fusion.passes.rewriting import repeated
+from kernels.fusion.passes.rewriting import repeated, unused
 
 MOST_SLICES = 4  # places that one launch can write to: the kernels take a table of this size
+LONG = 200  # characters of a name: a longer one is shortened
 
 
 def fuse_horizontal(graph: Graph) -> Graph:
@@ -24,7 +26,7 @@ def fuse_horizontal(graph: Graph) -> Graph:
 def _fuse_one(graph: Graph) -> tuple[Graph, str] | None:
     groups: dict[tuple, list[Node]] = {}
     for node in graph.nodes:
-        if _is_1x1(node):
+        if _is_1x1(graph, node):
             groups.setdefault(_alike(graph, node), []).append(node)
     for nodes in groups.values():
         for first, start in enumerate(nodes):
@@ -33,27 +35,31 @@ def _fuse_one(graph: Graph) -> tuple[Graph, str] | None:
                 if len(_slices([*fused, node])) <= MOST_SLICES:
                     fused.append(node)
             if len(fused) > 1:
-                kept = [_joined(fused) if node is start else node for node in graph.nodes if node not in fused[1:]]
+                joined = _joined(graph, fused)
+                kept = [joined if node is start else node for node in graph.nodes if node not in fused[1:]]
                 return graph.rebuilt(kept), " + ".join(node.name for node in fused)
     return None
 
 
-def _is_1x1(node: Node) -> bool:
+def _is_1x1(graph: Graph, node: Node) -> bool:
     if node.op != "cbr" or len(node.inputs) != 1:
         return False
-    return node.weights["filters"].shape[2:] == (1, 1) and not any(node.attributes["padding"])
+    channels = graph.tensors[node.inputs[0]].channels
+    return node.weights["filters"].shape[1:] == (channels, 1, 1) and not any(node.attributes["padding"])
 
 
 def _alike(graph: Graph, node: Node) -> tuple:
     """Return what must be equal in all cbrs of a group."""
     written = {graph.tensors[part.tensor].dtype for part in node.outputs}
     attributes = (node.attributes[name] for name in ("stride", "relu", "precision"))
-    return node.inputs, *attributes, tuple(sorted(written))
+    return node.inputs, *attributes, tuple(sorted(written)), tuple(sorted(node.weights))
 
 
-def _joined(nodes: list[Node]) -> Node:
+def _joined(graph: Graph, nodes: list[Node]) -> Node:
     weights = {name: np.concatenate([node.weights[name] for node in nodes]) for name in nodes[0].weights}
     name = " + ".join(node.name for node in nodes)
+    if len(name) > LONG:
+        name = unused(f"{nodes[0].name[:LONG]} + {len(nodes) - 1} more", [node.name for node in graph.nodes])
     return replace(nodes[0], name=name, outputs=_slices(nodes), weights=weights)
 
 

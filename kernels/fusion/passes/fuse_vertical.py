@@ -46,4 +46,6 @@ def _cbr(layer: Node) -> Node:
     filters = layer.weights[main_weight(layer)]
     weights = {"filters": filters if filters.ndim == 4 else filters[:, :, None, None]}
     weights["bias"] = layer.weights.get("bias", np.zeros(len(filters), np.float32))
+    if "filter_scales" in layer.weights:
+        weights["filter_scales"] = layer.weights["filter_scales"]
     return Node(layer.name, "cbr", layer.inputs, layer.outputs, layer.attributes, weights)

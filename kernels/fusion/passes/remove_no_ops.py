@@ -1,4 +1,4 @@
-"""Layers that change nothing in inference: dropout, identity, a concatenation of one, a flatten of a vector."""
+"""Layers that change nothing in inference: dropout, identity, a concatenation of one, a reshape to the same shape."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _remove_one(graph: Graph) -> tuple[Graph, str] | None:
 
 
 def _changes_nothing(graph: Graph, node: Node) -> bool:
-    if len(node.inputs) != 1 or node.op not in ("identity", "dropout", "concat", "flatten", "convert"):
+    if len(node.inputs) != 1 or node.op not in ("identity", "dropout", "concat", "flatten", "reshape", "convert"):
         return False
     given, result = graph.tensors[node.inputs[0]], graph.tensors[node.output]
     same_layout = given.layout == result.layout or given.same_in_memory()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from kernels.fusion.graph import Graph, Node, Slice
+import numpy as np
+
+from kernels.fusion.graph import Graph, Node, Slice, Tensor
 
 POOLS = ("max_pool", "average_pool")
 
@@ -35,11 +36,12 @@ def counted(count: int, noun: str) -> str:
 
 
 def is_plain(node: Node) -> bool:
-    """Return whether the node is linear, so that what follows can go into its weights: a conv, a dense, or a bare cbr.
+    """Return whether the node is linear, so that what follows can go into its weights: a conv, a dense, a batch norm,
+    or a bare cbr.
 
     A cbr with a ReLU or a residual is not, and the scales of an INT8 one are settled.
     """
-    if node.op in ("conv", "dense"):
+    if node.op in ("conv", "dense", "batch_norm"):
         return True
     bare = node.op == "cbr" and not node.attributes["relu"] and len(node.inputs) == 1
     return bare and node.attributes["precision"] == "float32"
@@ -47,14 +49,27 @@ def is_plain(node: Node) -> bool:
 
 def main_weight(node: Node) -> str:
     """Return the name of the weight that multiplies the input; its first axis counts the outputs."""
-    return "matrix" if node.op == "dense" else "filters"
+    return {"dense": "matrix", "batch_norm": "gamma"}.get(node.op, "filters")
 
 
-def swapped(graph: Graph, old: Sequence[Node], new: Node, tensors: Any = ()) -> Graph:
-    """Return the graph with `new` where the last of the nodes `old` was; these are gone."""
+def scaled(layer: Node, factor: np.ndarray, shift: np.ndarray) -> Node:
+    """Return a plain node that makes y * factor + shift of what it made, y, with one number per channel."""
+    main, bias = main_weight(layer), "beta" if layer.op == "batch_norm" else "bias"
+    weights = {name: array.astype(np.float64) for name, array in layer.weights.items()}
+    found = {main: (weights[main].T * factor).T, bias: weights.get(bias, 0.0) * factor + shift}
+    if "filter_scales" in weights:
+        found["filter_scales"] = weights["filter_scales"] * np.abs(factor)
+    return layer.with_weights(**found)
+
+
+def swapped(
+    graph: Graph, old: Sequence[Node], new: Node, tensors: Iterable[Tensor] = (), before: Iterable[Node] = ()
+) -> Graph:
+    """Return the graph with `new` where the last of the nodes `old` was; these are gone. `before`: nodes that `new`
+    needs."""
     last = max(graph.nodes.index(node) for node in old)
     nodes = [new if i == last else node for i, node in enumerate(graph.nodes) if i == last or node not in old]
-    return graph.rebuilt(nodes, tensors)
+    return graph.rebuilt([*before, *nodes], tensors)
 
 
 def moved(node: Node, places: Mapping[str, tuple[str, int]]) -> Node:

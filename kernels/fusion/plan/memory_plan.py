@@ -14,7 +14,7 @@ from kernels.fusion.graph import Graph
 from warplab.text.tables import Column, Table, quantity
 
 ALIGNMENT = 256  # bytes, as cudaMalloc aligns: vector loads need 16
-RENAMED = ("identity", "dropout", "flatten")  # operators whose output is their input under another name
+RENAMED = ("identity", "dropout", "flatten", "reshape")  # operators whose output is their input under another name
 WITHOUT_LAUNCH = (*RENAMED, "constant")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.fusion.graph.int8 import quantised
 from kernels.fusion.graph.nodes import Tensor
-from kernels.fusion.graph.operators import ITEMSIZE, PRECISIONS, as_image
+from kernels.fusion.graph.operators import ITEMSIZE, PRECISIONS, as_image, groups
 from kernels.fusion.tactics.layer import Layer
 from kernels.fusion.tactics.sources import CBR, MOST_OUTPUTS, SOURCES, record, view
 from kernels.fusion.tactics.tactic import Arrays, Call, Tactic, call
@@ -182,7 +182,7 @@ def _weights(layer: Layer, filters: np.ndarray) -> dict[str, np.ndarray]:
     node = layer.node
     found = {"filters": np.ascontiguousarray(filters)}
     found["bias"] = np.array(node.weights.get("bias", np.zeros(len(filters_of(layer)))), np.float32)
-    if "filter_scales" in node.weights:
+    if node.attributes.get("precision") == "int8":
         found["scale"] = np.float32(layer.reads[0].scale) * node.weights["filter_scales"]
     return found
 
@@ -190,7 +190,7 @@ def _weights(layer: Layer, filters: np.ndarray) -> dict[str, np.ndarray]:
 def typed_filters(layer: Layer) -> np.ndarray:
     """Return the filters as the layer's precision holds them: float32, float16, or INT8 steps."""
     filters, node = filters_of(layer), layer.node
-    if "filter_scales" in node.weights:
+    if node.attributes.get("precision") == "int8":
         return quantised(filters, node.weights["filter_scales"][:, None, None, None])
     return filters.astype(layer.reads[0].dtype)
 
@@ -222,22 +222,34 @@ def _bind(
     arrays: tuple[Sequence[Any], Sequence[Any], Arrays],
     per_element: int = 1,
 ) -> list[Call]:
-    inputs, outputs, weights = arrays
+    arguments = _arguments(layer, *arrays, per_element)
+    return [call(kernel, tile_count(layer, tiles), tiles.threads, arguments)]
+
+
+def _arguments(
+    layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays, per_element: int = 1
+) -> tuple[Any, ...]:
+    """Return the arguments of all kernels."""
     residual = inputs[1] if len(inputs) == 2 else None
     residual_scale = layer.reads[1].scale or 1 if residual is not None else 1
-    arguments = (
+    return (
         *(inputs[0], weights["filters"], weights.get("scale"), weights["bias"]),
         *(residual, np.float32(residual_scale)),
         *(*outputs, *[None] * (MOST_OUTPUTS - len(outputs))),
         sizes(layer, per_element),
     )
-    return [call(kernel, tile_count(layer, tiles), tiles.threads, arguments)]
 
 
 def _spread(layer: Layer) -> str:
     if len(layer.writes) > MOST_OUTPUTS:
         return f"it writes {len(layer.writes)} slices, and kernels take {MOST_OUTPUTS}"
     return ""
+
+
+def _in_one_group(layer: Layer) -> str:
+    if groups(layer.reads[0].channels, filters_of(layer)) > 1:
+        return "its filters see a group of the channels each"
+    return _spread(layer)
 
 
 def _refuses_channels_apart(dtype: str, layer: Layer) -> str:
@@ -249,7 +261,7 @@ def _refuses_channels_apart(dtype: str, layer: Layer) -> str:
         return "it takes NHWC, and the input is NCHW"
     if not vector_bytes(x):
         return f"it reads 4 bytes at a time, and a pixel's {x.channels} channels are no multiple of that"
-    return _spread(layer)
+    return _in_one_group(layer)
 
 
 def along_depth(layer: Layer) -> bool:
@@ -279,7 +291,26 @@ def _ordinary(tiles: SlicedTiles) -> Tactic:
         # On ordinary cores; where a kernel of the layer's own type can run, this one is the last choice.
         return _badness(tiles, layer) + (0 if layer.reads[0].dtype == "float32" else 1e9)
 
-    return Tactic(_name("f32", tiles), OPS, _spread, depth_by_filters, bind, sort=sort)
+    return Tactic(_name("f32", tiles), OPS, _in_one_group, depth_by_filters, bind, sort=sort)
+
+
+def _grouped() -> Tactic:
+    def bind(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
+        entry = f"cbr_grouped<{CTYPES[layer.reads[0].dtype]}, {along_filters(layer)}>"
+        filters = filters_of(layer)
+        of_group = np.int32(len(filters) // groups(layer.reads[0].channels, filters))
+        arguments = *_arguments(layer, inputs, outputs, weights), of_group
+        pixels = layer.batch * math.prod(as_image(layer.writes[0][1].shape)[1:])
+        return [
+            call(
+                Kernel(entry, SOURCES, "cbr_grouped.cu", entry), math.ceil(pixels * len(filters) / 256), 256, arguments
+            )
+        ]
+
+    def refuses(layer: Layer) -> str:
+        return _spread(layer) if _in_one_group(layer) else "each of its filters sees all channels"
+
+    return Tactic("grouped", OPS, refuses, filters_by_depth, bind)
 
 
 def _pixels(tiles: PixelTiles) -> Tactic:
@@ -296,7 +327,7 @@ def _pixels(tiles: PixelTiles) -> Tactic:
             return "it takes NCHW, and the input is NHWC"
         if len(filters_of(layer)) % 4:
             return f"it reads four filters at a time, and {len(filters_of(layer))} are no multiple of that"
-        return _spread(layer)
+        return _in_one_group(layer)
 
     return Tactic(_name("pixels", tiles), OPS, refuses, depth_by_filters, bind, sort=functools.partial(_badness, tiles))
 
@@ -333,6 +364,7 @@ def _name(family: str, tiles: AnyTiles) -> str:
 TACTICS = (
     *map(_ordinary, TILES),
     *map(_pixels, PIXEL_TILES),
+    _grouped(),
     *map(_dp4a, TILES),
     *(_tensor_cores("f16_mma", "float16", "cbr_f16.cu", tiles) for tiles in FRAGMENT_TILES),
     *(_tensor_cores("i8_mma", "int8", "cbr_i8_mma.cu", tiles) for tiles in FRAGMENT_TILES),

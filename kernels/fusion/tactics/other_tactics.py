@@ -1,4 +1,5 @@
-"""Tactics for what is no convolution: pooling, softmax, and the pointwise layers that fusion takes away."""
+"""Tactics for what is no convolution: pooling, what is computed of rows or of channels, and the pointwise layers that
+fusion takes away. Those of elements are in `element_tactics`."""
 
 from __future__ import annotations
 
@@ -8,17 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from kernels.fusion.graph.functions import REDUCED
 from kernels.fusion.graph.nodes import Slice, Tensor
 from kernels.fusion.graph.operators import as_image
 from kernels.fusion.tactics.cbr_tactics import CTYPES
+from kernels.fusion.tactics.element_tactics import broadcast_strides
 from kernels.fusion.tactics.layer import Layer
-from kernels.fusion.tactics.sources import POINTWISE, POOL, SOURCES, record, view
+from kernels.fusion.tactics.sources import ATTENTION, LRN, POINTWISE, POOL, SOURCES, record, view
 from kernels.fusion.tactics.tactic import Arrays, Call, Tactic, call
 from warpcourse.bench.lab_kernels import Kernel
 
 BLOCK = 256  # threads per block
 WARPS = 8  # of a block of pool_images_*: WARPS in pool.cu
-ROWS = 4  # of a block of softmax: ROWS in softmax.cu
+ROWS = 4  # of a block, a warp each: in softmax.cu, rows.cu and attention.cu
+TILE = 16  # of a block, both ways: TILE in matmul.cu
 
 
 def _kernel(file: str, entry: str) -> Kernel:
@@ -154,9 +158,62 @@ def _bind_pool_images(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any
 
 
 def _bind_softmax(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays) -> list[Call]:
-    rows, columns = layer.batch, layer.reads[0].channels
-    arguments = inputs[0], outputs[0], np.int32(rows), np.int32(columns)
-    return [call(_kernel("softmax.cu", "softmax"), math.ceil(rows / ROWS), 32 * ROWS, arguments)]
+    return _of_rows(layer, _kernel("softmax.cu", "softmax"), inputs[0], outputs[0])
+
+
+def _bind_reduce(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays) -> list[Call]:
+    return _of_rows(layer, _kernel("rows.cu", f"reduce<of::{layer.node.op}>"), inputs[0], outputs[0])
+
+
+def _bind_layer_norm(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
+    arrays = inputs[0], weights["gamma"], weights["beta"], outputs[0]
+    return _of_rows(
+        layer, _kernel("rows.cu", "layer_norm"), *arrays, last=(np.float32(layer.node.attributes["epsilon"]),)
+    )
+
+
+def _of_rows(layer: Layer, kernel: Kernel, *arrays: Any, last: tuple = ()) -> list[Call]:
+    """Return the launch of a kernel that takes arrays, rows and columns; a row is the last axis."""
+    shape = layer.reads[0].shape
+    rows = layer.batch * math.prod(shape[:-1])
+    arguments = *arrays, np.int32(rows), np.int32(shape[-1]), *last
+    return [call(kernel, math.ceil(rows / ROWS), 32 * ROWS, arguments)]
+
+
+def _bind_matmul(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays) -> list[Call]:
+    (*above, m, k), n = layer.reads[0].shape, layer.reads[1].shape[-1]
+    blocks = layer.batch * math.prod(above) * math.ceil(m / TILE) * math.ceil(n / TILE)
+    arguments = *inputs, outputs[0], *map(np.int32, (m, k, n))
+    return [call(_kernel("matmul.cu", "matmul"), blocks, TILE * TILE, arguments)]
+
+
+def _bind_attention(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays) -> list[Call]:
+    (heads, s, d), (_, t, e) = layer.reads[0].shape, layer.reads[2].shape
+    mask = dict.fromkeys(("mask_image", "mask_head", "mask_row", "mask_column"), 0)
+    if len(inputs) == 4:
+        shape = layer.reads[3].shape
+        mask = dict(zip(mask, (math.prod(shape), *broadcast_strides(shape, (heads, s, t))), strict=True))
+    queries = layer.batch * heads * s
+    scale = layer.node.attributes["scale"]
+    sizes = record(ATTENTION, queries=queries, heads=heads, s=s, t=t, d=d, e=e, scale=scale, **mask)
+    arguments = *inputs, *[None] * (4 - len(inputs)), outputs[0], sizes
+    return [call(_kernel("attention.cu", "attention"), math.ceil(queries / ROWS), 32 * ROWS, arguments)]
+
+
+def _bind_lrn(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays) -> list[Call]:
+    (c, h, w), given = layer.reads[0].shape, layer.node.attributes
+    elements, around = layer.batch * c * h * w, given["size"] - 1
+    numbers = {"factor": given["alpha"] / given["size"], "beta": given["beta"], "bias": given["bias"]}
+    sizes = record(LRN, elements=elements, c=c, pixels=h * w, before=around // 2, after=around - around // 2, **numbers)
+    return [call(_kernel("lrn.cu", "lrn"), math.ceil(elements / BLOCK), BLOCK, (inputs[0], outputs[0], sizes))]
+
+
+def _refuses_to_add(layer: Layer) -> str:
+    shapes = sorted((tensor.shape for tensor in layer.reads), key=math.prod)
+    small, large = map(as_image, shapes)
+    if len(shapes[0]) <= 3 and (small == large or small == (large[0], 1, 1)):
+        return ""
+    return f"it adds one number per channel or per element, and the inputs are {shapes[0]} and {shapes[1]}"
 
 
 def _nothing(_layer: Layer) -> str:
@@ -170,9 +227,14 @@ def _no_weights(_layer: Layer) -> dict[str, np.ndarray]:
 TACTICS = (
     Tactic("pointwise", ("relu", "convert", "identity", "dropout"), _nothing, _no_weights, _bind_simple),
     Tactic("pointwise_norm", ("batch_norm",), _nothing, _norm_weights, _bind_simple),
-    Tactic("pointwise_add", ("add",), _nothing, _no_weights, _bind_add),
+    Tactic("pointwise_add", ("add",), _refuses_to_add, _no_weights, _bind_add),
     Tactic("pointwise_copies", ("concat",), _nothing, _no_weights, _bind_concat),
     Tactic("pool", ("max_pool", "average_pool"), _nothing, _no_weights, _bind_pool),
     Tactic("pool_images", ("global_average_pool",), _nothing, _no_weights, _bind_pool_images),
     Tactic("softmax", ("softmax",), _nothing, _no_weights, _bind_softmax),
+    Tactic("reduce", tuple(REDUCED), _nothing, _no_weights, _bind_reduce),
+    Tactic("layer_norm", ("layer_norm",), _nothing, lambda layer: dict(layer.node.weights), _bind_layer_norm),
+    Tactic("matmul", ("matmul",), _nothing, _no_weights, _bind_matmul),
+    Tactic("attention", ("attention",), _nothing, _no_weights, _bind_attention),
+    Tactic("lrn", ("lrn",), _nothing, _no_weights, _bind_lrn),
 )

@@ -6,7 +6,7 @@ tactics.register(Tactic("mine", ("cbr",), refuses, weights, bind))
 
 from __future__ import annotations
 
-from kernels.fusion.tactics import cbr_tactics, other_tactics
+from kernels.fusion.tactics import cbr_tactics, element_tactics, other_tactics
 from kernels.fusion.tactics.layer import Layer
 from kernels.fusion.tactics.tactic import Tactic
 
@@ -15,7 +15,7 @@ class NoTactic(ValueError):
     """No tactic can run a layer: the message names it, and says why each one refused."""
 
 
-_registry = {tactic.name: tactic for tactic in (*cbr_tactics.TACTICS, *other_tactics.TACTICS)}
+_registry = {tactic.name: tactic for tactic in (*cbr_tactics.TACTICS, *other_tactics.TACTICS, *element_tactics.TACTICS)}
 
 
 def register(tactic: Tactic, *, replace: bool = False) -> Tactic:

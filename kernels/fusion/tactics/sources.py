@@ -11,6 +11,7 @@ from kernels.fusion.graph.operators import as_image
 from warpcourse.bench.lab_kernels import Sources
 
 MOST_OUTPUTS = 4  # slices that a cbr writes, at most: MOST_OUTPUTS in cbr.cuh
+MOST_AXES = 6  # of a tensor with its batch: MOST_AXES in elementwise.cu
 MOST_ELEMENTS = 2**31 - 1  # of a tensor: kernels number them with 32 bits
 
 
@@ -49,6 +50,22 @@ POOL = np.dtype(
         ("y", VIEW),
     ]
 )
+_AXES = (MOST_AXES,)
+ELEMENTWISE = np.dtype(
+    [
+        ("elements", np.int32),
+        *((name, np.int32, _AXES) for name in ("extent", "a", "b")),
+        ("first", np.int32),
+        *(("alpha", np.float32), ("beta", np.float32)),
+    ]
+)
+ATTENTION = np.dtype(
+    [
+        *_integers("queries heads s t d e mask_image mask_head mask_row mask_column"),
+        ("scale", np.float32),
+    ]
+)
+LRN = np.dtype([*_integers("elements c pixels before after"), *((n, np.float32) for n in ("factor", "beta", "bias"))])
 
 
 def view(tensor: Tensor, part: Slice | None = None, per_element: int = 1) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ class _Growing:
             grow = self._one_of(
                 (self._module, self._module, self._convolutions, self._norm, self._relu, self._sum, self._sum)
                 + (self._convolutions, self._norm, self._relu, self._concat, self._pool, self._nothing)
-                + (self._constant, self._constant)
+                + (self._constant, self._constant, self._function, self._gate, self._grouped, self._attention)
             )
             grow()
         outputs = [self._tensors[-1 - self._pick(min(3, len(self._tensors)))]]
@@ -143,6 +143,42 @@ class _Growing:
         op = self._one_of(("max_pool", "average_pool"))
         extra = {"count_padding": bool(self._pick(2))} if op == "average_pool" else {}
         self._add(op, [given], window=(size, size), stride=(stride, stride), padding=padding, **extra)
+
+    def _function(self) -> None:
+        self._add(self._one_of(("sigmoid", "hard_swish", "tanh", "elu")), [self._some()])
+
+    def _gate(self) -> None:
+        """A tensor times one number per channel, known or computed of it."""
+        given = self._some()
+        channels = self._builder.shape(given)[0]
+        if self._pick(2):
+            factor = self._add("sigmoid", [self._add("global_average_pool", [given], keep_axes=True)])
+        else:
+            factor = self._add("constant", [], {"value": self._normal(channels, 1, 1)})
+            self._tensors.remove(factor)
+        self._add("mul", [given, factor])
+
+    def _grouped(self) -> None:
+        """A convolution in groups: a channel each, or two."""
+        given = self._some()
+        channels = self._builder.shape(given)[0]
+        each = 1 + (channels % 2 == 0 and self._pick(2))
+        filters = self._normal(channels * (1 + self._pick(2)), each, 3, 3) / 3
+        if len(filters) <= 32:
+            self._add("conv", [given], {"filters": filters}, padding=(1, 1, 1, 1))
+
+    def _attention(self) -> None:
+        """Attention among the rows of an image, a head for each channel."""
+        given = self._some()
+        turned = self._add("transpose", [given], order=(0, 2, 1))
+        scores = self._add("matmul", [given, turned])
+        if self._pick(2):
+            factor = self._add("constant", [], {"value": np.full((self._builder.shape(given)[0], 1, 1), 0.25)})
+            scores = self._add("mul", [scores, factor])
+            self._tensors.remove(factor)
+        weights = self._add("softmax", [scores])
+        del self._tensors[-1 - self._pick(3) :]
+        self._add("matmul", [weights, given])
 
     def _nothing(self) -> None:
         self._add(self._one_of(("identity", "dropout")), [self._some()])

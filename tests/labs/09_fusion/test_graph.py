@@ -103,7 +103,7 @@ WRONG_NODES = {
     "'n'.* relu does not take slope": lambda: Node("n", "relu", ("x",), (), {"slope": 1}),
     "'n'.* relu does not take bias": lambda: Node("n", "relu", ("x",), (), {}, {"bias": np.ones(1)}),
     "'n'.* add takes 2 inputs, not 1": lambda: Node("n", "add", ("x",), ()),
-    "'t' has the shape": lambda: Tensor("t", (2, 3)),
+    "'t' has the shape": lambda: Tensor("t", (2, 3, 4, 5, 6, 7)),
     "'t' is 'float64'": lambda: Tensor("t", (2,), "float64"),
     "'t' is int8 with scale None": lambda: Tensor("t", (2,), "int8"),
     "'t' is float32 with scale 0.5": lambda: Tensor("t", (2,), scale=0.5),
@@ -129,7 +129,19 @@ WRONG_SHAPES = {
         {},
     ),
     "windows of 2 × 2 that hold no pixel": ("max_pool", {}, {"window": (2, 2), "padding": (2, 0, 0, 0)}),
-    "softmax takes a vector": ("softmax", {}, {}),
+    "4 channels and the input 2": ("conv", {"filters": np.ones((4, 4, 1, 1))}, {}),
+    r"\(3, 11\) has not as many elements": ("reshape", {}, {"shape": (3, 11)}),
+    "must name each of the axes": ("transpose", {}, {"order": (0, 1, 1)}),
+    "5 elements from 0 on in steps of 1 are not all in an axis of 4": (
+        *("slice", {}),
+        {"starts": (0, 0, 0), "steps": (1, 1, 1), "shape": (2, 5, 4)},
+    ),
+    "3 elements from 1 on in steps of -1 are not": (
+        *("slice", {}),
+        {"starts": (0, 1, 0), "steps": (1, -1, 1), "shape": (2, 3, 4)},
+    ),
+    "cannot be repeated": ("expand", {}, {"shape": (1, 4, 4)}),
+    "the last axis 4 elements": ("layer_norm", {"gamma": np.ones(2), "beta": np.ones(4)}, {}),
 }
 
 
@@ -145,7 +157,7 @@ def test_shapes_that_do_not_fit_are_refused(message):
 def test_additions_and_concatenations_of_other_shapes_are_refused():
     builder = Builder("wrong")
     x, y = builder.input("x", (2, 4, 4)), builder.input("y", (2, 3, 4))
-    with pytest.raises(GraphError, match="cannot be added"):
+    with pytest.raises(GraphError, match="cannot be joined"):
         builder.add("add", "sum", [x, y])
     with pytest.raises(GraphError, match="differ in more than their channels"):
         builder.add("concat", "joined", [x, y])

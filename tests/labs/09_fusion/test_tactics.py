@@ -10,7 +10,9 @@ import pytest
 
 from kernels.fusion import tactics
 from kernels.fusion.graph import Graph, Node, Slice, Tensor, int8, interpret
-from kernels.fusion.tactics import cbr_tactics, other_tactics
+from kernels.fusion.graph.functions import BINARY, REDUCED, UNARY
+from kernels.fusion.graph.operators import OPERATORS
+from kernels.fusion.tactics import cbr_tactics, element_tactics, other_tactics
 from kernels.fusion.tactics.layer import layers
 from kernels.fusion.tactics.tactic import Tactic
 from tests.support.random_inputs import generator
@@ -322,6 +324,129 @@ def test_softmax(columns):
     graph = [tensor("x", (columns,)), tensor("y", (columns,))]
     found, expected, _ = run(tactics.find("softmax"), node, graph, 5, [values])
     np.testing.assert_allclose(found["y"], expected["y"], rtol=1e-5, atol=1e-7)
+
+
+FUNCTIONS = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2)}
+
+
+@pytest.mark.parametrize("op", FUNCTIONS)
+def test_functions_of_elements(op):
+    rng = generator()
+    x, other, y = tensor("x", (5, 3, 7)), tensor("other", (5, 1, 7)), tensor("y", (5, 3, 7))
+    positive = op in ("log", "sqrt", "pow")
+    values = [rng.uniform(0.1 if positive else -4, 4, (2, *t.shape)) for t in (x, other)]
+    names, count = ("x", "other"), FUNCTIONS[op]
+    node = Node("y", op, names[:count], (Slice("y", 0, 5),))
+    found, expected, _ = run(tactics.find("elementwise"), node, [x, other, y][:count] + [y], 2, values[:count])
+    np.testing.assert_allclose(found["y"], expected["y"], rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("op", ["min", "max", "clip", "relu"])
+def test_a_nan_stays_one(op):
+    x = y = tensor("x", (4,))
+    y = tensor("y", (4,))
+    node = Node("y", op, ("x", "x") if op in BINARY else ("x",), (Slice("y", 0, 4),))
+    given = np.array([[np.nan, 1, -1, np.nan]])
+    tactic = tactics.find("pointwise" if op == "relu" else "elementwise")
+    found, _, _ = run(tactic, node, [x, y], 1, [given] * len(node.inputs))
+    assert np.isnan(found["y"][0, [0, 3]]).all()
+
+
+@pytest.mark.parametrize("shape", [(6,), (5, 7), (3, 1, 5), (2, 3, 4, 5), (2, 1, 3, 2, 4)])
+def test_copies_of_any_shape(shape):
+    rng = generator()
+    axes, values = len(shape), rng.standard_normal((2, *shape))
+    order = tuple(int(axis) for axis in rng.permutation(axes))
+    steps = tuple(-1 if size > 2 else 1 for size in shape)
+    starts = tuple(size - 1 if size > 2 else 0 for size in shape)
+    wide = tuple(size if size > 1 else 3 for size in shape)
+    for op, attributes in {
+        "transpose": {"order": order},
+        "slice": {"starts": starts, "steps": steps, "shape": tuple(max(size - 1, 1) for size in shape)},
+        "expand": {"shape": wide},
+    }.items():
+        size = OPERATORS[op].shape([shape], attributes, {})
+        y = tensor("y", size)
+        node = Node("y", op, ("x",), (Slice("y", 0, y.channels),), attributes)
+        check(node, [tensor("x", shape), y], [values])
+
+
+def test_axes_along_which_all_goes_on_evenly_become_one():
+    assert element_tactics.joined((2, 3, 4, 5), [(60, 20, 5, 1)]) == ((120,), [(1,)])
+    assert element_tactics.joined((2, 3, 1, 5), [(15, 5, 5, 1), (3, 1, 0, 0)]) == ((6, 5), [(5, 1), (1, 0)])
+    assert element_tactics.joined((1, 1), [(1, 1)]) == ((1,), [(0,)])
+
+
+@pytest.mark.parametrize("shape", [(40,), (5, 33), (2, 3, 7)])
+def test_what_is_computed_of_rows(shape):
+    rng = generator()
+    x, values = tensor("x", shape), [rng.uniform(0.5, 1.5, (2, *shape))]
+    whole = tensor("y", shape)
+    weights = {"gamma": rng.standard_normal(shape[-1]), "beta": rng.standard_normal(shape[-1])}
+    for op, given in (("softmax", {}), ("layer_norm", weights)):
+        check(Node("y", op, ("x",), (Slice("y", 0, whole.channels),), {}, given), [x, whole], values)
+    for op in REDUCED:
+        y = tensor("y", (*shape[:-1], 1))
+        check(Node("y", op, ("x",), (Slice("y", 0, y.channels),)), [x, y], values)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (17, 5, 33), (16, 32, 16)])
+def test_matmul(sizes):
+    (m, k, n), rng = sizes, generator()
+    tensors = [tensor("a", (3, m, k)), tensor("b", (3, k, n)), tensor("y", (3, m, n))]
+    values = [rng.uniform(-1, 1, (2, *t.shape)) for t in tensors[:2]]
+    check(Node("y", "matmul", ("a", "b"), (Slice("y", 0, 3),)), tensors, values)
+
+
+@pytest.mark.parametrize("mask", [None, (1, 1, 40), (2, 5, 40)])
+@pytest.mark.parametrize("sizes", [(40, 8, 8), (1, 3, 1), (65, 16, 40)])
+def test_attention(sizes, mask):
+    (t, d, e), rng = sizes, generator()
+    tensors = [tensor("q", (2, 5, d)), tensor("k", (2, t, d)), tensor("v", (2, t, e))]
+    tensors += [tensor("mask", (*mask[:2], t))] if mask else []
+    values = [rng.standard_normal((2, *one.shape)) for one in tensors]
+    if mask:
+        values[3][..., ::3] = -np.inf
+        values[3][..., -1] = 0
+    node = Node("y", "attention", tuple(one.name for one in tensors), (Slice("y", 0, 2),), {"scale": 0.3})
+    check(node, [*tensors, tensor("y", (2, 5, e))], values)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 9])
+def test_lrn(size):
+    node = Node("y", "lrn", ("x",), (Slice("y", 0, 6),), {"size": size, "alpha": 0.5, "beta": 0.75, "bias": 2.0})
+    check(node, [tensor("x", (6, 3, 5)), tensor("y", (6, 3, 5))], [generator().standard_normal((2, 6, 3, 5))])
+
+
+@pytest.mark.parametrize(("precision", "layout"), [("float32", "NCHW"), ("float32", "NHWC"), ("float16", "NHWC")])
+@pytest.mark.parametrize(("groups", "each"), [(8, 1), (8, 2), (2, 6)])
+def test_groups_of_channels(groups, each, precision, layout):
+    """Depthwise, two filters for each channel, and groups of four channels."""
+    rng = generator()
+    filters = rng.uniform(-1, 1, (groups * each, 8 // groups, 3, 3)).astype(np.float32)
+    weights = {"filters": filters, "bias": rng.uniform(-1, 1, groups * each).astype(np.float32)}
+    given = {"padding": (1, 0, 1, 2), "stride": (2, 1), "dilation": (1, 2), "relu": True, "precision": precision}
+    node = Node("y", "cbr", ("x", "other"), (Slice("y", 3, groups * each),), given, weights)
+    size = node.operator.shape([(8, 7, 6)], node.attributes, weights)
+    tensors = [tensor("x", (8, 7, 6), precision, layout), tensor("other", size, precision, layout)]
+    tensors.append(tensor("y", (size[0] + 5, *size[1:]), precision, layout))
+    assert check(node, tensors, [rng.uniform(-1, 1, (2, *t.shape)) for t in tensors[:2]]) == ["grouped"]
+
+
+@pytest.mark.parametrize("precision", LAYOUTS)
+def test_rows_of_features_are_pixels(precision):
+    """A dense layer of a sequence, with a residual, spread over a slice of wider rows and rows of its own."""
+
+    def outputs(_size, precision, _layout):
+        parts = Slice("wide", 3, 8), Slice("alone", 0, 4)
+        return parts, [tensor("wide", (9, 16), precision), tensor("alone", (9, 4), precision)]
+
+    case = {"c": 16, "k": 12, "h": 1, "w": 1, "r": 1}
+    node, tensors, values = cbr(case, precision, "NCHW", outputs=outputs, residual=True)
+    rng = generator()
+    tensors[:2] = tensor("x", (9, 16), precision, scale=1 / 127), tensor("other", (9, 12), precision)
+    values = [rng.uniform(-1, 1, (2, *t.shape)) for t in tensors[:2]]
+    assert len(check(node, tensors, values, SOME)) >= 2
 
 
 def test_results_are_the_same_from_run_to_run():
