@@ -1,26 +1,30 @@
-"""From ONNX to a graph, one node per operator; the operators of IMPORTED, and the settings of them that the graph has.
+"""From ONNX to a graph: the operators of onnx_operators.IMPORTED, and the settings of them that the graph has.
 
-Images are N × C × H × W, the batch may be fixed or free, and weights must be constants in float32. Everything else is
-refused by the operator's and the node's name. Source of defaults: ONNX operator schemas, opsets 9 to 22.
+The first axis of every tensor is the batch, fixed or free; all that comes behind it is known. Weights are constants in
+float32, or computed from constants, which ONNX's own evaluator does here. An operator that is not in IMPORTED, and that
+ONNX defines as a function of others, is replaced by these. Everything else is refused by the operator's and the node's
+name. Source of defaults: ONNX operator schemas.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from onnx.inliner import inline_local_functions, inline_selected_functions
+from onnx.reference import ReferenceEvaluator
 
-from kernels.fusion.graph import Graph, GraphError
-from kernels.fusion.graph.build import Builder, same_padding
-from kernels.fusion.graph.operators import Shape
+from kernels.fusion.exchange.onnx_operators import IMPORTED, SEVERAL_RESULTS, UnsupportedOperator
+from kernels.fusion.graph import Graph
+from kernels.fusion.graph.build import Builder
+from kernels.fusion.graph.operators import MOST_AXES, OPERATORS, Shape
 
+__all__ = ["IMPORTED", "UnsupportedOperator", "import_onnx"]
 
-class UnsupportedOperator(ValueError):
-    """An operator, or a setting of one, that cannot be imported: the message names the operator and the node."""
+ANY_BATCH = 7919  # stands for a free batch in shapes that the model computes: a prime, so that nothing else is one
 
 
 def import_onnx(model: str | Path | onnx.ModelProto) -> Graph:
@@ -31,62 +35,160 @@ def import_onnx(model: str | Path | onnx.ModelProto) -> Graph:
     """
     proto = model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))
     onnx.checker.check_model(proto)
-    importer = _Importer(proto.graph)
+    proto = _inlined(proto)
+    importer = Importer(proto.graph, {one.domain: one.version for one in proto.opset_import})
     for node in proto.graph.node:
         importer.node(node)
     return importer.finish()
 
 
-class _Importer:
-    def __init__(self, proto: onnx.GraphProto) -> None:
-        self.builder = Builder(proto.name or "onnx")
-        self._proto = proto
+def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without calls of functions, its own and those of ONNX that are not imported as they are."""
+    if model.functions:
+        model = inline_local_functions(model)
+    for _ in range(4):  # functions of functions
+        versions = {one.domain: one.version for one in model.opset_import}
+        unknown = {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")} - IMPORTED.keys()
+        calls = [("", name) for name in sorted(unknown) if _is_function(name, versions.get("", 1))]
+        if not calls:
+            return model
+        model = inline_selected_functions(model, calls, inline_schema_functions=True)
+    return model
+
+
+def _is_function(name: str, version: int) -> bool:
+    if not onnx.defs.has(name):
+        return False
+    schema = onnx.defs.get_schema(name, version)
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+class Importer:
+    """Walks through a model's nodes, which its operators' functions add to the graph."""
+
+    def __init__(self, proto: onnx.GraphProto, opsets: dict[str, int]) -> None:
+        self.builder, self.opset = Builder(proto.name or "onnx"), opsets.get("", 1)
+        self._proto, self._opsets = proto, opsets
         self._arrays = {one.name: onnx.numpy_helper.to_array(one) for one in proto.initializer}
         self._names: dict[str, str] = {}  # from ONNX's names of tensors to the graph's
+        self._scales: dict[str, tuple[np.ndarray, int]] = {}  # of weights that come in steps, with their axis
+        self.steps: dict[str, tuple[str, float]] = {}  # tensors of INT8: of what in the graph, and the scale
         self._taken: set[str] = set()
         self._read = {name for node in proto.node for name in node.input} | {one.name for one in proto.output}
-        for one in proto.input:
-            if one.name not in self._arrays:
-                self._names[one.name] = self.builder.input(self._unique(one.name), _input_shape(one))
+        inputs = [one for one in proto.input if one.name not in self._arrays]
+        batches = {one.type.tensor_type.shape.dim[0].dim_value for one in inputs if one.type.tensor_type.shape.dim}
+        self.batch = max(batches, default=0) or ANY_BATCH
+        for one in inputs:
+            self._names[one.name] = self.builder.input(self._unique(one.name), self._input_shape(one))
 
     def node(self, node: onnx.NodeProto) -> None:
-        """Import one operator."""
+        """Import one operator; one whose inputs are all known is computed."""
+        used = [name for name in node.output if name in self._read]
+        if not used:
+            return
+        given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+        known = all(name in self._arrays for name in node.input if name)
+        if node.op_type == "DequantizeLinear" and known:
+            axis = int(given.get("axis", 1)) if not given.get("block_size") else -1
+            self._scales[node.output[0]] = self._arrays[node.input[1]], axis
+        if known and not any(isinstance(value, onnx.GraphProto) for value in given.values()) and _always_same(node):
+            self._evaluate(node)
+            return
         if node.domain not in ("", "ai.onnx") or node.op_type not in IMPORTED:
             raise UnsupportedOperator(
                 f"node {self._label(node)!r} is a {node.op_type}, which cannot be imported; "
-                f"possible are {', '.join(IMPORTED)}"
+                f"possible are {', '.join(sorted(IMPORTED))}, and what ONNX makes of these"
             )
-        used = [name for name in node.output if name in self._read]
-        if used != list(node.output[:1]) and used:
-            raise self.refused(node, "more results than its first are read")
-        given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
-        IMPORTED[node.op_type](self, node, given)
+        if used != list(node.output[:1]) and node.op_type not in SEVERAL_RESULTS:
+            raise self.refused(node, "more results than its first are read; possible: the first alone")
+        try:
+            IMPORTED[node.op_type](self, node, given)
+        except UnsupportedOperator:
+            raise
+        except ValueError as error:  # a GraphError, or shapes that NumPy cannot join
+            raise self.refused(node, str(error)) from None
 
     def finish(self) -> Graph:
         """Return the graph with ONNX's outputs."""
         outputs = [self._output(one.name) for one in self._proto.output]
         return self.builder.graph(*outputs)
 
+    # -- what operators ask and do -------------------------------------------------------------------------
+
     def add(
-        self, node: onnx.NodeProto, op: str, inputs: list[str], weights: dict | None = None, **attributes: Any
+        self,
+        node: onnx.NodeProto,
+        op: str,
+        inputs: list[str],
+        weights: dict[str, np.ndarray] | None = None,
+        **attributes: Any,
     ) -> None:
         """Add a node of the graph for a node of ONNX. `inputs`: names in ONNX."""
-        name = self._unique(self._label(node))
-        names = [self.tensor(node, given) for given in inputs]
-        self._names[node.output[0]] = self.builder.add(op, name, names, weights, **attributes)
+        self.chain(node, [self.tensor(node, name) for name in inputs], (op, weights or {}, attributes))
 
-    def constant(self, name: str, value: np.ndarray) -> None:
+    def chain(self, node: onnx.NodeProto, inputs: list[str], *steps: tuple, output: int = 0) -> None:
+        """Add several nodes of the graph for one of ONNX, each of which reads what the one before it made.
+
+        `inputs`: names in the graph, for the first. `steps`: (operator, weights, attributes), and perhaps names in the
+        graph of what else it reads. Those that would change nothing are left out.
+        """
+        kept, shapes = [], [self.builder.shape(name) for name in inputs]
+        for step in steps:
+            if not _does_nothing(step, shapes[0]):
+                op, weights, attributes, *others = step
+                rule = OPERATORS[op]
+                shapes = [*shapes, *map(self.builder.shape, others)]
+                shapes = [rule.shape(shapes, {**rule.attributes, **attributes}, weights)]
+                kept.append(step)
+        label = self._label(node) if output == 0 else node.output[output]
+        for i, (op, weights, attributes, *others) in enumerate(kept or [("identity", {}, {})], 1):
+            name = self._unique(label if i >= len(kept) else f"{label}/{op}")
+            inputs = [self.builder.add(op, name, [*inputs, *others], weights, **attributes)]
+        self._names[node.output[output]] = inputs[0]
+
+    def reshaped(self, node: onnx.NodeProto, tensor: str, shape: Shape) -> str:
+        """Add a reshape of a tensor of the graph; return what it makes."""
+        return self.builder.add("reshape", self._unique(f"{self._label(node)}/reshape"), [tensor], shape=shape)
+
+    def constant(self, node: onnx.NodeProto, value: np.ndarray) -> str:
+        """Add a constant of one sample's shape; return its name in the graph."""
+        return self.builder.add("constant", self._unique(f"{self._label(node)}/constant"), [], {"value": value})
+
+    def know(self, name: str, value: np.ndarray) -> None:
         """Note a tensor of ONNX that is known now."""
         self._arrays[name] = value
 
     def is_constant(self, name: str) -> bool:
+        """Return whether a tensor of ONNX is known."""
         return name in self._arrays
 
     def array(self, node: onnx.NodeProto, index: int) -> np.ndarray:
         """Return a weight: the input of that index, which must be a constant in float32."""
+        value = self.number(node, index)
+        if value.dtype != np.float32:
+            raise self.refused(node, f"{node.input[index]!r} is {value.dtype}; possible: float32")
+        return value
+
+    def number(self, node: onnx.NodeProto, index: int) -> np.ndarray:
+        """Return an input that must be a constant, of any type."""
         if node.input[index] not in self._arrays:
             raise self.refused(node, f"{node.input[index]!r} is computed; it must be a constant")
-        return self._float32(node, node.input[index])
+        return self._arrays[node.input[index]]
+
+    def filter_scales(self, node: onnx.NodeProto, index: int, axis: int) -> dict[str, np.ndarray]:
+        """Return the scale of each filter of a weight that was quantised, as a weight; none for others. `axis`: of its
+        filters."""
+        scale, along = self._scales.get(node.input[index], (np.zeros(0), 0))
+        shape = self._arrays[node.input[index]].shape
+        fits = scale.size == 1 or (scale.shape == shape[axis : axis + 1] and along % len(shape) == axis)
+        return {"filter_scales": np.broadcast_to(scale.reshape(-1), shape[axis])} if fits and scale.all() else {}
+
+    def setting(self, node: onnx.NodeProto, given: dict, name: str, index: int) -> Any:
+        """Return what older opsets have as an attribute and newer ones as a constant input, as lists; None if it is
+        not there."""
+        if name in given:
+            return given[name]
+        return self.number(node, index).tolist() if self.has(node, index) else None
 
     def has(self, node: onnx.NodeProto, index: int) -> bool:
         """Return whether an optional input is there."""
@@ -96,36 +198,64 @@ class _Importer:
         """Return the shape of an input, of one sample."""
         return self.builder.shape(self.tensor(node, node.input[index]))
 
+    def axis(self, node: onnx.NodeProto, axis: int, axes: int) -> int:
+        """Return an axis of ONNX among so many of one sample."""
+        found = axis + 1 + axes if axis < 0 else axis
+        if not 1 <= found <= axes:
+            raise self.refused(node, f"axis is {axis}; possible: 1 to {axes}, since the batch's is left alone")
+        return found - 1
+
     def tensor(self, node: onnx.NodeProto, name: str) -> str:
         """Return the graph's name of a tensor of ONNX."""
         if name in self._arrays and name not in self._names:
-            value = self._float32(node, name)
-            if value.ndim not in (2, 4) or len(value) != 1:
-                raise self.refused(node, f"constant {name!r} is {value.shape}; possible: one image or vector, (1, ...)")
+            value = self._arrays[name]
+            if value.dtype != np.float32 or not 2 <= value.ndim <= 1 + MOST_AXES or len(value) != 1 or not value.size:
+                raise self.refused(
+                    node,
+                    f"constant {name!r} is {value.dtype} of {value.shape}; possible: float32, one sample of a batch, "
+                    "(1, ...)",
+                )
             self._names[name] = self.builder.add("constant", self._unique(name), [], {"value": value[0]})
+        if name in self.steps:
+            raise self.refused(node, f"it reads {name!r}, which is INT8; possible: a DequantizeLinear between")
         if name not in self._names:
-            raise GraphError(f"node {self._label(node)!r} reads {name!r}, which nothing before it makes")
+            raise self.refused(node, f"it reads {name!r}, which nothing before it makes")
         return self._names[name]
-
-    def widen(self, node: onnx.NodeProto, index: int, shape: Shape) -> None:
-        """Give a constant that is added to a tensor of `shape` the axes that ONNX lets one leave out."""
-        name, value = node.input[index], self.array(node, index)
-        full = value.reshape((1,) * (1 + len(shape) - value.ndim) + value.shape)
-        if full.ndim == 1 + len(shape) and full.shape[1:] == (1,) * len(shape):
-            full = np.repeat(full, shape[0], axis=1)
-        if full.ndim != 1 + len(shape) or len(full) != 1:
-            raise self.refused(node, f"{name!r} is {value.shape}; possible: one number per channel or per element")
-        self._arrays[name] = full
-
-    def _float32(self, node: onnx.NodeProto, name: str) -> np.ndarray:
-        value = self._arrays[name]
-        if value.dtype != np.float32:
-            raise self.refused(node, f"{name!r} is {value.dtype}; possible: float32")
-        return value
 
     def refused(self, node: onnx.NodeProto, why: str) -> UnsupportedOperator:
         """Return the error for a node of a supported operator."""
         return UnsupportedOperator(f"node {self._label(node)!r} ({node.op_type}) cannot be imported: {why}")
+
+    # -- inside --------------------------------------------------------------------------------------------
+
+    def _evaluate(self, node: onnx.NodeProto) -> None:
+        """Compute a node whose inputs are known, by ONNX's reference evaluator."""
+        inputs = {name: self._arrays[name] for name in node.input if name}
+        types = {name: onnx.helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in inputs.items()}
+        known = [onnx.helper.make_tensor_value_info(name, types[name], value.shape) for name, value in inputs.items()]
+        names = [name for name in node.output if name]
+        graph = onnx.helper.make_graph([node], "constants", known, [onnx.ValueInfoProto(name=name) for name in names])
+        # The evaluator has it from 19 on, where it gained types and means what it did before.
+        opsets = {**self._opsets, "": max(self.opset, 19 if node.op_type == "DequantizeLinear" else 1)}
+        try:
+            values = ReferenceEvaluator(graph, opsets=opsets).run(None, inputs)
+        except Exception as error:  # whatever NumPy and the evaluator raise
+            why = f"its inputs are constants, and ONNX's evaluator cannot compute it ({error})"
+            raise self.refused(node, f"{why}; possible: a model in which its result is a constant") from None
+        for name, value in zip(names, values, strict=True):
+            self.know(name, np.asarray(value))
+
+    def _input_shape(self, one: onnx.ValueInfoProto) -> Shape:
+        kind = one.type.tensor_type
+        sizes = tuple(size.dim_value if size.HasField("dim_value") else None for size in kind.shape.dim)
+        fits = 2 <= len(sizes) <= 1 + MOST_AXES and all(sizes[1:]) and sizes[0] in (None, self.batch)
+        if kind.elem_type != onnx.TensorProto.FLOAT or not fits:
+            text = f"of {' × '.join(str(size or '?') for size in sizes)}" if sizes else "without axes"
+            raise UnsupportedOperator(
+                f"input {one.name!r} is {onnx.TensorProto.DataType.Name(kind.elem_type)} {text}; possible: FLOAT, "
+                f"batch × 1 to {MOST_AXES} axes, all but the batch known, and one batch for all inputs"
+            )
+        return sizes[1:]
 
     def _output(self, name: str) -> str:
         if name not in self._names:
@@ -134,7 +264,7 @@ class _Importer:
 
     def _label(self, node: onnx.NodeProto) -> str:
         outputs = {one.name for one in self._proto.output}
-        return node.output[0] if node.output[0] in outputs or not node.name else node.name
+        return node.output[0] if {node.output[0], node.name} & outputs or not node.name else node.name
 
     def _unique(self, name: str) -> str:
         found = next(
@@ -144,141 +274,14 @@ class _Importer:
         return found
 
 
-def _input_shape(one: onnx.ValueInfoProto) -> Shape:
-    kind = one.type.tensor_type
-    sizes = tuple(size.dim_value if size.HasField("dim_value") else None for size in kind.shape.dim)
-    if kind.elem_type != onnx.TensorProto.FLOAT or len(sizes) not in (2, 4) or not all(sizes[1:]):
-        text = " × ".join(str(size or "?") for size in sizes)
-        raise UnsupportedOperator(
-            f"input {one.name!r} is {onnx.TensorProto.DataType.Name(kind.elem_type)} of {text}; "
-            "possible: FLOAT, batch × channels × height × width or batch × features, all but the batch known"
-        )
-    return sizes[1:]
+def _always_same(node: onnx.NodeProto) -> bool:
+    """Return whether a node gives the same result whenever it runs."""
+    return not node.op_type.startswith("Random") and node.op_type not in ("Bernoulli", "Multinomial", "Dropout")
 
 
-def _refuse_others(importer: _Importer, node: onnx.NodeProto, given: dict, **only: Any) -> None:
-    """Refuse attributes that have another value than the only one possible."""
-    for name, value in only.items():
-        found = given.get(name, value)
-        found = found.decode() if isinstance(found, bytes) else list(found) if isinstance(value, list) else found
-        if found != value:
-            raise importer.refused(node, f"{name} is {found!r}; possible: {value!r}")
-
-
-def _steps(importer: _Importer, node: onnx.NodeProto, given: dict, window: list[int]) -> dict[str, Any]:
-    """Return padding and stride of windows; `auto_pad` is worked out."""
-    stride = tuple(given.get("strides", (1, 1)))
-    dilation = tuple(given.get("dilations", (1, 1)))
-    if len(window) != 2:
-        raise importer.refused(node, f"its windows have {len(window)} axes; possible: 2")
-    padding, kind = tuple(given.get("pads", (0, 0, 0, 0))), given.get("auto_pad", b"NOTSET").decode()
-    if kind == "VALID":
-        padding = (0, 0, 0, 0)
-    elif kind in ("SAME_UPPER", "SAME_LOWER"):
-        less, more = same_padding(importer.shape(node)[1:], tuple(window), stride, dilation)
-        padding = (*less, *more) if kind == "SAME_UPPER" else (*more, *less)
-    return {"padding": padding, "stride": stride}
-
-
-def _conv(importer: _Importer, node: onnx.NodeProto, given: dict) -> None:
-    _refuse_others(importer, node, given, group=1)
-    weights = {"filters": importer.array(node, 1)}
-    if importer.has(node, 2):
-        weights["bias"] = importer.array(node, 2)
-    steps = _steps(importer, node, given, list(weights["filters"].shape[2:]))
-    importer.add(node, "conv", [node.input[0]], weights, **steps, dilation=tuple(given.get("dilations", (1, 1))))
-
-
-def _batch_norm(importer: _Importer, node: onnx.NodeProto, given: dict) -> None:
-    _refuse_others(importer, node, given, training_mode=0, spatial=1)
-    weights = {name: importer.array(node, 1 + i) for i, name in enumerate(("gamma", "beta", "mean", "variance"))}
-    importer.add(node, "batch_norm", [node.input[0]], weights, epsilon=float(given.get("epsilon", 1e-5)))
-
-
-def _add(importer: _Importer, node: onnx.NodeProto, _given: dict) -> None:
-    constants = [i for i in range(2) if importer.is_constant(node.input[i])]
-    if len(constants) == 1:
-        importer.widen(node, constants[0], importer.shape(node, 1 - constants[0]))
-    importer.add(node, "add", list(node.input))
-
-
-def _concat(importer: _Importer, node: onnx.NodeProto, given: dict) -> None:
-    axes = len(importer.shape(node)) + 1
-    if given["axis"] % axes != 1:
-        raise importer.refused(node, f"axis is {given['axis']}; possible: the channels, 1")
-    importer.add(node, "concat", list(node.input))
-
-
-def _max_pool(importer: _Importer, node: onnx.NodeProto, given: dict) -> None:
-    _refuse_others(importer, node, given, ceil_mode=0, storage_order=0, dilations=[1, 1])
-    window = tuple(given["kernel_shape"])
-    importer.add(node, "max_pool", [node.input[0]], window=window, **_steps(importer, node, given, list(window)))
-
-
-def _average_pool(importer: _Importer, node: onnx.NodeProto, given: dict) -> None:
-    _refuse_others(importer, node, given, ceil_mode=0, dilations=[1, 1])
-    window = tuple(given["kernel_shape"])
-    counted = bool(given.get("count_include_pad", 0))
-    steps = _steps(importer, node, given, list(window))
-    importer.add(node, "average_pool", [node.input[0]], window=window, count_padding=counted, **steps)
-
-
-def _flatten(importer: _Importer, node: onnx.NodeProto, given: dict) -> None:
-    _refuse_others(importer, node, given, axis=1)
-    importer.add(node, "flatten", [node.input[0]])
-
-
-def _gemm(importer: _Importer, node: onnx.NodeProto, given: dict) -> None:
-    _refuse_others(importer, node, given, transA=0)
-    matrix = importer.array(node, 1) if given.get("transB", 0) else importer.array(node, 1).T
-    weights = {"matrix": given.get("alpha", 1.0) * matrix}
-    if importer.has(node, 2):
-        bias = given.get("beta", 1.0) * importer.array(node, 2)
-        weights["bias"] = np.broadcast_to(bias.reshape(-1) if bias.size > 1 else bias.reshape(()), len(matrix))
-    importer.add(node, "dense", [node.input[0]], weights)
-
-
-def _matmul(importer: _Importer, node: onnx.NodeProto, _given: dict) -> None:
-    if importer.is_constant(node.input[0]):
-        raise importer.refused(node, "its first input is a constant; possible: the second")
-    importer.add(node, "dense", [node.input[0]], {"matrix": importer.array(node, 1).T})
-
-
-def _softmax(importer: _Importer, node: onnx.NodeProto, given: dict) -> None:
-    if given.get("axis", -1) not in (-1, 1):
-        raise importer.refused(node, f"axis is {given['axis']}; possible: 1")
-    importer.add(node, "softmax", [node.input[0]])
-
-
-def _constant(importer: _Importer, node: onnx.NodeProto, given: dict) -> None:
-    if "value" in given:
-        importer.constant(node.output[0], onnx.numpy_helper.to_array(given["value"]))
-    elif given.keys() & {"value_float", "value_floats"}:
-        importer.constant(node.output[0], np.float32(next(iter(given.values()))))
-    else:
-        raise importer.refused(node, f"it holds {', '.join(given)}; possible: value, value_float, value_floats")
-
-
-def _same(op: str) -> Callable[[_Importer, onnx.NodeProto, dict], None]:
-    return lambda importer, node, _given: importer.add(node, op, [node.input[0]])
-
-
-IMPORTED: dict[str, Callable[[_Importer, onnx.NodeProto, dict], None]] = {
-    "Conv": _conv,
-    "BatchNormalization": _batch_norm,
-    "Relu": _same("relu"),
-    "Add": _add,
-    "Concat": _concat,
-    "MaxPool": _max_pool,
-    "AveragePool": _average_pool,
-    "GlobalAveragePool": lambda importer, node, _: importer.add(
-        node, "global_average_pool", [node.input[0]], keep_axes=True
-    ),
-    "Flatten": _flatten,
-    "Gemm": _gemm,
-    "MatMul": _matmul,
-    "Softmax": _softmax,
-    "Identity": _same("identity"),
-    "Dropout": _same("dropout"),
-    "Constant": _constant,
-}
+def _does_nothing(step: tuple, shape: Shape) -> bool:
+    """Return whether the first step of a chain leaves a tensor of `shape` as it is."""
+    op, _, attributes, *_ = step
+    if op == "transpose":
+        return attributes["order"] == tuple(range(len(attributes["order"])))
+    return op == "reshape" and attributes["shape"] == shape

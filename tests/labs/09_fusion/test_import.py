@@ -8,15 +8,17 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from kernels.fusion import plan
 from kernels.fusion.exchange.onnx_export import export_onnx
 from kernels.fusion.exchange.onnx_import import IMPORTED, UnsupportedOperator, import_onnx
-from kernels.fusion.graph import Graph, GraphError
+from kernels.fusion.graph import Graph, GraphError, cost
 from kernels.fusion.graph.interpret import run
-from kernels.fusion.passes.optimise import fuse
+from kernels.fusion.passes.optimise import fuse, optimise
 from kernels.fusion.trained import digits
 from kernels.fusion.trained.network import trained_graph
 from tests.support.random_inputs import generator
 
+from . import real_networks
 from .random_graphs import from_seed
 
 
@@ -87,18 +89,46 @@ def model_of(
 
 
 FILTERS = np.ones((4, 2, 3, 3), np.float32)
+MATRIX = np.ones((2, 3), np.float32)
 REFUSED = {
-    "'y0' is a Sigmoid, which cannot be imported; possible are Conv": model_of("Sigmoid"),
-    r"'y0' \(Conv\) cannot be imported: group is 2; possible: 1": model_of(
-        "Conv", weights=(np.ones((4, 1, 3, 3), np.float32),), group=2
+    "'y0' is a Tan, which cannot be imported; possible are Abs, Add, .*, and what ONNX makes of these": model_of("Tan"),
+    r"'y0' \(Conv\) cannot be imported: 2 channels in 2 groups meet filters of 2": model_of(
+        "Conv", weights=(FILTERS,), group=2
     ),
-    r"\(MaxPool\) cannot be imported: ceil_mode is 1": model_of("MaxPool", kernel_shape=[2, 2], ceil_mode=1),
+    r"\(Conv\) cannot be imported: a window of 3 pixels does not fit the padded image's 2": model_of(
+        "Conv", (2, 2, 2), (FILTERS,)
+    ),
+    r"\(AveragePool\) .*ceil_mode and count_include_pad are 1; possible: one of them": model_of(
+        "AveragePool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1
+    ),
+    r"\(MaxPool\) .*dilations are \[2, 2\]; possible: 1": model_of("MaxPool", kernel_shape=[2, 2], dilations=[2, 2]),
     r"\(MaxPool\) .*more results than its first": model_of("MaxPool", kernel_shape=[2, 2], outputs=2),
-    r"\(Concat\) .*axis is 2": model_of("Concat", axis=2),
+    r"\(Concat\) .*axis is 0; possible: 1 to 3, since the batch's is left alone": model_of("Concat", axis=0),
     r"\(Flatten\) .*axis is 2": model_of("Flatten", axis=2),
-    r"\(Gemm\) .*transA is 1": model_of("Gemm", (2,), (np.ones((2, 3), np.float32),), transA=1),
+    r"\(Gemm\) .*transA is 1": model_of("Gemm", (2,), (MATRIX,), transA=1),
+    r"\(Gemm\) .*C is \(2, 1\), a number for each sample; possible: one for each output": model_of(
+        "Gemm", (2,), (MATRIX, np.ones((2, 1), np.float32))
+    ),
+    r"\(Dropout\) .*training_mode is true; possible: false": model_of(
+        "Dropout", (2,), (np.array(0.5, np.float32), np.array(True))
+    ),
+    r"\(Add\) .*'w0' is \(2, 1, 4, 4\); possible: what fits each sample of \(2, 4, 4\)": model_of(
+        "Add", weights=(np.ones((2, 1, 4, 4), np.float32),)
+    ),
+    r"\(Add\) .*shapes \(2, 4, 4\) and \(3, 1, 1\) cannot be joined": model_of(
+        "Add", weights=(np.ones((3, 1, 1), np.float32),)
+    ),
+    r"\(MatMul\) .*its second input is \(2, 4, 3\); possible: one matrix": model_of(
+        "MatMul", weights=(np.ones((2, 4, 3), np.float32),)
+    ),
+    r"\(Reshape\) .*it makes \(2, -1\) of a batch of \(2, 4, 4\)": model_of("Reshape", weights=(np.array([2, -1]),)),
+    r"\(Transpose\) .*perm is \[1, 0, 2, 3\]; possible: 0 first": model_of("Transpose", perm=[1, 0, 2, 3]),
+    r"\(Cast\) .*to is INT32; possible: FLOAT": model_of("Cast", to=TensorProto.INT32),
+    r"\(Gather\) .*indices are \[0, 2, 1\]; possible: one, or several at equal steps": model_of(
+        "Gather", (3, 4), (np.array([0, 2, 1]),), axis=1
+    ),
     r"\(Conv\) .*'w0' is float64; possible: float32": model_of("Conv", weights=(FILTERS.astype(np.float64),)),
-    "is a FusedMatMul": model_of("FusedMatMul", (2,), (np.ones((2, 3), np.float32),), domain="com.microsoft"),
+    "is a FusedMatMul": model_of("FusedMatMul", (2,), (MATRIX,), domain="com.microsoft"),
     r"input 'x' is FLOAT of \? × 2 × \? × 4": model_of("Relu", (2, "h", 4)),
 }
 
@@ -111,13 +141,16 @@ def test_what_cannot_be_imported_is_refused_by_name(message, monkeypatch):
         import_onnx(REFUSED[message])
 
 
-def test_weights_that_are_computed_are_refused():
-    model = model_of("Conv", weights=(FILTERS,))
-    nodes = [helper.make_node("Identity", ["w0"], ["w"], "copy"), model.graph.node[0]]
+def test_weights_that_are_computed_of_constants_are_known_and_others_refused():
+    model = model_of("Conv", (2, 3, 3), weights=(FILTERS,))
+    nodes = [helper.make_node("Neg", ["w0"], ["w"], "opposite"), model.graph.node[0]]
     nodes[1].input[1] = "w"
     del model.graph.node[:]
     model.graph.node.extend(nodes)
-    with pytest.raises(UnsupportedOperator, match=r"'copy' \(Identity\).*'w0' is \(4, 2, 3, 3\)"):
+    (node,) = import_onnx(model).nodes
+    assert (node.weights["filters"] == -FILTERS).all()
+    model.graph.node[0].input[0] = "x"
+    with pytest.raises(UnsupportedOperator, match=r"'y0' \(Conv\) cannot be imported: 'w' is computed"):
         import_onnx(model)
 
 
@@ -148,12 +181,37 @@ def test_automatic_padding_is_onnx_runtimes(op, kind):
         ("Add", (3,), (np.float32([1, 2, 3]),), {}),
         ("Gemm", (3,), (np.arange(6, dtype=np.float32).reshape(3, 2), np.float32([1, 2])), {"alpha": 2.0, "beta": 0.5}),
         ("Gemm", (3,), (np.arange(6, dtype=np.float32).reshape(2, 3),), {"transB": 1}),
+        ("Gemm", (3,), (np.eye(3, dtype=np.float32), np.float32([[5]])), {}),
+        ("Sub", (3,), (np.float32([1, 2, 3]),), {}),
+        ("Div", (2, 4), (np.float32([[1, 2, 4, 8]]),), {}),
+        ("Mul", (3, 4, 4), (np.float32([[[1]], [[2]], [[3]]]),), {}),
+        ("MaxPool", (2, 5, 6), (), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+        (
+            "AveragePool",
+            (2, 5, 6),
+            (),
+            {"kernel_shape": [3, 2], "strides": [2, 3], "ceil_mode": 1, "pads": [0, 0, 1, 0]},
+        ),
+        ("MaxPool", (2, 7), (), {"kernel_shape": [3], "strides": [2], "pads": [1, 0]}),
+        ("Conv", (2, 7), (np.arange(18, dtype=np.float32).reshape(3, 2, 3),), {"pads": [2, 0], "dilations": [2]}),
+        ("Softmax", (3, 4, 5), (), {"axis": 2}),
+        ("Softmax", (6, 1, 1), (), {"axis": 1}),
+        ("LogSoftmax", (3, 4), (), {}),
+        ("MatMul", (2, 4, 3), (np.arange(6, dtype=np.float32).reshape(3, 2),), {}),
+        ("Transpose", (2, 3, 4), (), {"perm": [0, 3, 1, 2]}),
+        ("Flatten", (2, 3, 4), (), {"axis": -3}),
+        ("ReduceMean", (2, 3, 4), (), {"axes": [1, -1], "keepdims": 0}),
+        ("InstanceNormalization", (2, 3, 4), (np.float32([1, 2]), np.float32([3, 4])), {}),
+        ("LRN", (6, 3, 4), (), {"size": 4, "alpha": 0.5, "bias": 2.0}),
+        ("DepthToSpace", (8, 2, 3), (), {"blocksize": 2}),
+        ("Softsign", (5,), (), {}),
         ("MatMul", (3,), (np.arange(6, dtype=np.float32).reshape(3, 2),), {}),
         ("BatchNormalization", (2, 4, 4), tuple(np.float32([i + 1, i + 2]) for i in range(4)), {}),
         ("AveragePool", (2, 4, 4), (), {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}),
         ("Softmax", (5,), (), {}),
         ("GlobalAveragePool", (2, 4, 4), (), {}),
         ("Dropout", (5,), (), {}),
+        ("Dropout", (5,), (np.array(0.5, np.float32), np.array(False)), {}),
     ],
 )
 def test_operators_as_onnx_runtime_runs_them(op, shape, weights, attributes):
@@ -162,7 +220,113 @@ def test_operators_as_onnx_runtime_runs_them(op, shape, weights, attributes):
     (expected,) = by_onnx_runtime(model, [given])
     found = run(import_onnx(model), given)["y0"]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    assert op in IMPORTED
+    assert op in IMPORTED or onnx.defs.get_schema(op).has_function
+
+
+def random_images(shape: tuple[int, ...], batch: int = 1) -> np.ndarray:
+    return generator().standard_normal((batch, *shape)).astype(np.float32)
+
+
+def assert_equal(found: object, expected: list[np.ndarray], graph: Graph, tolerance: float = 2e-5) -> None:
+    """Within a tolerance of the largest number of each output, since sums of thousands are in another order."""
+    results = found if isinstance(found, dict) else {graph.outputs[0]: found}
+    for name, exact in zip(graph.outputs, expected, strict=True):
+        assert results[name].shape == exact.shape
+        assert np.std(exact) > 1e-4 * abs(exact).max()  # else a wrong order would be found right
+        assert abs(results[name] - exact).max() <= tolerance * abs(exact).max(), name
+
+
+SMALL = [name for name, side in real_networks.ZOO.items() if side < 224]
+BUILT = {
+    "mobilenet_v2": real_networks.mobilenet_v2,
+    "efficientnet_b0": real_networks.efficientnet_b0,
+    "encoder": real_networks.encoder,
+}
+LAUNCHES = {  # as imported and fused
+    "densenet121": (668, 308),
+    "inception_v1": (141, 57),
+    "inception_v2": (370, 66),
+    "resnet50": (175, 57),
+    "squeezenet": (65, 31),
+    "mobilenet_v2": (152, 90),
+    "efficientnet_b0": (288, 230),
+    "encoder": (50, 24),
+}
+
+
+def network_of(name: str) -> onnx.ModelProto:
+    rng = np.random.default_rng(1)
+    return BUILT[name](rng) if name in BUILT else real_networks.zoo_network(name, rng)
+
+
+@pytest.mark.parametrize("name", [*SMALL, *BUILT])
+def test_real_networks_compute_what_onnx_runtime_does(name):
+    model = network_of(name)
+    graph = import_onnx(model)
+    fused = fuse(graph)
+    given = random_images(graph.tensors[graph.inputs[0]].shape)
+    expected = by_onnx_runtime(model, [given])
+    for each in (graph, fused):
+        assert_equal(run(each, given, dtype=np.float32), expected, graph)
+    assert (cost.total(graph)[0], cost.total(fused)[0]) == LAUNCHES[name]
+
+
+@pytest.mark.parametrize("name", ["squeezenet", "mobilenet_v2", "efficientnet_b0", "encoder"])
+def test_real_networks_run_in_the_engine(name):
+    model = network_of(name)
+    graph = import_onnx(model)
+    given = random_images(graph.tensors[graph.inputs[0]].shape)
+    found = plan.Engine(plan.build(fuse(graph))).run(given)
+    assert_equal(found, by_onnx_runtime(model, [given]), graph)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [name for name, side in real_networks.ZOO.items() if side == 224])
+def test_networks_for_large_images_compute_what_onnx_runtime_does(name):
+    model = network_of(name)
+    graph = fuse(import_onnx(model))
+    given = random_images(graph.tensors[graph.inputs[0]].shape)
+    assert_equal(run(graph, given, dtype=np.float32), by_onnx_runtime(model, [given]), graph)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", real_networks.ZOO)
+def test_the_zoo_gives_the_outputs_that_it_is_shipped_with(name):
+    """Images of 224 × 224 and weights of one value, by onnx's own tolerances."""
+    model, expected = real_networks.shipped(name)
+    graph = fuse(import_onnx(model))
+    given = real_networks.ramp((1, *graph.tensors[graph.inputs[0]].shape))
+    (found,) = run(graph, given, dtype=np.float32).values()
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["resnet50", "inception_v1", "inception_v2", "densenet121"])
+def test_networks_of_the_zoo_run_in_the_engine(name):
+    model = network_of(name)
+    graph = import_onnx(model)
+    given = random_images(graph.tensors[graph.inputs[0]].shape)
+    found = plan.Engine(plan.build(fuse(graph))).run(given)
+    assert_equal(found, by_onnx_runtime(model, [given]), graph)
+
+
+def test_an_encoders_batch_stays_free():
+    """Its reshapes are computed of the batch; FP16 runs its dense layers, too."""
+    model = network_of("encoder")
+    graph = import_onnx(model)
+    given = random_images(graph.tensors["x"].shape, batch=3)
+    expected = by_onnx_runtime(model, [given])
+    assert_equal(plan.Engine(plan.build(fuse(graph), 2)).run(given), expected, graph)
+    assert_equal(plan.Engine(plan.build(optimise(graph, "float16"), 3)).run(given), expected, graph, 5e-3)
+
+
+def test_an_output_keeps_its_name_where_another_node_has_it():
+    nodes = [helper.make_node("Relu", ["x"], ["a"], "y"), helper.make_node("Neg", ["a"], ["y"], "last")]
+    shown = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "names", shown[:1], shown[1:])
+    found = import_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+    assert found.outputs == ("y",)
+    assert run(found, np.float64([[1, -2, 3]]))["y"].tolist() == [[-1, 0, -3]]
 
 
 def test_constants_may_be_nodes_and_names_may_be_missing():
