@@ -31,7 +31,9 @@ from safetensors import SafetensorError
 from safetensors import numpy as safetensors
 
 from kernels.fusion.graph import Graph, GraphError, Node, saved_graph
+from kernels.fusion.graph.functions import MOST
 from kernels.fusion.graph.int8 import quantised
+from kernels.fusion.graph.operators import MOST_AXES
 from kernels.fusion.plan.memory_plan import MemoryPlan, Placed
 from kernels.fusion.plan.memory_plan import plan as memory_plan_of
 from kernels.fusion.plan.plan import Plan, PlanError, check
@@ -50,10 +52,18 @@ class PlanFileError(PlanError):
 
 
 def save(plan: Plan, path: str | Path) -> None:
-    """Write a plan. The file is replaced as a whole, so that it is never half written."""
-    path = Path(path)
+    """Write a plan. The file is replaced as a whole, so that it is never half written.
+
+    PlanError for a plan that could not be loaded: what is written is read first.
+    """
+    path, data = Path(path), to_bytes(plan)
+    try:
+        _plan(*parts(data))
+    except (PlanError, GraphError) as error:
+        why = f"{path} is not written, since nobody could load it: {error}"
+        raise PlanError(f"{why}. Mend the network, and build the plan again") from None
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    unfinished.write_bytes(to_bytes(plan))
+    unfinished.write_bytes(data)
     os.replace(unfinished, path)
 
 
@@ -113,8 +123,7 @@ def from_bytes(data: bytes, name: str = "the file") -> Plan:
     """Return the plan that `to_bytes` wrote; raise as `load` does."""
     text, weights = parts(data, name)
     try:
-        plan = _read(_json(text), weights)
-        check(plan)
+        plan = _plan(text, weights)
     except PlanFileError as error:
         raise PlanFileError(f"{name} holds no plan that can run: {error}. Do not trust it; {_AGAIN}") from None
     except GraphError as error:
@@ -128,10 +137,17 @@ def from_bytes(data: bytes, name: str = "the file") -> Plan:
     return plan
 
 
+def _plan(text: str, weights: Mapping[str, np.ndarray]) -> Plan:
+    plan = _read(_json(text), weights)
+    check(plan)
+    return plan
+
+
 # -- what the text may hold -------------------------------------------------------------------------------------------
 
 _MOST = 2**20  # of channels, pixels, images: far more than a layer can have, and no overflow
 _NODES = 100_000
+_LONG = 500  # characters of a name
 _DTYPES = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2"), "int8": np.dtype("i1")}
 
 
@@ -151,13 +167,15 @@ _NAME, _BOOLEAN = {"type": "name"}, {"type": "boolean"}
 _ABOVE_0 = {"exclusiveMinimum": 1e-30, "exclusiveMaximum": 1e30}
 _SCALE = {"type": ["number", "null"], **_ABOVE_0}
 _SIDES = _list(_whole(1, 2**12), 2, 2)
+_SHAPE = _list(_whole(1), 1, MOST_AXES)
+_ANY = {"type": "number", "minimum": -MOST, "maximum": MOST}
 SCHEMA = _record(
     name=_NAME,
     device=_NAME,
     batch=_whole(1),
     inputs=_list(_NAME, 1) | {"uniqueItems": True},
     outputs=_list(_NAME, 1) | {"uniqueItems": True},
-    tensors=_list(_record(name=_NAME, shape=_list(_whole(1), 0, 3), dtype=_NAME, layout=_NAME, scale=_SCALE)),
+    tensors=_list(_record(name=_NAME, shape=_SHAPE, dtype=_NAME, layout=_NAME, scale=_SCALE)),
     nodes=_list(
         _record(
             name=_NAME,
@@ -171,6 +189,11 @@ SCHEMA = _record(
                     **dict.fromkeys(("stride", "dilation", "window"), _SIDES),
                     **dict.fromkeys(("relu", "keep_axes", "count_padding"), _BOOLEAN),
                     "epsilon": {"type": "number", **_ABOVE_0},
+                    "shape": _SHAPE,
+                    **dict.fromkeys(("order", "starts"), _list(_whole(0), 1, MOST_AXES)),
+                    "steps": _list(_whole(-_MOST), 1, MOST_AXES),
+                    **dict.fromkeys(("alpha", "beta", "bias", "scale"), _ANY),
+                    "size": _whole(1, 2**12),
                     "precision": {"enum": list(_DTYPES)},
                 },
                 "additionalProperties": False,
@@ -189,7 +212,7 @@ SCHEMA = _record(
 _TYPES = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
     {
         "whole number": lambda _, value: isinstance(value, int) and not isinstance(value, bool),  # and not 1.0
-        "name": lambda _, value: isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable(),
+        "name": lambda _, value: isinstance(value, str) and 0 < len(value) <= _LONG and value.isprintable(),
     }
 )
 _VALIDATOR = jsonschema.validators.extend(jsonschema.Draft202012Validator, type_checker=_TYPES)(SCHEMA)
@@ -241,7 +264,9 @@ def _json(text: str) -> Any:
 def _read(given: Any, weights: Mapping[str, np.ndarray]) -> Plan:
     for wrong in _VALIDATOR.iter_errors(given):
         where = "".join(f" {step}" for step in wrong.absolute_path)
-        raise PlanFileError(f"in its plan{where[:100]}: {wrong.message[:200]}")
+        told = wrong.message if len(wrong.message) <= 200 else f"{wrong.message[:100]} … {wrong.message[-60:]}"
+        name = f" (1 to {_LONG} printable characters)" if wrong.validator_value == "name" else ""
+        raise PlanFileError(f"in its plan{where[:100]}: {told}{name}")
     tensors = {tensor["name"]: saved_graph.tensor_of(tensor) for tensor in given["tensors"]}
     if len(tensors) < len(given["tensors"]):
         raise PlanFileError("two of its tensors have one name")

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from kernels.fusion.graph import Graph, Node, Slice, Tensor, int8
+from kernels.fusion.graph.build import Builder
 from kernels.fusion.plan import Plan, PlanError, build, plan_file
 from kernels.fusion.plan.engine import Engine
 
@@ -45,11 +46,11 @@ class Outcome:
 def fuzz(files: int = FILES, seed: int = SEED, run_every: int = 5) -> Outcome:
     """Load so many damaged files. `run_every`: of tampered plans that load each such one is run, too."""
     outcome = Outcome()
-    original = plan_file.to_bytes(example())
+    originals = [plan_file.to_bytes(each()) for each in (example, shapes)]
     kinds = [*DAMAGE, *TAMPERING]
     for number in range(files):
         rng = np.random.default_rng((seed, number))
-        kind = kinds[number % len(kinds)]
+        kind, original = kinds[number % len(kinds)], originals[number // len(kinds) % len(originals)]
         try:
             data = original
             while data == original:  # which two values exchanged may leave
@@ -126,6 +127,25 @@ def example() -> Plan:
         Node("softmax", "softmax", ("logits",), whole["y"]),
     ]
     return build(Graph("example", tuple(nodes), {t.name: t for t in tensors}, ("x",), ("y",)))
+
+
+def shapes() -> Plan:
+    """A plan of what has other shapes and attributes: rows, transposes, slices, an attention, functions, groups."""
+    rng = np.random.default_rng(0)
+    builder = Builder("shapes")
+    x = builder.input("x", (4, 5, 6))
+    x = builder.add("conv", "depthwise", [x], {"filters": rng.standard_normal((4, 1, 3, 3))}, padding=(1, 1, 1, 1))
+    x = builder.add("lrn", "lrn", [builder.add("elu", "elu", [x], alpha=0.5)], size=3)
+    sliced = {"starts": (0, 4, 1), "steps": (1, -1, 2), "shape": (2, 5, 2)}
+    rows = builder.add("reshape", "rows", [builder.add("slice", "part", [x], **sliced)], shape=(10, 2))
+    ones = {"gamma": np.ones(2), "beta": np.zeros(2)}
+    wide = builder.add("dense", "wide", [builder.add("layer_norm", "norm", [rows], ones)], {"matrix": np.ones((6, 2))})
+    heads = builder.add("reshape", "heads", [wide], shape=(10, 2, 3))
+    q = builder.add("transpose", "turned", [heads], order=(1, 0, 2))
+    keys = builder.add("transpose", "keys", [q], order=(0, 2, 1))
+    mixed = builder.add("attention", "mixed", [q, q, q, builder.add("matmul", "scores", [q, keys])], scale=0.5)
+    means = builder.add("expand", "expanded", [builder.add("reduce_mean", "means", [mixed])], shape=(2, 10, 3))
+    return build(builder.graph(builder.add("mul", "y", [mixed, means])))
 
 
 # -- damage: the checksum stays --------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """Lab 09's plans and engine on the active backend: raw and fused graphs, memory reuse, tuning, what does not fit."""
 
 import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -108,6 +110,20 @@ def test_random_graphs_run_as_the_interpreter_says(seed):
         found = found if isinstance(found, dict) else {graph.outputs[0]: found}
         for output, exact in interpret.run(made[name], *inputs).items():
             assert np.abs(found[output] - exact).max() <= tolerance * (np.abs(exact).max() + 1e-3), (name, output)
+
+
+def test_engines_of_one_plan_run_in_several_threads():
+    """Kernels here take structures by value and index arrays in them, so each launch has memory for its parameters."""
+    made, x, threads = plan.build(optimise.fuse(small())), generator().standard_normal((2, 4, 6, 5)), 4
+    expected, together = Engine(made).run(x).tobytes(), threading.Barrier(threads)
+
+    def results(_):
+        mine = Engine(made)
+        together.wait()
+        return [mine.run(x).tobytes() for _ in range(5)]
+
+    with ThreadPoolExecutor(threads) as pool:
+        assert list(pool.map(results, range(threads))) == [[expected] * 5] * threads
 
 
 @pytest.mark.parametrize("batch", [1, 5])

@@ -9,11 +9,14 @@ from safetensors import numpy as safetensors
 from safetensors import safe_open
 
 from kernels.fusion import plan
-from kernels.fusion.graph import interpret
+from kernels.fusion.graph import Graph, interpret
+from kernels.fusion.graph.build import Builder
+from kernels.fusion.passes.optimise import fuse
 from kernels.fusion.plan import plan_file
 from kernels.fusion.plan.engine import Engine
 from kernels.fusion.plan.plan_file import PlanFileError
 from kernels.fusion.trained import digits, network
+from tests.support.random_inputs import generator
 
 from . import fuzz_plans
 
@@ -46,6 +49,47 @@ def test_the_trained_network_in_a_plan(tmp_path):
     found = plan_file.load(tmp_path / "a.plan")
     assert found.graph == graph  # float32 weights come back to the bit
     np.testing.assert_allclose(Engine(found).run(images), interpret.run(graph, images)[network.OUTPUT], atol=1e-6)
+
+
+def test_shapes_and_functions_in_a_plan(tmp_path):
+    made = fuzz_plans.shapes()
+    plan_file.save(made, tmp_path / "a.plan")
+    found = plan_file.load(tmp_path / "a.plan")
+    assert found.graph == made.graph
+    x = generator().standard_normal((1, 4, 5, 6)).astype(np.float32)
+    np.testing.assert_allclose(Engine(found).run(x), interpret.run(made.graph, x)["y"], rtol=1e-4, atol=1e-5)
+
+
+def branches_of(names: list[str], bias: float = 0.0) -> Graph:
+    builder = Builder("branches")
+    x = builder.input("x", (4, 5, 5))
+    for name in names:
+        builder.add("conv", name, [x], {"filters": np.ones((2, 4, 1, 1)), "bias": np.full(2, bias)})
+    return fuse(builder.graph(*names))
+
+
+def test_plans_of_networks_with_long_names_are_loaded(tmp_path):
+    """Four names of 52 characters, joined by horizontal fusion, and one of 210."""
+    for names in ([f"googlenet/mixed_5b/inception/branch_{i}/conv2d_1x1_{i:02}" for i in range(4)], ["x" * 210]):
+        made = plan.build(branches_of(names))
+        plan_file.save(made, tmp_path / "a.plan")
+        assert plan_file.load(tmp_path / "a.plan").choices == made.choices
+
+
+@pytest.mark.parametrize(
+    ("names", "bias", "message"),
+    [
+        (["layer"], np.inf, "'layer': its 'bias' hold numbers that are not finite"),
+        (["layer"], np.nan, "'layer': its 'bias' hold numbers that are not finite"),
+        (["x" * 501], 0, r"is not of type 'name' \(1 to 500 printable characters\)"),
+        (["two\nlines"], 0, "is not of type 'name'"),
+    ],
+)
+def test_what_could_not_be_loaded_is_not_saved(names, bias, message, tmp_path):
+    (tmp_path / "a.plan").write_bytes(b"a plan of yesterday")
+    with pytest.raises(plan.PlanError, match=f"{message}.*Mend the network, and build the plan again"):
+        plan_file.save(plan.build(branches_of(names, bias)), tmp_path / "a.plan")
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("a.plan", b"a plan of yesterday")]
 
 
 def test_filters_are_kept_in_their_precision(example):
