@@ -46,6 +46,7 @@ PARTS = {
     ),
     "cuda-programs": Part("whole CUDA C++ programs of others", "-m evidence.cuda_programs.run", CLONES),
     "kernelbench": Part("the judge on right and wrong answers to KernelBench's tasks", "-m evidence.kernelbench.run"),
+    "onnx-nodes": Part("onnx's own tests of operators and lab 09's engine", "-m evidence.onnx_nodes.run"),
     "wheel": Part("the engine's wheel: sizes with each extra, times of imports", "-m evidence.wheel", INDEX),
     "attacks": Part("what hostile submissions get", "-m evidence.attacks_page --try", "bubblewrap and a browser"),
     "fuzz": Part("random PTX, descriptions and notebooks, and how the grading ends", "-m evidence.fuzz"),
