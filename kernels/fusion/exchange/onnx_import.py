@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 from onnx.inliner import inline_local_functions, inline_selected_functions
 from onnx.reference import ReferenceEvaluator
+from onnx.shape_inference import infer_shapes
 
 from kernels.fusion.exchange.onnx_operators import IMPORTED, SEVERAL_RESULTS, UnsupportedOperator
 from kernels.fusion.graph import Graph
@@ -49,9 +50,14 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     for _ in range(4):  # functions of functions
         versions = {one.domain: one.version for one in model.opset_import}
         unknown = {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")} - IMPORTED.keys()
-        calls = [("", name) for name in sorted(unknown) if _is_function(name, versions.get("", 1))]
+        # A range is made of constants, and as a function a loop.
+        calls = [("", name) for name in sorted(unknown) if name != "Range" and _is_function(name, versions.get("", 1))]
         if not calls:
             return model
+        model = infer_shapes(model)  # functions may depend on their inputs' types, those of constants, too
+        model.graph.value_info.extend(
+            onnx.helper.make_tensor_value_info(one.name, one.data_type, one.dims) for one in model.graph.initializer
+        )
         model = inline_selected_functions(model, calls, inline_schema_functions=True)
     return model
 
