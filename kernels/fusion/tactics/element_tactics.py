@@ -30,6 +30,14 @@ def broadcast_strides(shape: Shape, result: Shape) -> Shape:
     )
 
 
+def refuses_channels_last(layer: Layer) -> str:
+    """Return what kernels refuse that take elements row by row."""
+    for tensor in (*layer.reads, *(tensor for _, tensor in layer.writes)):
+        if tensor.layout == "NHWC" and not tensor.same_in_memory():
+            return f"it takes NCHW, and {tensor.name} is NHWC"
+    return ""
+
+
 def _read(layer: Layer) -> tuple[int, list[Shape]]:
     """Return the first element read of the first input, and where those of each go on, along the result's axes."""
     given, result = layer.node.attributes, layer.writes[0][1].shape
@@ -78,4 +86,4 @@ def _bind(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights:
     return [call(Kernel(entry, SOURCES, "elementwise.cu", entry), math.ceil(elements / BLOCK), BLOCK, arguments)]
 
 
-TACTICS = (Tactic("elementwise", (*UNARY, *BINARY, *COPIES), lambda _layer: "", lambda _layer: {}, _bind),)
+TACTICS = (Tactic("elementwise", (*UNARY, *BINARY, *COPIES), refuses_channels_last, lambda _layer: {}, _bind),)

@@ -13,7 +13,7 @@ from kernels.fusion.graph.functions import REDUCED
 from kernels.fusion.graph.nodes import Slice, Tensor
 from kernels.fusion.graph.operators import as_image
 from kernels.fusion.tactics.cbr_tactics import CTYPES
-from kernels.fusion.tactics.element_tactics import broadcast_strides
+from kernels.fusion.tactics.element_tactics import broadcast_strides, refuses_channels_last
 from kernels.fusion.tactics.layer import Layer
 from kernels.fusion.tactics.sources import ATTENTION, LRN, POINTWISE, POOL, SOURCES, record, view
 from kernels.fusion.tactics.tactic import Arrays, Call, Tactic, call
@@ -231,10 +231,12 @@ TACTICS = (
     Tactic("pointwise_copies", ("concat",), _nothing, _no_weights, _bind_concat),
     Tactic("pool", ("max_pool", "average_pool"), _nothing, _no_weights, _bind_pool),
     Tactic("pool_images", ("global_average_pool",), _nothing, _no_weights, _bind_pool_images),
-    Tactic("softmax", ("softmax",), _nothing, _no_weights, _bind_softmax),
-    Tactic("reduce", tuple(REDUCED), _nothing, _no_weights, _bind_reduce),
-    Tactic("layer_norm", ("layer_norm",), _nothing, lambda layer: dict(layer.node.weights), _bind_layer_norm),
-    Tactic("matmul", ("matmul",), _nothing, _no_weights, _bind_matmul),
-    Tactic("attention", ("attention",), _nothing, _no_weights, _bind_attention),
-    Tactic("lrn", ("lrn",), _nothing, _no_weights, _bind_lrn),
+    Tactic("softmax", ("softmax",), refuses_channels_last, _no_weights, _bind_softmax),
+    Tactic("reduce", tuple(REDUCED), refuses_channels_last, _no_weights, _bind_reduce),
+    Tactic(
+        "layer_norm", ("layer_norm",), refuses_channels_last, lambda layer: dict(layer.node.weights), _bind_layer_norm
+    ),
+    Tactic("matmul", ("matmul",), refuses_channels_last, _no_weights, _bind_matmul),
+    Tactic("attention", ("attention",), refuses_channels_last, _no_weights, _bind_attention),
+    Tactic("lrn", ("lrn",), refuses_channels_last, _no_weights, _bind_lrn),
 )

@@ -371,6 +371,15 @@ def test_copies_of_any_shape(shape):
         check(node, [tensor("x", shape), y], [values])
 
 
+@pytest.mark.parametrize("op", ["sigmoid", "softmax", "reduce_sum", "lrn"])
+def test_what_takes_rows_refuses_channels_last(op):
+    node = Node("y", op, ("x",), (Slice("y", 0, 6),), {"size": 3} if op == "lrn" else {})
+    made = [tensor(name, (6, 5, 4), layout="NHWC") for name in ("x", "y")]
+    (layer,) = layers(one_node_graph(node, made), 1)
+    with pytest.raises(tactics.NoTactic, match="it takes NCHW, and x is NHWC"):
+        tactics.candidates(layer)
+
+
 def test_axes_along_which_all_goes_on_evenly_become_one():
     assert element_tactics.joined((2, 3, 4, 5), [(60, 20, 5, 1)]) == ((120,), [(1,)])
     assert element_tactics.joined((2, 3, 1, 5), [(15, 5, 5, 1), (3, 1, 0, 0)]) == ((6, 5), [(5, 1), (1, 0)])
