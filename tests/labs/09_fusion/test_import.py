@@ -39,7 +39,8 @@ def compare(graph: Graph, batch: int = 3) -> None:
     for name, found in zip(graph.outputs, by_onnx_runtime(model, given), strict=True):
         size = max(1.0, float(abs(expected[name]).max()))
         assert abs(found - expected[name]).max() <= 1e-4 * size
-        assert abs(again[name] - expected[name]).max() <= 1e-9 * size
+        # What constants alone make is computed in float32 while a model is imported.
+        assert abs(again[name] - expected[name]).max() <= 1e-6 * size
 
 
 @pytest.mark.parametrize("seed", range(40))
