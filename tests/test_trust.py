@@ -360,7 +360,7 @@ def test_a_row_says_what_its_record_says(row: str) -> None:
         ("others' unmodified scripts", "6 refused", "26 refused"),
         ("others' unmodified scripts", "6 refused, 0 too long", "0 refused, 6 too long"),
         ("**The stand-in for `numba.cuda`**", "13 differ", "3 differ"),
-        ("the stand-in for `cupy`", "2026-11-25", "2026-11-26"),
+        ("the stand-in for `cupy`", "2026-11-26", "2026-11-27"),
         ("**Grading**", "; without", " or; without"),
         ("**Grading**", "0 of 168 and", "10 of 168 and"),
         ("**Speed** of the simulator", "1,265", "11,265"),

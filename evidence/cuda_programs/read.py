@@ -1,6 +1,8 @@
 """What the messages of the simulator on HeCBench's programs stand for, after the code was read; by program."""
 
 READ = {
+    "adamw": "`fused_4bit_kernel` calls CUB's block reduction inside `if (global_id < total_size)`: the last "
+    "block's other threads have ended, and shuffles ask for their values.",
     "addBiasQKV": "`addBias` allocates the array that the kernel reads, its bias and its scale, and never fills them.",
     "bezier-surface": "the guard of `BezierGPU` is `if (i > RESOLUTIONI) return;` where `>=` is meant: the thread with "
     "`i == RESOLUTIONI` writes a row past the end.",

@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         folder = (options.repository or "").partition("=")[2]
         if not (Path(folder) / "src").is_dir() or not folder:
             parser.error("give a clone of the repository: HeCBench=DIR")
-        record |= {"source": "zjin-lcf/HeCBench", "commit": _commit(folder), "seconds": options.seconds}
+        record |= {"source": "zjin-lcf/HeCBench", "commit": _commit(folder)}
         record.pop("date", None)
         known = record["programs"]
         candidates = _without_libraries(Path(folder))
@@ -94,7 +94,11 @@ def main(arguments: list[str] | None = None) -> int:
 
         def run(name: str) -> None:
             if time.monotonic() < end:
-                known[name] = {"date": f"{datetime.date.today()}", **_run(Path(folder), name, options.seconds)}
+                known[name] = {
+                    "date": f"{datetime.date.today()}",
+                    "seconds": options.seconds,
+                    **_run(Path(folder), name, options.seconds),
+                }
                 print(f"{name}: {known[name]['verdict']} {known[name]['why']}", flush=True)
                 record["programs"] = dict(sorted(known.items()))
                 RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -117,7 +121,7 @@ _LIBRARY = re.compile(r'#\s*include\s*[<"](?:cublas|cusparse|cufft|cudnn|cusolve
 
 
 def _without_libraries(folder: Path) -> list[str]:
-    """List the programs that need nothing but CUDA's runtime; those of the review first."""
+    """List the programs that need nothing but CUDA's runtime, Thrust and CUB; those of the review first."""
     found = []
     for program in sorted((folder / "src").glob("*-cuda")):
         files = [f for f in program.rglob("*") if f.suffix in (".cu", ".cuh", ".h", ".hpp", ".cpp")]
@@ -216,11 +220,11 @@ def page(record: dict[str, Any]) -> str:
     parts = [
         "# Whole CUDA C++ programs on the simulator",
         "<!-- Written by `python -m evidence.cuda_programs.run`. -->",
-        f"On {' and '.join(_dates(record))}, {len(programs)} of the {record['without_libraries']} programs without "
-        f"libraries of <https://github.com/{record['source']}> at "
+        f"On {' and '.join(_dates(record))}, {len(programs)} of the {record['without_libraries']} programs "
+        f"that need no library but Thrust and CUB, of <https://github.com/{record['source']}> at "
         f"`{record['commit'][:10]}` were run unmodified by `python -m warplab run`, with all checks of "
-        "`--strict=cuda`, on small "
-        f"arguments (results.json has them), each for at most {record['seconds']} s of processor time. They launched "
+        f"`--strict=cuda`, on small arguments, each for at most {SECONDS} s of processor time, some for less "
+        "(results.json has both). They launched "
         f"{sum(p['kernels'] for p in ran):,} kernels {sum(p['launches'] for p in ran):,} times. No GPU took part.",
         "| what came of them | programs |",
     ]

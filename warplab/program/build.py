@@ -132,6 +132,7 @@ class _Build:
             f"-I{AS_NVCC}",
             "-Dregister=",
             "-D__extension__=",
+            "-D__const__=const",
             *(option for option in options if _FOR_NVRTC.match(option)),
         )
         self.both = [option for option in options if _FOR_BOTH.match(option)]
