@@ -1,9 +1,7 @@
-"""NCCL, by CuPy: the four collectives on whole buffers, in one process and with one process per GPU.
+"""NCCL, by CuPy: the four collectives on whole buffers, in one process.
 
 Buffers are as the schedules of this lab have them: a rank's buffer is as long as the result, in an all-gather it begins
 with part r of rank r, in a reduce-scatter it ends with it. All is in place.
-
-    python -m kernels.collectives.nccl --ranks 2 --processes      each collective once, checked
 
 NVLink multicast stays off (NCCL_NVLS_ENABLE=0): what is compared is the links. NCCL is taken as it comes: its choice of
 algorithm and protocol, one process, buffers from cudaMalloc that are not registered, so that it copies through its
@@ -14,29 +12,20 @@ times on two H200, 2026-11-22; whether it did register was not seen.)
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import ctypes
 import importlib.util
-import multiprocessing
 import os
-import sys
-import time
-import traceback
 from collections.abc import Sequence
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kernels.collectives.gpu_ranks import SECONDS, GpuTimeout, Ranks
-from kernels.collectives.mpi_ranks import RankFailed
-from kernels.collectives.sizes import rank_names
 
 COLLECTIVES = "broadcast", "all-reduce", "all-gather", "reduce-scatter"
 _REMEDY = "it comes with `make setup` on a machine with a GPU"
-SEED = 1
 _TYPES = {"float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "float16": "NCCL_FLOAT16", "int32": "NCCL_INT32"}
 
 
@@ -134,70 +123,6 @@ def run(
     return ranks.get(buffers)
 
 
-def run_in_processes(collective: str, arrays: Sequence[np.ndarray], *, seconds: float = 120.0) -> list[np.ndarray]:
-    """Return the same with one process per GPU, rank r on GPU r. Raise RankFailed, naming ranks, if one fails or hangs.
-
-    No process is left behind. Each process loads CuPy first, which takes some seconds.
-    """
-    context = multiprocessing.get_context("spawn")
-    k = len(arrays)
-    name = library().get_unique_id()
-    processes, ends = [], []
-    try:
-        for rank, array in enumerate(arrays):
-            here, there = context.Pipe()
-            process = context.Process(target=_rank, args=(there, name, rank, k, collective, array), daemon=True)
-            process.start()
-            there.close()
-            processes.append(process)
-            ends.append(here)
-        return _answers(ends, seconds)
-    finally:
-        for process in processes:
-            process.kill()
-            process.join()
-
-
-def _answers(ends: list[Connection], seconds: float) -> list[np.ndarray]:
-    """Return what the ranks send, in their order."""
-    found: dict[int, np.ndarray] = {}
-    end = time.monotonic() + seconds
-    while len(found) < len(ends):
-        waiting = {here: rank for rank, here in enumerate(ends) if rank not in found}
-        ready = wait(list(waiting), max(0.0, end - time.monotonic()))
-        if not ready:
-            late = sorted(waiting.values())
-            raise RankFailed(f"nothing was heard of {rank_names(late)} of {len(ends)} within {seconds:g} s", late)
-        for here in ready:
-            rank = waiting[here]
-            try:
-                answer = here.recv()
-            except (EOFError, ConnectionError):
-                raise RankFailed(f"the process of rank {rank} ended without an answer", [rank]) from None
-            if isinstance(answer, str):
-                raise RankFailed(f"rank {rank} failed:\n{answer}", [rank])
-            found[rank] = answer
-    return [found[rank] for rank in range(len(ends))]
-
-
-def _rank(answer: Connection, name: Any, rank: int, k: int, collective: str, array: np.ndarray) -> None:
-    """Run the program of a rank's process."""
-    try:
-        import cupy
-
-        nccl = library()
-        cupy.cuda.Device(rank).use()
-        communicator = nccl.NcclCommunicator(k, name, rank)
-        stream = cupy.cuda.Stream(non_blocking=True)
-        buffer = cupy.asarray(array)
-        cupy.cuda.Device(rank).synchronize()
-        call(nccl, communicator, collective, buffer, rank, k, 0, stream)
-        stream.synchronize()
-        answer.send(buffer.get())
-    except BaseException:
-        answer.send(traceback.format_exc())
-
-
 def expected(collective: str, arrays: Sequence[np.ndarray], rank: int) -> tuple[slice, np.ndarray]:
     """Return the part of rank's result that is of worth, and what it must be."""
     k, n = len(arrays), arrays[0].size
@@ -210,32 +135,3 @@ def expected(collective: str, arrays: Sequence[np.ndarray], rank: int) -> tuple[
             return everything, np.concatenate([array[part] for array, part in zip(arrays, parts, strict=True)])
     total = np.sum(arrays, axis=0)
     return (everything, total) if collective == "all-reduce" else (parts[rank], total[parts[rank]])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run each collective once on whole numbers and check it. Return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m kernels.collectives.nccl", description=__doc__.split("\n")[0])
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--elements", type=int, default=1_000_000, help="float32 per rank")
-    parser.add_argument("--processes", action="store_true", help="one process per GPU")
-    parser.add_argument("--seconds", type=float, default=120.0, help="time limit of each collective")
-    chosen = parser.parse_args(arguments)
-    n = chosen.elements // chosen.ranks * chosen.ranks
-    generator = np.random.default_rng(SEED)
-    arrays = [generator.integers(-1000, 1000, n).astype(np.float32) for _ in range(chosen.ranks)]
-    engine = run_in_processes if chosen.processes else run
-    wrong = 0
-    for collective in COLLECTIVES:
-        results = engine(collective, arrays, seconds=chosen.seconds)
-        right = True
-        for rank, result in enumerate(results):
-            part, want = expected(collective, arrays, rank)
-            right &= bool((result[part] == want).all())
-        wrong += not right
-        print(f"{collective:>15}, {chosen.ranks} ranks, {n:,} float32: {'right' if right else 'WRONG'}")
-    print(f"NCCL {version()}, numbers of seed {SEED}")
-    return int(wrong > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from kernels.collectives.data_parallel import TOLERANCE, Task, train_alone, train_over_mpi
+from kernels.collectives.data_parallel import Task, train_alone
 from kernels.collectives.perceptron import Perceptron, clusters
-
-TASK = Task(steps=10)
 
 
 def test_gradients_are_those_of_finite_differences():
@@ -39,13 +35,6 @@ def test_training_lowers_the_loss():
     assert losses[-1] < losses[0] / 3
 
 
-def test_four_processes_end_with_the_weights_of_one_device():
-    results = train_over_mpi(dataclasses.replace(TASK, steps=4), 4)
-    assert len({result["digest"] for result in results}) == 1
-    assert 0 < max(result["difference"] for result in results) < TOLERANCE
-    assert len({tuple(result["losses"]) for result in results}) == 4  # each had its own part
-
-
 def test_a_batch_that_cannot_be_shared_out_is_refused():
     with pytest.raises(ValueError, match="a batch of 64 cannot be shared out equally to 3 ranks"):
-        train_over_mpi(TASK, 3)
+        Task().part(0, 0, 3)

@@ -167,13 +167,6 @@ def test_nccl_in_a_symmetric_window(n, k):
 
 
 @on_k_gpus
-def test_nccl_with_a_process_per_gpu(k):
-    arrays = whole_numbers(k, 100_000)
-    for got in nccl.run_in_processes("all-reduce", arrays):
-        np.testing.assert_array_equal(got, np.sum(arrays, axis=0))
-
-
-@on_k_gpus
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 def test_sgd_gives_the_weights_of_one_device(way, overlap, k):
