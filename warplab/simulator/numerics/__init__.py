@@ -3,7 +3,8 @@
 Translated code calls these functions by name. Operands are arrays of one length, or of length 1.
 """
 
-from warplab.simulator.numerics import bits, conversions, fma, fp8, halves, integers, rounding, special
+import inspect
+
 from warplab.simulator.numerics.bits import *  # noqa: F403
 from warplab.simulator.numerics.conversions import *  # noqa: F403
 from warplab.simulator.numerics.fma import *  # noqa: F403
@@ -13,5 +14,4 @@ from warplab.simulator.numerics.integers import *  # noqa: F403
 from warplab.simulator.numerics.rounding import *  # noqa: F403
 from warplab.simulator.numerics.special import *  # noqa: F403
 
-_FILES = (bits, conversions, fma, fp8, halves, integers, rounding, special)
-__all__ = [name for file in _FILES for name in file.__all__]
+FUNCTIONS = {name: found for name, found in globals().items() if inspect.isfunction(found)}

@@ -6,22 +6,6 @@ import numpy as np
 
 from warplab.simulator.numerics.integers import shift_left, shift_right
 
-__all__ = [
-    "bit_mask",
-    "brev",
-    "clz",
-    "extend",
-    "extract_field",
-    "find_leading",
-    "find_nth",
-    "funnel_shift",
-    "insert_field",
-    "low_and_high",
-    "pack",
-    "permute",
-    "popc",
-]
-
 _NONE = np.uint32(0xFFFFFFFF)
 
 

@@ -6,15 +6,6 @@ import numpy as np
 
 from warplab.simulator.numerics.rounding import canonical, narrow, to_odd
 
-__all__ = [
-    "float_to_int",
-    "int_to_float",
-    "pack_saturated",
-    "round_to_integral",
-    "tf32",
-    "to_exact_f64",
-]
-
 _INTEGRAL = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}
 
 

@@ -23,8 +23,6 @@ from warplab.simulator.numerics.rounding import (
     zero_sum,
 )
 
-__all__ = ["fma_f32", "fma_f32_rounded", "fma_f64", "fma_f64_rounded"]
-
 PIECE = 16384
 _SMALLEST_F32 = 2.0**-126
 # A float32 drops 29 bits of a float64's significand; halfway is 1 followed by 28 zeros.

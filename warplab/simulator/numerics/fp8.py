@@ -6,8 +6,6 @@ import numpy as np
 
 from warplab.simulator.numerics.halves import half_from_f32
 
-__all__ = ["fp8_pack", "fp8_to_halves"]
-
 # Fraction bits, exponent bias, largest number. e4m3 has no infinity and one NaN per sign; e5m2 is a short float16.
 _FORMATS = {"e4m3": (3, 7, 448.0), "e5m2": (2, 15, 57344.0)}
 

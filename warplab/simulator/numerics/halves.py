@@ -23,18 +23,6 @@ from warplab.simulator.numerics.rounding import (
     xor_sign,
 )
 
-__all__ = [
-    "half_arithmetic",
-    "half_clamped",
-    "half_fma",
-    "half_from_f32",
-    "half_from_f64",
-    "half_least",
-    "half_of_f64",
-    "half_special",
-    "half_to_f32",
-]
-
 _NAN = np.uint16(0x7FFF)  # what every instruction on halves returns for NaN (recorded)
 
 

@@ -4,23 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = [
-    "absolute_difference",
-    "add_saturated",
-    "borrow",
-    "carry",
-    "divide",
-    "dot_product",
-    "in_parts",
-    "mul24",
-    "mul_hi",
-    "packed_absolute_difference",
-    "remainder",
-    "saturate_integer",
-    "shift_left",
-    "shift_right",
-]
-
 _LOW32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 

@@ -14,31 +14,6 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = [
-    "absolute_f64",
-    "add_f32",
-    "add_f64",
-    "canonical",
-    "copy_sign",
-    "divide_f32",
-    "divide_f64",
-    "flush_f32",
-    "flush_tiny",
-    "has_property",
-    "maximum",
-    "maximum_nan",
-    "minimum",
-    "minimum_nan",
-    "multiply_f32",
-    "multiply_f64",
-    "narrow_f32",
-    "negative_f64",
-    "saturate",
-    "square_root_f32",
-    "square_root_f64",
-    "xor_sign",
-]
-
 NAN_F32 = np.uint32(0x7FFFFFFF).view(np.float32)  # what every float32 instruction returns for NaN (PTX ISA, recorded)
 _SMALLEST_F32 = np.float32(2.0**-126)
 _SPLIT = 134217729.0  # 2**27 + 1 (Veltkamp)

@@ -8,23 +8,6 @@ import numpy as np
 
 from warplab.simulator.numerics.rounding import canonical, flush_f32, narrow_f32
 
-__all__ = [
-    "cos_approx",
-    "div_approx",
-    "div_full",
-    "ex2_approx",
-    "lg2_approx",
-    "rcp_approx",
-    "rcp_approx_f64",
-    "rsqrt_approx",
-    "rsqrt_approx_f64",
-    "rsqrt_f64",
-    "sin_approx",
-    "sqrt_approx",
-    "tanh_approx",
-]
-
-
 _TURN = np.float32(0.15915494)
 
 

@@ -171,7 +171,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
     )
     compiled = narrow_compiler.Compiled(source, CONSTANTS)
     scope: dict[str, Any] = {"np": np, **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())}}
-    scope.update({name: getattr(numerics, name) for name in numerics.__all__})
+    scope.update(numerics.FUNCTIONS)
     scope.update(translator.constants)
     steps = []
     for step in w.steps:

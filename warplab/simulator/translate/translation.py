@@ -131,7 +131,7 @@ class _Translator:
             **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())},
             **self.constants,
         }
-        scope.update({name: getattr(numerics, name) for name in numerics.__all__})
+        scope.update(numerics.FUNCTIONS)
         scope.update({f"S{site.index}": site for site in self.sites})
         functions = []
         for block, text in zip(blocks, texts, strict=True):
