@@ -1,7 +1,5 @@
 """The check of an array that a learner computed: `array`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The call of a learner's function in a check: `called`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

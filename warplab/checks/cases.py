@@ -1,7 +1,5 @@
 """The inputs of a kernel check: arguments with known results, launch shapes, poison for outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod

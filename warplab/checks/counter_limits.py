@@ -1,7 +1,5 @@
 """A launch's counters against the limits of a check, and the source lines that a learner should look at."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Sizes that nobody knows before: drawn from the seed of a check, which in grading comes from the course's secret."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """Likely causes of wrong results from tensor cores: where a learner should look."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

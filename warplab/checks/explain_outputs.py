@@ -1,7 +1,5 @@
 """Likely causes of wrong outputs: from the elements that are missing or wrong to where a learner should look."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE

@@ -1,7 +1,5 @@
 """Checks of Python functions that return a number or a bool, or raise: `examples` and `function`."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """One launch of the kernel under check: what it is launched with, and failures that say so."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import warnings

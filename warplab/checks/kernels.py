@@ -3,8 +3,6 @@
 Every launch runs in the simulator, also where there is a GPU, so that a grade does not depend on the card.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import FunctionType

@@ -1,7 +1,5 @@
 """A launch of the kernel under check, and what a learner is told if it ends with an error."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

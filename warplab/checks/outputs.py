@@ -1,7 +1,5 @@
 """The arrays after a launch: inputs unmodified, outputs written, values right."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -6,8 +6,6 @@ A cell is refused before it runs, so that the names which it would define are mi
 and where a class is graded. It looks at what a cell says: whoever hides an import on purpose may as well copy the text.
 """
 
-from __future__ import annotations
-
 import ast
 import dis
 import re

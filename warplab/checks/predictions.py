@@ -1,7 +1,5 @@
 """The check of numbers that a learner predicts before running anything: `predictions`."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Mapping

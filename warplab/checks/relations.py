@@ -1,7 +1,5 @@
 """What all elements of a wrong output have to do with the right ones: `relation` says it where one is plain."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any

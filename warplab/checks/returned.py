@@ -1,7 +1,5 @@
 """What a function returns in several parts, such as a list of arrays, and what it leaves: `returned`, `untouched`."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Sequence

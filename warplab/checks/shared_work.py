@@ -5,8 +5,6 @@ one thread (of the grid, of each block, of each warp) does what others should do
 of the busiest thread; the lanes of a warp take turns: the instructions of the warps, and how many lanes are active.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

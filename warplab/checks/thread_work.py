@@ -4,8 +4,6 @@ Totals cannot tell a serial kernel from a parallel one. Limits on the busiest th
 the work, or does some to no purpose.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A check of the exercise's own, repeated on fresh random inputs: `trials`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What does the work of a limited counter by other instructions: the counters of a launch leave it out, as ncu does."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import numpy as np

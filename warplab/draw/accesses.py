@@ -1,7 +1,5 @@
 """The picture of a launch's memory accesses: threads down, addresses across, 32-byte sectors as bands."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field

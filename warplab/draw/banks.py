@@ -1,7 +1,5 @@
 """The picture of a warp's access to shared memory: lanes down, banks across, a colour for each wavefront."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """The picture of a cluster: blocks whose tiles of A and B are loaded once and sent to several of them."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle

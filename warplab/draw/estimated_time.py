@@ -1,7 +1,5 @@
 """The picture of an estimate: what each resource needs of a launch, and what the launch would take without it."""
 
-from __future__ import annotations
-
 import textwrap
 
 import matplotlib.pyplot as plt

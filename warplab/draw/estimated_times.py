@@ -1,7 +1,5 @@
 """The picture of several launches: the estimated time of each beside the one that was measured or recorded."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping
 

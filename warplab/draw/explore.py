@@ -1,7 +1,5 @@
 """Pictures to play with: stride and offset of an access, padding and swizzle of a tile, a warp's steps one by one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The picture of a grid: how thread blocks cover the elements of an array."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes

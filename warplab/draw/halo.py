@@ -1,7 +1,5 @@
 """The picture of a tile with its halo: what a block loads to compute its part of a stencil."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """The picture of a kernel's source with the cost of each line beside it, as in a profiler's source view."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

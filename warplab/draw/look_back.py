@@ -1,7 +1,5 @@
 """The picture of decoupled look-back: how a block of a one-pass scan learns the sum of all before it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

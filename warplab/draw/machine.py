@@ -1,7 +1,5 @@
 """The picture of the machine: host, bus, and the parts of a GPU, with the part at hand lit."""
 
-from __future__ import annotations
-
 from textwrap import wrap
 from typing import Any, NamedTuple
 

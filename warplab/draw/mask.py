@@ -1,7 +1,5 @@
 """The picture of a warp that executes both sides of a branch, with a mask of the lanes that take part."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

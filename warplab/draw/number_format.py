@@ -1,7 +1,5 @@
 """The picture of a number in the formats of deep learning: sign, exponent and fraction, bit by bit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The picture of a register tile: a thread's accumulators as the outer product of a column and a row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """The picture of a roofline: where launches stand under the limits of a card."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure

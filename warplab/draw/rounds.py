@@ -1,7 +1,5 @@
 """The picture of tiles in rounds over the SMs: wave quantisation, and what split-k does about it."""
 
-from __future__ import annotations
-
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Sliders under a picture: the hand changes a number, the picture is drawn again. Without widgets, a picture."""
 
-from __future__ import annotations
-
 import base64
 import html
 import importlib.util

@@ -1,7 +1,5 @@
 """The picture of a pipeline: a ring of buffers that loads fill while the arithmetic uses them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt

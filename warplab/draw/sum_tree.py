@@ -1,7 +1,5 @@
 """The picture of a sum as a tree: which thread adds what in each step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt

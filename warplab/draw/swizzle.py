@@ -1,7 +1,5 @@
 """The picture of a tile that arrives swizzled in shared memory, as Hopper's TMA lays it out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """The picture of the order in which blocks take the tiles of a product, and what the tiles at hand read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import matplotlib.pyplot as plt

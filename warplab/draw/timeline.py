@@ -1,7 +1,5 @@
 """The picture of a warp's time: steps across, its 32 lanes down, a colour for the source line that a lane runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The picture of a small launch: in each element of its arrays the threads that touched it; what is wrong is red."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator, Mapping

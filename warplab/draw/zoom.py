@@ -1,7 +1,5 @@
 """The picture of nested tiles: a block's tile, one warp's part of it, one thread's part of that."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any

@@ -7,8 +7,6 @@ that meet take turns; what the hardware has no instruction for, additions of flo
 tries again.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -5,8 +5,6 @@ with profile() as p:
 found = estimate_if_possible(p)  # None, and a sentence that says why, where the assembler is missing
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ sum of what instructions' counts are off, weighed by how sure it is that they st
 Stores, barriers and atomics stay, loads and products of matrices mostly, arithmetic often, and integers least.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ The mechanism is in `launch_time`, the rates with their sources in `rates`, and 
 that played no part in building them, in evidence/estimates/.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """A linear program: quantities that are not negative, rules that hold exactly, and statements that hold as well as
 they can: the weighed sum of what they are off is least."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

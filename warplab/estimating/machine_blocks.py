@@ -1,7 +1,5 @@
 """Basic blocks of machine code, and the edges between them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -9,8 +9,6 @@ follows how often each block of the machine code ran (`block_counts`). evidence/
 Nsight Compute and says where they fail.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence

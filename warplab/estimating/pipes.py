@@ -6,8 +6,6 @@ together otherwise, loads of constants (LDC, its ADU) and texture instructions (
 LSU) as other. Totals of instructions were held to ncu; totals by pipe were not.
 """
 
-from __future__ import annotations
-
 PIPES = ("ALU", "FMA", "FP64", "XU", "LSU", "tensor", "uniform", "branch", "TMA", "other")
 
 _OPCODES = {

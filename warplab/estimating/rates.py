@@ -4,8 +4,6 @@ They are in warplab/hardware/cards.toml, with their sources; none comes from a k
 a card's paragraph may leave out is assumed from the H100's, and its source says so.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from warplab.hardware.cards import CARDS, Card

@@ -13,8 +13,6 @@ for only two of the cards. Two terms can be too high: memory, where the data are
 because they are PTX's and the assembler may merge some. Nothing here is a measurement.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod
 

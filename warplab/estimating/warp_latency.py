@@ -6,8 +6,6 @@ of several loads one after the other, at the rate at which memory or shared memo
 turns, too. Of code that runs in a loop some passes are followed, so that waits of one pass for another show.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Tests before each access what compute-sanitizer would catch: bounds, host pointers, alignment, unwritten memory."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead

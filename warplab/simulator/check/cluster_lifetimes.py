@@ -5,8 +5,6 @@ heard of that block, as at a barrier of the cluster. The other block may end onl
 the access. `vector_clocks` know who has heard of what, so the order in which blocks run here plays no part.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.check.vector_clocks import Clocks

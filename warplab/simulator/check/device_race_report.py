@@ -1,7 +1,5 @@
 """The error for a race between devices: who did what to which element, and which rule of `device_clocks` is broken."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ and no `__syncwarp` between them, is a race. Kernels with a loop that waits for 
 their volatile words are flags, and what these guard may be volatile as well.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.check.race_records import RecordedAccess

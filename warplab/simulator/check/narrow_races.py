@@ -3,8 +3,6 @@
 It does what `race_words` does, for accesses that race with none; all others come to `Races` as usual.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The error for a data race: who did what to which element, and the likely cause."""
 
-from __future__ import annotations
-
 import re
 
 from warplab.simulator.errors import DataRace, Index3

@@ -1,7 +1,5 @@
 """When an access to a word races with those before it, and what is recorded of it then: the base of `Races`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@ barriers there were, as the caches for textures do not follow the writes of a ru
 [CUDA Programming Guide, Read/Write Coherency]
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.errors import StaleTexel

@@ -8,8 +8,6 @@ mbarrier, keeps what those that arrived there knew, and passes it on to those th
 several lanes of a warp is merged, so a race may be missed, but none is invented.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE

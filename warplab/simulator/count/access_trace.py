@@ -1,7 +1,5 @@
 """Which addresses the first warps of a launch touched, access by access: what pictures of accesses are drawn from."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.count.counters import Access, LaunchProfile

@@ -1,7 +1,5 @@
 """Adds what a few lanes did in one run through a loop (`run.narrow_runs`) to the counters of a launch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

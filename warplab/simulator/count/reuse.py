@@ -7,8 +7,6 @@ holds the lines of the last w reads, on average, serves those that come again wi
 cache.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, field
 

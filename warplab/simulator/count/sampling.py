@@ -5,8 +5,6 @@ between them. The first and last blocks, which often differ at the edge of the d
 others are scaled to the number of blocks between the ends. If those blocks all do the same, the result is exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ The totals alone do not tell a loop of 7 and one of 9 trips from two of 8. Where
 many trips go through the unrolled code and how many through what is left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ While a launch runs, only the groups of lanes that run a block of code are recor
 steps of a warp, source line by source line, when somebody asks for them (`StepTrace.of`).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import NamedTuple

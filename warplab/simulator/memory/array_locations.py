@@ -1,7 +1,5 @@
 """Which element of which array an address belongs to, in words for messages."""
 
-from __future__ import annotations
-
 import re
 
 from warplab.simulator.memory.device_memory import Allocation

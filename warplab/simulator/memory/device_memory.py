@@ -4,8 +4,6 @@ A device address is `ORIGIN` plus the byte's position in one large anonymous map
 memory. A second mapping of the same size holds 0xFF for every byte that was ever written.
 """
 
-from __future__ import annotations
-
 import bisect
 import mmap
 import os

@@ -2,8 +2,6 @@
 bounds and whether it was freed. What is not freed stays for later kernels, as on a GPU.
 """
 
-from __future__ import annotations
-
 from warplab.simulator.memory.device_memory import Allocation, DeviceMemory
 
 HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize, as CUDA sets it

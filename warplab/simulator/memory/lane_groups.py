@@ -1,7 +1,5 @@
 """Groups of lanes that stand at one place and run together, and how the banks of shared memory serve them."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

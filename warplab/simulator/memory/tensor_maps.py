@@ -11,8 +11,6 @@ subnormal ones, too, with and without FTZ) and stored as they are. FTZ changes n
 Not modelled: interleaved layouts, packed elements of 4 and 6 bits, and the wide im2col modes of later GPUs.
 """
 
-from __future__ import annotations
-
 import functools
 import struct
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ texels.
 [CUDA Runtime API: cudaResourceDesc, cudaTextureDesc, cudaChannelFormatDesc]
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Bit counting, bit fields and permutations, on whole arrays. Shift amounts and positions are uint32 arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.numerics.integers import shift_left, shift_right

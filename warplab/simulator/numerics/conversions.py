@@ -1,7 +1,5 @@
 """cvt between integers, float16, float32 and float64, on whole arrays. Modes: rn rz rm rp, and rni rzi rmi rpi."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.numerics.rounding import canonical, narrow, to_odd

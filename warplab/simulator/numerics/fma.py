@@ -4,8 +4,6 @@ Arrays go through in pieces of `PIECE` lanes, with the intermediates in arrays m
 processor's cache.
 """
 
-from __future__ import annotations
-
 import threading
 from fractions import Fraction
 

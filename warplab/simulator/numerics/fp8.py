@@ -1,7 +1,5 @@
 """Pairs of eight-bit floats (e4m3, e5m2), which only cvt supports."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.numerics.halves import half_from_f32

@@ -6,8 +6,6 @@ least 2p + 2 bits for a sum, product or quotient of p-bit numbers (Figueroa, "Wh
 float32 and is taken in float64, where it is exact, and so is that of an fma, whose sum is rounded to odd first.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.numerics.rounding import (

@@ -1,7 +1,5 @@
 """Integer arithmetic as PTX defines it, on whole arrays of one dtype, each of the same length or of length 1."""
 
-from __future__ import annotations
-
 import numpy as np
 
 _LOW32 = np.uint64(0xFFFFFFFF)

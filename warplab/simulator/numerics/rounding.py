@@ -8,8 +8,6 @@ float64, moved by one step where the exact error, found by error-free transforma
 Rounding modes are PTX's: "rn" nearest, ties to even; "rz" to zero; "rm" down; "rp" up.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

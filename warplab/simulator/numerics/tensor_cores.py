@@ -25,8 +25,6 @@ bits below the largest exponent, and a sum in f32 is cut off after 13 bits of it
 2412.19437) saw about 14 bits in such sums.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -7,8 +7,6 @@ filtered integers and halves by a step (of signed 8-bit integers 19 %). Coordina
 rounding that a GPU applies before.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 _STEPS = 256.0  # weights are multiples of 1/256

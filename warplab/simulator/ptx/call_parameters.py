@@ -1,8 +1,6 @@
 """Parameters of inlined calls: registers, one for each part that is stored or loaded as a whole, or local memory if an
 address is taken or parts overlap."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from warplab.simulator.ptx.program import (

@@ -17,8 +17,6 @@ cut into tiles of 16 × 8 as above, one after another; m8n32k16 is m32n8k16 with
 A and B with fewer than 16 elements repeat themselves. They do not depend on the layout in memory.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from typing import NamedTuple

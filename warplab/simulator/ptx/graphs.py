@@ -1,7 +1,5 @@
 """Graphs of basic blocks, instructions or functions: where each leads to, by its number or name."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Expands brx.idx, a jump to one of several labels by number, into comparisons and jumps, as compilers do today."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Entry, Immediate, Instruction, Register, Symbol
 
 

@@ -7,8 +7,6 @@ all its calls share one copy of its local and shared variables. Recursive functi
 behind the kernel's, and they have a call stack (`recursion`).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ The text may come from anyone, such as a student who is graded. Whatever it is, 
 size or in an UnsupportedInstruction. No regular expression here takes more than one pass over the text.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

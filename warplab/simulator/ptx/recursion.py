@@ -7,8 +7,6 @@ caller's place on the stack, results and arguments, local arrays, and the regist
 called itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from warplab.simulator.ptx.graphs import components, reached

@@ -10,8 +10,6 @@ the read (cp.async.bulk.wait_group.read). It writes when its thread waits for th
 One from shared memory to that of another block of the cluster does both when a thread there waits at the mbarrier.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

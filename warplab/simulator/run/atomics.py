@@ -5,8 +5,6 @@ address, a *segment*, are processed by prefix sums, by a scan, or in rounds with
 Floating-point sums round after every lane, as the hardware does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

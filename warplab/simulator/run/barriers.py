@@ -5,8 +5,6 @@ barrier.cluster with .arrive and .wait. barrier.grid is not PTX: it stands for t
 waits for all blocks.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ Cooperative groups of CUDA C++ find a barrier for the grid at an address that tw
 of a kernel that does so a cooperative one.
 """
 
-from __future__ import annotations
-
 from warplab.simulator.errors import InvalidLaunch
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.translate.basic_blocks import sources

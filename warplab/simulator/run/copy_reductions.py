@@ -1,7 +1,5 @@
 """What cp.reduce.async.bulk makes of what lies at its target and what it brings there."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.numerics.halves import half_arithmetic, half_least

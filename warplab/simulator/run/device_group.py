@@ -7,8 +7,6 @@ stands aside until one of these has changed, so that it never keeps the one from
 wait and nobody can write any more, that is a deadlock.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Which threads the lanes of a chunk are: their indices, blocks and warps, in arrays that launches share."""
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass, replace

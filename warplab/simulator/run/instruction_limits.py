@@ -4,8 +4,6 @@ No program can tell in general whether another one ends. Two signs are used: how
 loop there waits for memory, as a spin lock does.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a launch may ask for: the size of its grid and blocks, shared memory, parameters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 `MatrixOperations` runs a `Product` or a `Transfer` of `matrix_instructions` for a group of warps.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE

@@ -12,8 +12,6 @@ Arrivals that wait for copies (cp.async.mbarrier.arrive) and the bytes of bulk c
 thread tests the barrier.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

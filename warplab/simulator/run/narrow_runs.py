@@ -5,8 +5,6 @@ its sums to theirs afterwards. Every other access it leaves to the code for arra
 Observers that are not known here, and traces as long as they have room, are told of each event by a call back, too.
 """
 
-from __future__ import annotations
-
 import ctypes
 import weakref
 from typing import Any

@@ -1,7 +1,5 @@
 """Which observers a launch has. To add one, add a line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from warplab.simulator.check.access_checks import Checks

@@ -1,7 +1,5 @@
 """`Options`: how a launch is simulated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from warplab.simulator.observer import Observer

@@ -1,7 +1,5 @@
 """Device printf: formatting as C does, and the buffer that holds what a launch prints until it ends."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

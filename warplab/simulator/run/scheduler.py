@@ -11,8 +11,6 @@ warp that are still in it, whatever those wait for, and no lane can be held back
 warp.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

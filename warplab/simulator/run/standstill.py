@@ -5,8 +5,6 @@ registers of all lanes then keep coming back, while the loops take turns, they d
 instruction limit. Loops that read a clock, wait for an mbarrier or exchange values are left to that limit.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.ptx.program import Immediate, Instruction

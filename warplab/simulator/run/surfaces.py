@@ -1,7 +1,5 @@
 """Surface reads and writes: texels by their coordinates, without the rules of a texture."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

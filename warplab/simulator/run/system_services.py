@@ -1,7 +1,5 @@
 """What a kernel asks of the system: printf, assert, clocks, special registers, memory, the kind of an address."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -5,8 +5,6 @@ many requests and sectors a texture unit makes of a fetch is not documented, nor
 array in memory, so neither is counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """Texture fetches: from coordinates to the value that a texture's rules make of its texels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@ So a launch in which it happened runs again, from the same memory, with other va
 memory then ends up different, the kernel used them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

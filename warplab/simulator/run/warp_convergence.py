@@ -8,8 +8,6 @@ A lane must be in the mask that it passes. Nobody waits for lanes that have ende
 wait for them until they have ended, as on a GPU; CUDA leaves the result undefined.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE

@@ -4,8 +4,6 @@ Values are laid out as a matrix with one row per warp and one column per lane; l
 of one warp may take part with different masks (tiles of a cooperative group), so results are computed per lane.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE

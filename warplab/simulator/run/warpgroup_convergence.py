@@ -1,7 +1,5 @@
 """wgmma instructions hold a warpgroup's threads back until all four of its warps have arrived."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.errors import DivergentWarp

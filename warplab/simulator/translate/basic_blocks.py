@@ -1,7 +1,5 @@
 """Basic blocks of a kernel: where control flow can enter and leave, and which registers live across."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from warplab.simulator.errors import UnsupportedInstruction

@@ -9,8 +9,6 @@ the head, its blocks are ordered in the same way. Among the blocks that can come
 [F. Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993: a weak topological order.]
 """
 
-from __future__ import annotations
-
 import heapq
 
 from warplab.simulator.errors import UnsupportedInstruction

@@ -1,7 +1,5 @@
 """Writes one basic block as a Python function on whole arrays, using what `operations` makes of each instruction."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which basic blocks lead to which, and the loops among them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from warplab.simulator.ptx.graphs import reached

@@ -4,8 +4,6 @@ PTX orders no two volatile accesses to different words, so what a flag guards ne
 waits for a flag in a loop; whatever lies in another array than any such flag is data.
 """
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Instruction, Register, Symbol, as_address
 from warplab.simulator.translate.basic_blocks import Block, destinations, sources
 from warplab.simulator.translate.waiting_loops import deciding_looks

@@ -4,8 +4,6 @@ A `Product` is one mma or wmma.mma of the program, a `Transfer` one wmma.load or
 holds which element, `tensor_cores` has the arithmetic; `run.matrix_operations` runs them for a group of warps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

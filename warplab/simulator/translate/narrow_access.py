@@ -7,8 +7,6 @@ A function finds the numbers of the present run at `S` (`FIELDS`), and those of 
 each of eight bytes.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from warplab.simulator.translate import narrow_groups

@@ -7,8 +7,6 @@ and write memory at an address, `call(address, …)` calls another function, `f3
 A function takes tens of milliseconds to compile.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ where they meet. It leaves the loop, and returns to the scheduler, for all that 
 calls it.
 """
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@
 raises `NotNarrow` for a form that it leaves to the arrays' code. The results are those of `operations`, bit for bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

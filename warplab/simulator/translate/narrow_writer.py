@@ -6,8 +6,6 @@ and counted (`narrow_access`), then every lane loads or stores. What an instruct
 to the arrays' code, by a call back to Python (`run.narrow_runs`).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 The test may see any value that the word has had, since the atomic operation looks again. So it is no race.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from warplab.simulator.ptx.graphs import reached

@@ -6,8 +6,6 @@ not in the tables counts as one instruction, even a `wmma` load, store or produc
 This is an estimate: `ptxas` also unrolls loops and fuses multiplications with additions.
 """
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Address, Immediate, Instruction, Register
 from warplab.simulator.translate.basic_blocks import BRANCH, FALL, GUARD, JUMP, Block, destinations, sources
 

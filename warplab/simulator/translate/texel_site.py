@@ -1,7 +1,5 @@
 """`TexelSite`: one texture or surface instruction, as `run.textures` needs it to serve it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from warplab.simulator.translate.block_writer import Site

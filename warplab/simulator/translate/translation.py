@@ -5,8 +5,6 @@ is the list of registers, each an array with one entry per lane, or a single ent
 way: with `L`, the registers that it reads are gathered first, and those that live on are scattered at the end.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ register of its own, that says for every lane whether it holds a value: any inst
 the flag, and a move passes it on. Unwritten registers that are neither moved nor checked here read as zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ records the constant. So an address is recognised that is passed to a function o
 kept on the stack (where the latest store in program text counts).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from warplab.simulator.ptx.program import (

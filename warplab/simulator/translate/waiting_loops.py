@@ -1,7 +1,5 @@
 """Loops that wait for memory, as a spin lock does: they look at what other threads write."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Immediate, Instruction
 from warplab.simulator.translate.basic_blocks import Block, destinations, sources
 from warplab.simulator.translate.control_flow import around

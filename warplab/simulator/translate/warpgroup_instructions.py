@@ -16,8 +16,6 @@ counted from where the pattern starts, which is `base offset` lines after a mult
 layouts of CUTLASS (include/cute/atom/mma_traits_sm90_gmma.hpp). A `base offset` other than 0 is not held to a GPU.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@
 that it does not know, an emitter raises KeyError, IndexError or ValueError, or `writer.unsupported()`.
 """
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Instruction
 from warplab.simulator.translate.operations import (
     arithmetic,

@@ -5,8 +5,6 @@ unsigned are the same bits, else "s" and "u"; "pred" for predicates. `FLOATS` ma
 for rounding to nearest and for the mode {r}; `APPROXIMATE` has the functions that PTX marks `.approx` and `.full`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from warplab.simulator.ptx.program import Immediate, Instruction, Operand, Register

@@ -1,7 +1,5 @@
 """Asynchronous copies (cp.async, cp.async.bulk) and the barriers that wait for them (mbarrier)."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Immediate, Indexed, Instruction, Operand, Register, integer, items_of
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
 from warplab.simulator.translate.operations import atomics, memory

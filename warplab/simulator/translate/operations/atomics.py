@@ -1,7 +1,5 @@
 """atom and red; `run.atomics` does the work."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Immediate, Instruction, Operand, Register, Symbol, items_of
 from warplab.simulator.translate.basic_blocks import destinations, sources
 from warplab.simulator.translate.block_writer import BlockWriter

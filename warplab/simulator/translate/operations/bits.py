@@ -1,7 +1,5 @@
 """Shifts, bit fields, permutations and dot products of integers."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Immediate, Instruction, integer
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, item_bytes
 from warplab.simulator.translate.operations.arithmetic import allow

@@ -1,7 +1,5 @@
 """Calls and services of the system. The calls themselves have been inlined by `ptx.inlining`."""
 
-from __future__ import annotations
-
 import re
 
 from warplab.simulator.ptx.program import Immediate, Instruction, integer, items_of

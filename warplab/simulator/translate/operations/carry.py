@@ -3,8 +3,6 @@
 `basic_blocks` knows which instructions read and write it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from warplab.simulator.ptx.program import Instruction, Register

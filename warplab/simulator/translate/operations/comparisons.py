@@ -1,7 +1,5 @@
 """Comparisons and selections: setp, set, selp, slct, testp."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Instruction, Operand, Register
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
 from warplab.simulator.translate.operations.arithmetic import allow, flushed

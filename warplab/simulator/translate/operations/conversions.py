@@ -1,7 +1,5 @@
 """cvt: between integers, floats and halves, with PTX's rounding and clamping. `numerics.conversions` computes."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Instruction
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
 from warplab.simulator.translate.operations.arithmetic import allow, define_float, flushed

@@ -1,7 +1,5 @@
 """Arithmetic on f16, bf16 and pairs of them. `numerics.halves` computes; registers hold the bits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from warplab.simulator.ptx.program import Instruction

@@ -1,7 +1,5 @@
 """Tensor cores: mma, wmma, ldmatrix and stmatrix. The scheduler has made the 32 lanes of each warp converge."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.fragments import BITS, Fragment, wmma_fragment
 from warplab.simulator.ptx.program import Immediate, Instruction, Operand, items_of
 from warplab.simulator.translate import matrix_instructions

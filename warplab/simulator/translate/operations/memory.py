@@ -1,7 +1,5 @@
 """Loads, stores and fences."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Instruction, Symbol, as_address, items_of
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, item_bytes
 from warplab.simulator.translate.operations.arithmetic import allow

@@ -1,7 +1,5 @@
 """Moves between registers, vectors of them, and address spaces."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Instruction, Operand, Register, Vector, items_of
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, item_bytes
 from warplab.simulator.translate.operations.memory import space_of

@@ -4,8 +4,6 @@ tensormap.cp_fenceproxy copies a map from shared to global memory, where TMA the
 `memory.tensor_maps` says where the fields lie. A kernel that gives a map its rank may have made it of zeros.
 """
 
-from __future__ import annotations
-
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.memory.tensor_maps import MAGIC, MAP_BYTES, OFFSETS
 from warplab.simulator.ptx.program import Instruction, Register, integer

@@ -1,7 +1,5 @@
 """Textures and surfaces: tex, tld4, txq; suld, sust, suq."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from warplab.simulator.ptx.program import Indexed, Instruction, Operand, Register, items_of

@@ -1,7 +1,5 @@
 """Warp-wide instructions. The scheduler has made the lanes of the mask converge; `warp_operations` computes."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.program import Instruction
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
 

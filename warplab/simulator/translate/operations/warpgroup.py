@@ -1,7 +1,5 @@
 """wgmma: products of warpgroups. The scheduler has made the 128 threads of each converge."""
 
-from __future__ import annotations
-
 from warplab.simulator.ptx.fragments import BITS
 from warplab.simulator.ptx.program import Instruction, Vector, integer, items_of
 from warplab.simulator.translate.block_writer import BlockWriter
