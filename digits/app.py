@@ -1,7 +1,5 @@
 """`python -m warplab digits`: open the page of lab 12. See digits/page/server.py for what serves it."""
 
-from __future__ import annotations
-
 import argparse
 import socket
 import sys

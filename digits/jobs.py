@@ -6,8 +6,6 @@ wanted       what the user asked of it: run, pause, stop
 log.txt      what it printed
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -2,8 +2,6 @@
 order, a curve after a crash, suppression of boxes. Each raises CheckFailed, or prints that the answer is right.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

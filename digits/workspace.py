@@ -1,7 +1,5 @@
 """The folder that holds datasets, runs and plans, each in a folder of its own that its ID names."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -7,8 +7,6 @@ LOCK, which ends with this process. The job says how far it has come in dataset.
 says "stop", and leaves arrays, or the reason why there are none.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -1,7 +1,5 @@
 """Datasets of a folder, an archive or uploaded files: a process of its own builds each, and outlives the page."""
 
-from __future__ import annotations
-
 import io
 import os
 import time

@@ -1,7 +1,5 @@
 """The dataset that is always there: scikit-learn's 1797 handwritten digits of 8 × 8 pixels."""
 
-from __future__ import annotations
-
 import numpy as np
 from PIL import Image
 

@@ -1,7 +1,5 @@
 """Files of a folder on this machine, without following a link out of it."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

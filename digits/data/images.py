@@ -1,7 +1,5 @@
 """One image from outside, brought to what the images of a dataset are."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -6,8 +6,6 @@
 In the second form the parts are taken as they are. Folders around all of this do not matter.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

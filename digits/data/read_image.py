@@ -1,7 +1,5 @@
 """An image of unknown origin to pixels: few formats, few sizes, and a reason for what cannot be read."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from typing import cast

@@ -1,7 +1,5 @@
 """Images to one size: the four ways of DIGITS 6 (`digits/utils/image.py` there)."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image

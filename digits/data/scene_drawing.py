@@ -6,8 +6,6 @@ its greatest value, and the box is the smallest one around the mask. A later dig
 whose box stays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

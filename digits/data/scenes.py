@@ -4,8 +4,6 @@ The digits that training scenes are made of are not those of validation and test
 by a seeded draw.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Which images are trained on, validated and tested on: a seeded draw within each class."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

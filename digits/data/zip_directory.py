@@ -4,8 +4,6 @@
 then fills the memory. Layout: APPNOTE.TXT 6.3.10, 4.3.12 to 4.3.16.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import BinaryIO
 

@@ -1,7 +1,5 @@
 """Files of a zip archive, read in memory: nothing is unpacked to the disk, so no path in it can lead anywhere."""
 
-from __future__ import annotations
-
 import stat
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The engine that lab 11's service starts for a plan: `digits.deploy.engine:from_plan`, with the option `folder`."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

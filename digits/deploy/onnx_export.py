@@ -10,8 +10,6 @@ classes are in the file's metadata. The report compares Keras, ONNX Runtime and 
 where the last two are against Keras, which comes first. What the graph has no operator for is refused by name.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -15,8 +15,6 @@ seconds; `kernels` then says how far the plan's own kernels are from it on one b
 lower bound by data sheet, and `label` says so.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

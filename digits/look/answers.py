@@ -1,7 +1,5 @@
 """What a look answers, and how each answer becomes JSON and arrays for the way from the model's process to the page."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 

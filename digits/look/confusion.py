@@ -1,7 +1,5 @@
 """A classifier's answers against the truth: confusion matrix, precision, recall, top answers, worst mistakes."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

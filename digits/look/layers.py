@@ -4,8 +4,6 @@ What a layer puts out is taken where the model uses it, so a layer used several 
 "name #2"). Layers of a nested model are named "outer/inner".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ kind of colour vision and in print. Where a value may be negative, 0 is the grey
 drawn red, and crossed out if nothing else is there. Each value is one pixel: the page enlarges them, edges kept.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -4,8 +4,6 @@ Questions come as messages on standard input, answers leave on what was standard
 standard error. It ends when its input ends, that is when the process that asked is gone, however it went.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """The questions that the model's process answers: it reads the run, and holds its model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reading a run's model in the model's process: its last weights, or those of a checkpoint."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ if a pixel alone became 0. A black pixel gets 0, whatever it means to the networ
 asks the network itself: it covers patch after patch and sees how much the class's probability falls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ with look.open(run) as inside:
 found = answers.boxes("group")
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Mean, standard deviation and histogram of an array, as DIGITS shows them beside every layer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What pictures show, in words: their text alternatives, and the lines below them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

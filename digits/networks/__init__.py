@@ -7,8 +7,6 @@ probabilities, (batch, classes), float32. If there are several outputs, the firs
 training.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module

@@ -1,7 +1,5 @@
 """What builders ask of their options and of the images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -10,8 +10,6 @@ before: CVE-2025-1550 by modules, CVE-2025-8747 by functions, CVE-2025-12058 by 
 This module stands alone, as it is also copied into the sandbox.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

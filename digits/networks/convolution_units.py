@@ -1,7 +1,5 @@
 """The unit that detection and segmentation are built of: convolution, batch norm, ReLU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from digits.files import DigitsError

@@ -4,8 +4,6 @@ configuration = configure(source, image=(28, 28, 1), classes=10, confirmed=True)
 model = build((28, 28, 1), 10, {"configuration": configuration})
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

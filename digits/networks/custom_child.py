@@ -3,8 +3,6 @@
 It is copied there with `configuration`. Nothing that it answers is believed: the user's code is in this process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -6,8 +6,6 @@ distances from the cell's centre to the left, upper, right and lower edge of its
 both are: digits/tasks/grid.py.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

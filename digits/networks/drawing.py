@@ -4,8 +4,6 @@ Lines that pass a row of boxes get a place of their own in it, so that none runs
 own text colour, so that the picture is readable on light and on dark ground.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Mapping
 from itertools import pairwise

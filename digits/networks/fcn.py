@@ -6,8 +6,6 @@ convolution and added to the next finer ones, and so on up to the pixels (there 
 coarse scores know what is there, the fine ones where it ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

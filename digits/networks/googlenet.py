@@ -4,8 +4,6 @@ Lab 09's own is taken where it fits, so that its trained weights can be a start 
 other images the stem halves them, by a strided convolution and pooling, until at most 32 pixels are left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@
 The file is a zip of the network's description, JSON that the sandbox alone turns into layers, and of its weights, HDF5.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

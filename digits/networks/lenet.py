@@ -5,8 +5,6 @@ with DIGITS (Caffe's, for 28 × 28 pixels) had 20 and 50 filters without padding
 units; here images are padded, so that small ones keep their border, and dropout is added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

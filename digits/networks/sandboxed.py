@@ -1,7 +1,5 @@
 """A Python program in the grader's sandbox: no network, no files but its own, limits on time, memory and processes."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ taken = take(model, of_model(trained))
 print(taken.sentence())
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

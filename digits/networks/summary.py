@@ -10,8 +10,6 @@ float32. A multiply-add is one product that is added to a sum: convolutions and 
 norm, activations and pooling are not counted: one operation an element or so, as in the literature.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -3,8 +3,6 @@
 They need the page's token, answer JSON, and say what was wrong as {"error": a sentence}.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """A run that does no better than guessing: what says so, and what to try."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ A line is told from another by its marker and its dashes, too, not by colour alo
 template/…/charts.js adds the values under the pointer and zoom; what it needs is in the attribute data-chart.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Sequence

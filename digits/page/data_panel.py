@@ -3,8 +3,6 @@
 The panel reads the datasets' files and keeps nothing: after a reload, or in a second browser, it shows the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the data panel shows of a dataset, as HTML: facts, classes, images, what was skipped, what augmentation does."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime

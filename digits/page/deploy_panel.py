@@ -1,7 +1,5 @@
 """Deploying: a run becomes a plan of lab 09, which is compared with Keras, downloaded, and served as in lab 11."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from digits.data.dataset import Dataset

@@ -1,7 +1,5 @@
 """A part of the deploy panel: a plan is served, asked for test images or uploaded ones by HTTP, and stopped."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the deploy panel shows, as HTML: how far a plan is, its report, and links to its files."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence

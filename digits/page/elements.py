@@ -1,7 +1,5 @@
 """What panels are made of: labelled controls, escaped HTML, pictures with a text alternative, tables."""
 
-from __future__ import annotations
-
 import base64
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence

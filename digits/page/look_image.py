@@ -1,7 +1,5 @@
 """One image: of the dataset or uploaded; what the network answers, what its layers make of it, what that hangs on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Many images: a whole part of the dataset against the truth, or all that were uploaded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Its parts are look_image.py, one image, and look_many.py; what they show is laid out by look_view.py.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

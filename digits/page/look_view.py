@@ -1,7 +1,5 @@
 """What a look finds as HTML: top-5, layers, saliency, confusion matrix and mistakes. All names are escaped here."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The network: which one the next run trains, with its options, your own code, and the weights that it starts from."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The form for a new dataset: the digits built in, a folder or archive on this machine, or an upload."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from pathlib import Path, PurePath

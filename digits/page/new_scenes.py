@@ -1,7 +1,5 @@
 """The form for new scenes: what they look like, with some drawn at once, and the dataset made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ The number fields of ipywidgets leave out characters that they do not know: 2.5 
 too large becomes the limit, without a word.
 """
 
-from __future__ import annotations
-
 import html
 import math
 import re

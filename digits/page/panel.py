@@ -1,7 +1,5 @@
 """What panels have in common: they are told what the user changes, and change their own controls without being told."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any

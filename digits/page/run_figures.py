@@ -1,7 +1,5 @@
 """A run's state in words, and its curves and load as charts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What a detector or segmenter found, as HTML: figures, a table by class, precision against recall, drawn scenes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Scenes: detection and segmentation of digits, from new scenes to a trained network and what it finds."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

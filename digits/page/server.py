@@ -5,8 +5,6 @@ token, limits that uploads and pictures fit through, a policy that lets the brow
 for download, and an end for kernels whose page is gone. Jobs do not belong to it.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import logging

@@ -1,7 +1,5 @@
 """The solver: how long the next run trains, with which optimizer, rate, precision and augmentation."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 from typing import Any

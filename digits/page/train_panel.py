@@ -3,8 +3,6 @@
 The panel reads the runs' files and keeps nothing: after a reload, or in a second browser, it shows the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

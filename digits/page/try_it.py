@@ -1,7 +1,5 @@
 """Try it: one press makes the digits, trains a small network on them, and opens it in Look inside with an answer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from digits.data.builtin import SOURCE, sklearn_digits

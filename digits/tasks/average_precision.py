@@ -17,8 +17,6 @@ Everywhere `truth` is a list with one array (boxes, 5) per image, class, x, y, w
 arrays (detections, 6), class, x, y, width, height, score.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

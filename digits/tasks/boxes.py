@@ -5,8 +5,6 @@ VOC's own tools count the last pixel in and so add 1 to each side). A labelled b
 detection its score behind them: class, x, y, width, height, score.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 

@@ -5,8 +5,6 @@ count little, and most hold nothing) and half the distance of the edges in cover
 covered cell.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -4,8 +4,6 @@ What is right and what is wrong is told by the line and by a word, not by colour
 its class; a wrong one a full line and "not"; a true box that nothing found a dashed line and "missed".
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ left, upper, right and lower edge of that box are from the cell's centre, in cel
 boxes that share a cell the smallest has it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from digits.tasks import boxes as box_lists

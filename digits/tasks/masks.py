@@ -4,8 +4,6 @@ The four figures of Long, Shelhamer and Darrell, Fully convolutional networks fo
 5, all from one table of counts. Masks hold 0 for ground and class + 1 otherwise.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 

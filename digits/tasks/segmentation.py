@@ -1,7 +1,5 @@
 """Segmentation: a class, or ground, for each pixel; cross-entropy over pixels; pixel accuracy and mean IoU."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -4,8 +4,6 @@ The arrays are written first, so a process that is killed in between leaves no c
 damaged afterwards is found by its checksum, and the one before it is taken.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Classification: one label for an image, cross-entropy, accuracy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -4,8 +4,6 @@ A line is {"step", "epoch", "part": "train" or "validation", "loss", the kind's 
 between a run that was interrupted and one that was not.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -4,8 +4,6 @@ Two folders, train and validation, as Keras writes them, so that TensorBoard dra
 goes on from a checkpoint, its events are written anew from the curves that are left, each with the time it had.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import struct

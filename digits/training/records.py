@@ -3,8 +3,6 @@
 Statuses are known ones, numbers are numbers, names of figures are identifiers; the page shows them as they are.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ The page that starts a run may be closed or killed: the worker is detached, and 
 it lives. Nothing here imports TensorFlow.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from datetime import UTC, datetime

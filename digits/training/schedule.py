@@ -6,8 +6,6 @@ A policy sees only how much of the training is done, in per cent, so that its cu
 epochs changes. DIGITS drew and trained them so, with these defaults (digits/model/forms.py of its repository).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The trainer knows steps, rates, checkpoints and curves; a task knows what images
 the shortest example. Tasks are found by name, and imported when one is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar

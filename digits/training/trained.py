@@ -4,8 +4,6 @@ model = load_model(run)                        # the last weights
 model = load_model(run, listed(run)[1].name)   # those of an earlier checkpoint
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -6,8 +6,6 @@ operations are deterministic. So a run that was killed at any moment and goes on
 number by number; tests/labs/12_digits/test_kill_and_resume.py kills it.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import time

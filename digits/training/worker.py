@@ -5,8 +5,6 @@ It holds the run's lock while it lives, so a second worker for the same run is r
 "pause" or "stop"; SIGTERM and Ctrl-C are a pause.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
