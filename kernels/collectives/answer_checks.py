@@ -3,8 +3,6 @@
 They say what is wrong with an answer, as `warplab.checks` does, and hold no schedule of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

@@ -12,8 +12,6 @@ SHARP in InfiniBand) a rank sends its buffer once and gets the sum once; the sou
 Source: https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md, read at commit a0b82b2 (2026-07).
 """
 
-from __future__ import annotations
-
 FACTORS = {
     "all-reduce": lambda k: 2 * (k - 1) / k,
     "reduce-scatter": lambda k: (k - 1) / k,

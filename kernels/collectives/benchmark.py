@@ -1,7 +1,5 @@
 """Lab 10's benchmark: broadcasts and all-reduces of this lab beside NCCL's, small messages, and data-parallel SGD."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

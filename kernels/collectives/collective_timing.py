@@ -6,8 +6,6 @@ shared out to the calls of the row, as in nccl-tests). As a graph, the row is re
 into one CUDA graph, which is launched. Seconds of a call: the sample over its calls; the result is the median.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import Any

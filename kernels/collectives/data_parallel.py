@@ -4,8 +4,6 @@ averages the gradients, and all take the same step: that of a single device with
 On GPUs, overlapped: data_parallel_gpu.py. The lesson's `train` has all ranks in one process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

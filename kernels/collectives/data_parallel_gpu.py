@@ -5,8 +5,6 @@ computed; without, when the backward pass has ended. The sums come from NCCL, fr
 of copies, which leaves all multiprocessors to the network.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from typing import Any

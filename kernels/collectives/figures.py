@@ -4,8 +4,6 @@ A schedule's picture shows the schedule that it is given, such as the learner's.
 says measured. Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

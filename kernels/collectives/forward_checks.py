@@ -6,8 +6,6 @@ the buffer of the next device in the ring, and for the last device an array of i
 there. The root's flags are set before the launch.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from pathlib import Path

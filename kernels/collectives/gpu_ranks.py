@@ -4,8 +4,6 @@ Nothing here waits for ever. What runs is watched by events, which the host poll
 the host's memory now and then (signals.cuh), by which the host ends it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The reference engine: a schedule run message by message in NumPy, on copies in this process's memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -2,8 +2,6 @@
 that, and returns a schedule made of the answers, to be drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ and `most_seconds` beside one are its fastest and slowest sample. `MEASUREMENTS`
 `recordings.json` does.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -7,8 +7,6 @@ one needs what another has written, or would overwrite what another still reads:
 before.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -18,8 +18,6 @@ Beyond S* the time rises towards S·α. Hockney, "The communication challenge fo
 his startup time and asymptotic bandwidth.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

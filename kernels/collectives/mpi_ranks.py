@@ -8,8 +8,6 @@ MPI is MPICH, which comes as a wheel with its mpiexec. On several machines: `hos
 the same folder on each.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

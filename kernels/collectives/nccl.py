@@ -10,8 +10,6 @@ where it does so too. (Asked to register in CUDA graphs, by the variable NCCL_LE
 times on two H200, 2026-11-22; whether it did register was not seen.)
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import importlib.util

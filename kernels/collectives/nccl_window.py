@@ -6,8 +6,6 @@ share memory so, that version registers each buffer for itself and reports no er
 GPU's memory (src/dev_runtime.cc, ncclDevrWindowRegisterInGroup), and this is what `symmetric` looks at.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Callable

@@ -7,8 +7,6 @@ networks for large-scale image recognition" (2014); Krizhevsky, "One weird trick
 networks" (2014), for AlexNet on one GPU.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

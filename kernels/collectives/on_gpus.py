@@ -5,8 +5,6 @@ ordered by events (message_plan.py); sums are added by the GPU that gets them.
 cudaMemcpyPeerAsync; cudaMemcpyAsync finds out by the addresses that it copies between GPUs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

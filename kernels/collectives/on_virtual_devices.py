@@ -4,8 +4,6 @@ Any schedule: a kernel per message and side (messages.cu), ordered by flags alon
 kernel that forwards slices (forward.cu), one launch per rank. A race between devices or a deadlock is an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

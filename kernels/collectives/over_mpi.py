@@ -6,8 +6,6 @@ python -m kernels.collectives.over_mpi --ranks 8 --hosts a,b              over m
 python -m kernels.collectives.over_mpi --ranks 4 --fail 2:dies            what happens if rank 2 dies, or hangs
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools

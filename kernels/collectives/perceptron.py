@@ -4,8 +4,6 @@ and CuPy alike, and a seeded data set for it.
 Each layer's parameters lie in one array, weights before biases, and so do its gradients: one message per layer.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,6 @@ works until messages grow.
 Messages between two ranks match in the order in which they are posted.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

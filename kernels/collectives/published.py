@@ -4,8 +4,6 @@ Nothing here was measured by this course. Each curve names its source and what t
 batch, wires); `assumed` is what the source does not say. `python -m kernels.collectives.published` writes scaling.md.
 """
 
-from __future__ import annotations
-
 import math
 import textwrap
 from dataclasses import dataclass, replace

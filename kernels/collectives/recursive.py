@@ -4,8 +4,6 @@ k is a power of two. N: bytes of a buffer. Sources: Thakur, Rabenseifner and Gro
 communication operations in MPICH" (2005).
 """
 
-from __future__ import annotations
-
 from kernels.collectives.ring import later
 from kernels.collectives.schedule import Schedule, Send
 from kernels.collectives.sizes import check_multiple, check_power_of_two, check_sizes

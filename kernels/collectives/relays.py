@@ -5,8 +5,6 @@ the ranks' streams and returns at once; `ranks.wait` waits, with a time limit. A
 is void: make a new object.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ Ranks stand on the ring in the order 0, 1, ..., k − 1, or as `order` says: ord
 to the first. N: bytes of a buffer, S: slices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kernels.collectives.schedule import Schedule, Send

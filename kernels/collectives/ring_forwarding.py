@@ -3,8 +3,6 @@
 The same on virtual devices and on GPUs: only how memory is made and how a kernel starts differs, which the caller says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -16,8 +16,6 @@ Assumed, and wrong to some degree in every cluster:
 So it is a bound: a real cluster is slower. `published` says by how much some were.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Broadcast by scatter and all-gather: the root deals out parts of its buffer, then a ring gathers them everywhere."""
 
-from __future__ import annotations
-
 from kernels.collectives.ring import later, ring_all_gather
 from kernels.collectives.schedule import Schedule, Send
 from kernels.collectives.sizes import check_multiple, check_sizes

@@ -13,8 +13,6 @@ step read what their sources held when the step began. What the collectives prom
 `check_schedule` follows which ranks' data is in each slice of each rank, one bit per rank, and never looks at a number.
 """
 
-from __future__ import annotations
-
 import contextlib
 import operator
 from collections.abc import Collection, Iterable, Iterator

@@ -1,7 +1,5 @@
 """What the generators of schedules ask of their arguments, and numbers as words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kernels.collectives.schedule import ScheduleError

@@ -1,7 +1,5 @@
 """A flag between GPUs in three spellings: how a thread waits for it and sets it, in the kernel of the lesson."""
 
-from __future__ import annotations
-
 from warplab.launch.kernel_source import CudaSource
 
 # Each orders as the others do: what was written before the flag is set is seen by who has seen the flag, on any GPU.

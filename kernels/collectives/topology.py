@@ -5,8 +5,6 @@ a pair of nodes in one direction: links are full duplex. A step of a schedule ta
 edge, which carries the bytes of all messages that cross it.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence

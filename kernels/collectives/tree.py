@@ -4,8 +4,6 @@ A rank sends one message at a time and receives one. N: bytes of a buffer, S: sl
 the root: v = (rank − root) mod k.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Lab 02's benchmark: its kernels beside a copy and the libraries."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ Sizes that leave warps and tiles partly empty, beside sizes that fill them. The 
 with more, the loads of a block that waits depend on how long it waits.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

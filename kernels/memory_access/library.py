@@ -4,8 +4,6 @@ CUB comes through `cuda.compute` of the package cuda-cccl, which compiles it for
 installed, CuPy's functions are the comparison alone; `cupy.sum` is CUB too, compiled when CuPy was.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 from collections.abc import Callable

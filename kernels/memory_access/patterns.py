@@ -1,7 +1,5 @@
 """The experiments of `access.cu`, `banks.cu` and `stencil.cu`: each function checks its arrays and launches."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

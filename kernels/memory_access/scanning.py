@@ -1,7 +1,5 @@
 """Inclusive prefix sum of a float32 vector of any length: block by block, with decoupled look-back, and pipelined."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

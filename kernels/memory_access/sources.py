@@ -1,7 +1,5 @@
 """The files of lab 02's kernels, the instances of their templates, and the sizes that its arrays can have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from warpcourse.bench.lab_kernels import Sources

@@ -1,7 +1,5 @@
 """Sum of a float32 vector of any length: six steps in CUDA C++ and Numba, and `total`, which checks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Keys end in their unit: `seconds`, `bytes`, `gbps` (1e9 bytes per second). Times
 that each kernel's output is poisoned and then checked, sums on data for which they are exact in any order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

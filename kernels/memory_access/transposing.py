@@ -1,7 +1,5 @@
 """Transpose of a float32 matrix of any shape: eight steps in CUDA C++ and Numba, and `transpose`, which checks."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

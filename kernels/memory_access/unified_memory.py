@@ -5,8 +5,6 @@ faults on them, with a prefetch before the kernel, and against an explicit copy.
 a time limit, so that a machine whose driver cannot migrate pages loses only this measurement.
 """
 
-from __future__ import annotations
-
 import ctypes
 import time
 from collections.abc import Callable

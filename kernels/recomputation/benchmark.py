@@ -1,7 +1,5 @@
 """Lab 08's benchmark: SiLU's kernels beside a copy, and steps with and without recomputation in PyTorch and JAX."""
 
-from __future__ import annotations
-
 from kernels.recomputation import recordings
 from kernels.recomputation.measurements import MEASUREMENTS
 from warpcourse.bench.benchmark import Benchmark, Table

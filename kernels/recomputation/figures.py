@@ -4,8 +4,6 @@ Those of recordings carry the recording's label. Every function returns a matplo
 so that a notebook shows it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Launches of lab 08's kernels whose counters are compared with Nsight Compute's (`make compare-ncu`)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kernels.recomputation.silu import BLOCK, KERNELS, MOVED, arguments, blocks

@@ -5,8 +5,6 @@ functions as `recordings.json` does. The kernels need CuPy and Numba alone; all 
 made with it, since TensorFlow was not on the machine that recorded.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

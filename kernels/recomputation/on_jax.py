@@ -2,8 +2,6 @@
 install.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from typing import Any

@@ -5,8 +5,6 @@ kernels.recomputation.benchmark --record`). Peaks are `torch.cuda.max_memory_all
 step: weights, gradients and the input, all of which exist before.
 """
 
-from __future__ import annotations
-
 import importlib
 import itertools
 from collections.abc import Callable, Sequence

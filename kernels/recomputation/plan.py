@@ -14,8 +14,6 @@ The idea, and √n for equal layers: Chen and others, "Training Deep Nets with S
 https://arxiv.org/abs/1604.06174.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

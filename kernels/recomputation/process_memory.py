@@ -7,8 +7,6 @@ of /proc/self/status; the kernel forgets its peak when 5 is written to /proc/sel
 allowed, the peak of the whole life of the process stands in, and `reset` is false.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

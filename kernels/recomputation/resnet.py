@@ -6,8 +6,6 @@ each ReLU's result. Statistics of a channel, the arg max of pooling (as wide as 
 can be computed in place or is not needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

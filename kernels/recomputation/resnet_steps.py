@@ -5,8 +5,6 @@ for ResNet-101, do not depend on the batch. Everything that their computation ne
 keeps both summands of y + side(x), though the gradient needs their shapes alone: `resnet.blocks(summands=True)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Layer i is y = tanh(x · w_i). For its backward pass TensorFlow saves x and y, a
 keeps one activation more. Weights are small beside it, so that what is measured is activations.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """SiLU's kernels by name, and `forward` and `backward`, which check the arrays, choose the grid and launch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from types import MappingProxyType

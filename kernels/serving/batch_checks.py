@@ -1,7 +1,5 @@
 """The check of a batcher: what became of the requests of a trace, held against the rules, decision by decision."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

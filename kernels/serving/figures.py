@@ -4,8 +4,6 @@ Those here take plain values: utilisation, waiting, flushes, latencies. Times ar
 GPU, unless a label names a device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ where some lanes of a warp have an iteration more, they run ahead, and a request
 `chase` lies on one element per sector, so that threads of a warp share none.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kernels.serving import small_network

@@ -2,8 +2,6 @@
 latencies of a queue. Each raises CheckFailed, or prints that the answer is right and returns a picture of it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -4,8 +4,6 @@ A module exports `MEASUREMENTS`, a function per table or plot that returns numbe
 `TABLES`, how `make bench` shows them. Keys end in their unit: `seconds`, `images_per_second`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any

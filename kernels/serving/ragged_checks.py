@@ -1,7 +1,5 @@
 """The check of a kernel that serves the requests of a ragged batch, a block for each, all its threads together."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import math

@@ -1,7 +1,5 @@
 """The check of exercise 11's prediction: what three samples show, counted here so that the notebook does not tell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

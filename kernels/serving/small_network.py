@@ -8,8 +8,6 @@ nothing; how long it takes is what a trained network of its shape takes.
 the copy of the answer, on a GPU as one CUDA graph; `receive()` waits and checks the answer.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

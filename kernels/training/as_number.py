@@ -1,7 +1,5 @@
 """What the checks of the lesson need: functions of tensors, as functions that return a number."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

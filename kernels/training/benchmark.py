@@ -1,7 +1,5 @@
 """Lab 07's benchmark: bias + GELU beside a copy and CuPy; XLA through JAX; DLPack through PyTorch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernels.training import recordings

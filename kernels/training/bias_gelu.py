@@ -1,7 +1,5 @@
 """The kernels of bias + GELU by name; `forward` and `backward` check the arrays, choose the grid and launch."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ Units: exaFLOP are 1e18 operations, TFLOP/s 1e12 per second, TB 1e12 bytes, MB/s
 part of a card's peak that a program reaches.
 """
 
-from __future__ import annotations
-
 import math
 
 

@@ -5,8 +5,6 @@
 `activation(x, bias)` is what the lesson exchanges: TensorFlow's own, or a kernel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 HLO is described at https://openxla.org/xla/operation_semantics.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

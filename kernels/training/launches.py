@@ -1,7 +1,5 @@
 """Launches of lab 07's kernels whose counters are compared with Nsight Compute's (`make compare-ncu`)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kernels.training.bias_gelu import BACKWARD, BLOCK, FORWARD, arguments, layout

@@ -6,8 +6,6 @@ through another framework, which the course does not install: JAX for what XLA d
 over without a copy. Where it is missing the measurement fails and says so.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """bias + GELU in NumPy, in the precision of its arguments: what the kernels are checked against."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

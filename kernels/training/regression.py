@@ -6,8 +6,6 @@ The notes give neither data nor network; what is fixed here is a guess that show
 float32. Nothing here chooses a good way to train: the lesson does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ Do not give it to a `tf.function` as an argument: that takes the decorator of `t
 is below. Name it inside.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

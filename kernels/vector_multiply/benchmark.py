@@ -1,7 +1,5 @@
 """Lab 01's benchmark: the table of kernels, beside a copy and cupy.multiply."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernels.vector_multiply import recordings

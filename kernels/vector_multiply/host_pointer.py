@@ -5,8 +5,6 @@ and device (heterogeneous memory management, HMM); the device attribute cudaDevA
 whether they do. The attempt runs in a process of its own: an illegal address ends a process's CUDA context.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from warpcourse.bench import random_inputs, timing

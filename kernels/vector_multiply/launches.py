@@ -5,8 +5,6 @@ blocks of 100, where a block's last warp has four threads and most warps start i
 kernels get few blocks, so that they loop.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kernels.vector_multiply.product import KERNELS, ProductKernel

@@ -4,8 +4,6 @@ Keys end in their unit: `seconds`, `bytes`, `gbps` (1e9 bytes per second). Times
 `MEASUREMENTS` names them as `recordings.json` does.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator

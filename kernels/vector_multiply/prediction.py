@@ -5,8 +5,6 @@ two floats that go in and one that comes out. A dense layer Y = W X of n by n we
 stays on the GPU, so a column of X costs 2 n^2 operations for 8 n bytes, n floats in and n out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The vector product's kernels by name, and `multiply`, which checks the arrays, chooses the grid and launches."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Lab 03's benchmark: what branches cost, and its histograms and selections beside CUB and CuPy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ CUB's algorithms need a host compiler, which NVRTC is not, so this is for machin
 compares with what CuPy offers. The library is kept in the user's cache folder.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import hashlib

@@ -1,7 +1,5 @@
 """Launches of paths.cu and predication.cu: branches by lane and by warp, and short and long conditions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ kernel of the notebook computed. The simulator's timeline of a warp is `warplab.
 Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

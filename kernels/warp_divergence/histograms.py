@@ -1,7 +1,5 @@
 """Launches of histogram.cu: counts of bytes, in six steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@
 `primitives`, `histograms` and `selection`.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ The kernels of order.cu last for a time, not for a number of instructions, and a
 run with one warp and select_pipelined with one block: with more it depends on the moment who takes or waits for what.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 `python -m kernels.warp_divergence.machine_code` writes that file; it needs no GPU.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

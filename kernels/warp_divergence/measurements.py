@@ -5,8 +5,6 @@ simulator's, of the same launch or, where it says so, of a part of it. `MEASUREM
 does.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Launches of order.cu: when one warp runs the sides of `if (threadIdx.x < 4) { A; B; } else { X; Y; } Z`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

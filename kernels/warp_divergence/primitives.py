@@ -1,7 +1,5 @@
 """Launches of primitives.cu: sums and scans of each 32 neighbouring elements by shuffles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

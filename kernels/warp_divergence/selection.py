@@ -1,7 +1,5 @@
 """Launches of append.cu and select.cu: the elements of an array that are greater than a threshold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

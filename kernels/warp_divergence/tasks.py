@@ -1,7 +1,5 @@
 """Launches of tasks.cu: tasks of different length, one per thread, one per warp, or from a queue."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

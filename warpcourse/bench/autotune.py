@@ -7,8 +7,6 @@
 Each candidate's result is checked. All run a few times; the best FINALISTS then take turns.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json

@@ -1,7 +1,5 @@
 """The frame of a lab's chart: type sizes, resolution, and colours of curves side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

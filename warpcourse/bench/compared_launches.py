@@ -1,7 +1,5 @@
 """Launches whose counters are compared with Nsight Compute's (`tools.ncu`), as a lab declares them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

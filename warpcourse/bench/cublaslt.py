@@ -4,8 +4,6 @@
 that want a workspace of up to WORKSPACE_BYTES. Called through nvmath-python's bindings of cublasLt.h.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of the device arrays that a function is given before it hands them to a kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ into must start at a multiple of 128 bytes, which `cuda.bindings` does not ensur
 address.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import multiprocessing

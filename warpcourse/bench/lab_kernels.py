@@ -5,8 +5,6 @@ KERNELS = by_name(Kernel("cuda_scan", SOURCES, "scan.cu", "scan<float>"), ...)
 choose(KERNELS, "cuda_scan").launch(blocks, 256, (source, out))
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib

@@ -4,8 +4,6 @@ Cold: operands and results lie in so many sets of arrays, taken in turns, that n
 warm: every call has the same. Every result is checked against float64 on some rows, before it is timed.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import functools
 import math

@@ -1,7 +1,5 @@
 """A program under Nsight Compute's command line, and the metrics of each kernel that it launches."""
 
-from __future__ import annotations
-
 import csv
 import io
 import subprocess

@@ -1,7 +1,5 @@
 """What labs with matrix products share: rates, and tables of a ladder of kernels and of products by shape."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 The course does not install PyTorch; what measures it is for whoever records.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Random inputs of measurements, seeded: every measurement begins with the same numbers, whichever ran before it."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

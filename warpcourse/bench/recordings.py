@@ -8,8 +8,6 @@
 The file holds for each key its value and the machine that measured it: GPU, number of GPUs, date, versions.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

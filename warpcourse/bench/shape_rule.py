@@ -6,8 +6,6 @@ says what its kernels' plans come to in these terms. What is fitted are the cons
 measured plans; the other rows tell how good the choice is where nothing was fitted.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

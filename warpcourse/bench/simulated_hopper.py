@@ -1,7 +1,5 @@
 """Labs' kernels for Hopper in the simulator: tensor maps without a driver, and launches of the same PTX."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

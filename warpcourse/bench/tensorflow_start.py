@@ -1,7 +1,5 @@
 """TensorFlow for a lab: `tf = start()` sets it up before it runs anything, since it reads most of this once."""
 
-from __future__ import annotations
-
 import importlib
 import os
 from types import ModuleType

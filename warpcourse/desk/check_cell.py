@@ -1,7 +1,5 @@
 """`check("01")` in a cell: the report of `python -m warplab check 01`, without a terminal."""
 
-from __future__ import annotations
-
 import datetime
 import subprocess
 import sys

@@ -9,8 +9,6 @@ A copy that the learner did not change is replaced when the course has a newer v
 copy that was changed stays, and the new version comes beside it, with the learner's answers in it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

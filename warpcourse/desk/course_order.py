@@ -1,7 +1,5 @@
 """The notebooks of the course in the order in which they are worked through: each lesson, then its exercise."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`python -m warplab lab`: bring the learner's copy up to date and open JupyterLab on it."""
 
-from __future__ import annotations
-
 import os
 import sys
 import urllib.parse

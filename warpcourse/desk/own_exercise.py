@@ -1,7 +1,5 @@
 """`python -m warplab check 01`: which notebook is meant, then the check itself."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

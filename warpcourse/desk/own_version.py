@@ -3,8 +3,6 @@
 The shipped notebooks stay as they are, since a class gets them without the course around them.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a learner has done of each lesson and exercise, and what is next: shipped notebooks against what was kept."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What is done and what is next, as `progress()` in a cell, as a notebook of the learner's, and as a command."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Sequence

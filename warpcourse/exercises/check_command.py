@@ -1,7 +1,5 @@
 """`python -m warplab check PATH`: a learner's own score by problem."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -4,8 +4,6 @@ Answers and tests share one process: a helper called as one of the tests' would 
 `checks.kernel = ...`: the functions and classes of the modules that the tests use are given back, too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Collection, Iterable

@@ -7,8 +7,6 @@ Kinds of evidence, the strongest first: the name; the whole text; the id that Ju
 other cell of the exercise has, such as the head of a function; and for answers the place.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass, field

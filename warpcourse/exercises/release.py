@@ -4,8 +4,6 @@
 into exercises/.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

@@ -1,7 +1,5 @@
 """A learner's notebook, run with the course's own test cells and scored as nbgrader does."""
 
-from __future__ import annotations
-
 import copy
 import os
 import re

@@ -1,7 +1,5 @@
 """The worked solution of an exercise, for a learner who has full marks: text and answers, without the tests."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What lessons wrap around a check: a task that is not solved yet must not stop "Run All"."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -3,8 +3,6 @@
 Without ipywidgets, or outside a notebook, there is no form: the question is shown with what to write instead.
 """
 
-from __future__ import annotations
-
 import html
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """Numbers as people type them, as they are shown, and a sentence on how far two are apart."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -5,8 +5,6 @@ spoil it. A file that cannot be read is set aside, never overwritten. Where the 
 is kept until the process ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import fcntl

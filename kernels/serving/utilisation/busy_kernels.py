@@ -4,8 +4,6 @@
 same for all of them; `utilisation` and `three_roads` tell them apart.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -3,8 +3,6 @@
 Labs do not import each other: a case names the module that it takes its kernel from, as a server names its engine.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ and the events around each kernel are taken in the same seconds of the same run;
 of the same launches, from a run of its own.
 """
 
-from __future__ import annotations
-
 import itertools
 import statistics
 import time

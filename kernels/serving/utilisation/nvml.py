@@ -7,8 +7,6 @@ Sources: NVML API reference (nvmlUtilization_t, nvmlDeviceGetSamples, nvmlGpmMet
 metrics".
 """
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass, field, fields

@@ -7,8 +7,6 @@ adds it up. Run it under Nsight Systems or Nsight Compute:
     ncu --clock-control none --kernel-name spin --launch-count 1 python -m kernels.serving.utilisation.profiled_program
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

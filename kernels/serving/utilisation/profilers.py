@@ -8,8 +8,6 @@ reports/.
 `read_report` takes the text that `ncu` prints. `by_kernel` joins a timeline (`traces`) and a report by kernel.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

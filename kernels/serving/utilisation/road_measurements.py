@@ -3,8 +3,6 @@
 `three_roads` decides by the simulator's counters; these say whether the hardware agrees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

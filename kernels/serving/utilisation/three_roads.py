@@ -20,8 +20,6 @@ account for less than 60 % of it, the launch waits: the road is latency, as Nsig
 nothing here is a measurement.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

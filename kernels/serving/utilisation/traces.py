@@ -3,8 +3,6 @@
 `spans` reads a Chrome trace (torch.profiler's, which takes its times from CUPTI as Nsight Systems does).
 """
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

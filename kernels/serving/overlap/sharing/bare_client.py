@@ -5,8 +5,6 @@
 It prints a line of JSON: `error`, the driver's name for what went wrong or "", and ends when its input does.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import sys

@@ -12,8 +12,6 @@ Times are of the machine's monotonic clock, which all processes share, so that a
 has one request in flight: the next is sent when the answer is there (a closed loop).
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

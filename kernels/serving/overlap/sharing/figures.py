@@ -3,8 +3,6 @@
 Pictures of a recording carry its label.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

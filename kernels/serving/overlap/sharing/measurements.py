@@ -4,8 +4,6 @@ Keys end in their unit: `seconds`, `images_per_second`. A row's latencies are of
 every answer was compared bit by bit with one that had been compared with NumPy's; a wrong one ends the measurement.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

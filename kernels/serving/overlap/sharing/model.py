@@ -23,8 +23,6 @@ shares; recorded were 1.2 times the predicted latency by time slices and 1.4 tim
 gives a small request its part of the SMs at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

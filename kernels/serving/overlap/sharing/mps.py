@@ -8,8 +8,6 @@ find it by two environment variables. It is told to quit in the end, also after 
 as it is: MPS works in the default mode, too. NVIDIA, "Multi-Process Service": docs.nvidia.com/deploy/mps.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

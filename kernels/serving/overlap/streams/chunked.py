@@ -1,7 +1,5 @@
 """An array that is copied to the GPU, worked on and copied back, in chunks that go through streams in turns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kernels.serving.overlap.streams.schedule import DEFAULT, Schedule

@@ -4,8 +4,6 @@ Each operation calls its `action` in its stream, between two events; the timelin
 copies of one engine one after the other (`Timeline.copies_in_turns`).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Pictures of lab 11's streams and pipeline: timelines of engines or of streams, measured or in virtual time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ What is asked is what must happen before what (stream order, events, the host's 
 things happened to run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

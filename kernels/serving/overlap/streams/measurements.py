@@ -1,7 +1,5 @@
 """What lab 11 measures of streams and of the video pipeline on a GPU. Importing it needs no GPU."""
 
-from __future__ import annotations
-
 import tempfile
 import threading
 import time

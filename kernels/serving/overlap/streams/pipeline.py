@@ -10,8 +10,6 @@ tells the stage before that it may be filled again. This is the shape of NVIDIA'
 makes batches, nvinfer that prepares and infers), where each stage is a GStreamer element with a pool of buffers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

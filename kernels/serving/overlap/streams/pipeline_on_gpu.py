@@ -3,8 +3,6 @@
 NVDEC decodes into a ring of frames, preprocess.cu prepares them in a ring of batches, `SmallNetwork` answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

@@ -4,8 +4,6 @@ Colours by ITU-R BT.601 in its limited range; resized bilinearly between pixel c
 (value / 255 - mean) / std.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ A decoded frame is NV12, as video decoders write it: `height` rows of luma (Y), 
 red differences (U, V) alternate, one pair for four pixels. uint8, shape (height * 3 // 2, width).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

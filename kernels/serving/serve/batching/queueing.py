@@ -8,8 +8,6 @@ Sources: J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961; D. Gros
 Theory, chapters 1, 2, 3.2 (bulk service) and 5. `simulated_queue` checks it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

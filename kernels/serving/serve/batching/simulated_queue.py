@@ -7,8 +7,6 @@ It drives anything with `offer`, `due` and `take`, so the code that serves is th
 read: the same arrivals give the same result, on any machine.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -14,8 +14,6 @@ by requests    - `flush`, the lesson's rule, starts a batch, and nobody joins un
 Sources: Yu and others, Orca, OSDI 2022; Kwon and others, PagedAttention, SOSP 2023 (blocks, preemption by recomputing).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

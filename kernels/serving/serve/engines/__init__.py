@@ -7,8 +7,6 @@ A name instead of an import: so a service, a replica on another machine, and Tri
 text, and an engine may come from anywhere, a module of yours too. Whatever has the attributes of `Engine` is one.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 import threading

@@ -5,8 +5,6 @@ it again, by gradient descent with momentum on all training images at once. Digi
 pixels (Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

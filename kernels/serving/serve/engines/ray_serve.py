@@ -18,8 +18,6 @@ Source: Ray Serve, serve/_private/router.py of release 2.60 (requests that no re
 docs.ray.io, Serve architecture and fault tolerance. Ray comes with `make setup-cluster`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -8,8 +8,6 @@ that made it, also under TensorFlow Serving. It is a program: load none that you
 Source: TensorFlow, Using the SavedModel format, tensorflow.org/guide/saved_model.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@
 On a GPU each batch size is a CUDA graph with buffers of its own; on the simulator the launches run one by one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -7,8 +7,6 @@ The course does not install PyTorch; this is for whoever records. Source of the 
 Learning for Image Recognition, 2015, https://arxiv.org/abs/1512.03385, table 1.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Sequence
 from typing import Any

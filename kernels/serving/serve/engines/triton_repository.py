@@ -13,8 +13,6 @@ Triton's own protobuf, from tritonclient (`make setup-cluster`).
 Source: github.com/triton-inference-server: server, docs/user_guide; python_backend, README.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

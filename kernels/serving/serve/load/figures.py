@@ -1,7 +1,5 @@
 """Pictures of lab 11's load: what was measured carries its origin in the title that is given to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

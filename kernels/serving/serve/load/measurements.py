@@ -4,8 +4,6 @@ Each function returns JSON types; keys end in their unit. In process, a batcher 
 call; over HTTP, LAB's service runs in a process of its own. `correct` is false if an answer was wrong or missing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

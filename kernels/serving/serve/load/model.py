@@ -7,8 +7,6 @@ itself costs: Python between two batches, threads, copies. `added_per_batch` rea
 requests per second one by one were answered when more came; all other curves then are predictions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

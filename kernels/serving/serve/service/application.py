@@ -23,8 +23,6 @@ user's too, and gets answers and counters. Open to a network it belongs behind a
 clients, and closes connections that do nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

@@ -10,8 +10,6 @@ Tensor Data Extension". Of it: one input, FP32; the answer is binary if asked fo
 and `is_..._ready` work, its requests for metadata and for versions of a model do not.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

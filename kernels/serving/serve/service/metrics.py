@@ -3,8 +3,6 @@
 Names and units follow Prometheus's rules (prometheus.io/docs/practices/naming): seconds, counters that end in _total.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest

@@ -4,8 +4,6 @@
 others meanwhile: a legal body of 9.5 MB would fail a liveness probe.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

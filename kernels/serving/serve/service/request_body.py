@@ -6,8 +6,6 @@ TensorFlow Serving's REST API takes the same body. Nothing that a client sends m
 whatever is not understood is refused: a number that is guessed at gives a wrong answer that nobody notices.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
