@@ -36,8 +36,7 @@ _NEW = 10.0  # seconds in which a new folder may lack its description
 class Dataset:
     """A dataset as its folder describes it. `status`: "building", "ready", "failed", "killed" or "damaged".
 
-    Killed: it was being built, and the process that built it is no more. Damaged: its description cannot be read;
-    `message` says why.
+    Killed: it was being built, and its process is no more. Damaged: its description cannot be read; `message` says why.
     """
 
     folder: Path

@@ -1,9 +1,8 @@
 """One synthetic scene: scikit-learn's digits at random places and sizes on a textured ground, with boxes and a mask.
 
-A scene is a function of its seed alone, so that the same seed gives the same dataset on every machine. The digits of
-8 × 8 pixels are cut to their ink and enlarged; the mask is where the enlarged ink covers a pixel by more than half of
-its greatest value, and the box is the smallest one around the mask. A later digit may cover an edge of an earlier one,
-whose box stays.
+A scene is a function of its seed alone, so that the same seed gives the same dataset on every machine. The digits of 8
+× 8 pixels are cut to their ink and enlarged; the mask is where a pixel has more than half of the ink's greatest value,
+and the box is the smallest one around the mask. A later digit may cover an edge of an earlier one, whose box stays.
 """
 
 from collections.abc import Sequence
@@ -78,9 +77,8 @@ def draw_scene(
 ) -> Scene:
     """Draw one scene.
 
-    `digits` (n, 8, 8), 0 to 16, and `labels` (n,), 0 to 9, as scikit-learn's `load_digits` gives them: those that the
-    scene may use. A digit that finds no free place after 60 tries is left out, so a crowded scene may have fewer than
-    `options.fewest`.
+    `digits` (n, 8, 8), 0 to 16, and `labels` (n,), 0 to 9, as `load_digits` gives them: those to use. A digit that
+    finds no free place after 60 tries is left out, so a crowded scene may have fewer than `options.fewest`.
     """
     options = options or SceneOptions()
     canvas = _ground(random, options)

@@ -1,7 +1,6 @@
 """Datasets of synthetic scenes, for detection (boxes) and segmentation (masks).
 
-The digits that training scenes are made of are not those of validation and test scenes: 70, 15 and 15 % of each class,
-by a seeded draw.
+Digits of training scenes are not those of validation and test scenes: 70, 15 and 15 % of each class, by a seeded draw.
 """
 
 import functools

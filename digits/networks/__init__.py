@@ -3,8 +3,7 @@
     model = build("lenet", image=(8, 8, 1), classes=10, options={})
 
 What every network promises: input (batch, height, width, channels), float32, from 0 to 1; one that classifies puts out
-probabilities, (batch, classes), float32. If there are several outputs, the first is the answer and the others only help
-training.
+probabilities, (batch, classes), float32. Of several outputs the first is the answer and the others only help training.
 """
 
 from collections.abc import Mapping

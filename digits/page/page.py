@@ -81,8 +81,7 @@ class Page:
     def __init__(self, workspace: Workspace | None = None, panels: Any = PANELS, open_at: str = "") -> None:
         """Lay out the page of a workspace, the learner's own if None; a panel is made when it is opened first.
 
-        `panels`: triples of title, module and class. `open_at`: the title of the one that is open first, if not the
-        first.
+        `panels`: triples of title, module and class. `open_at`: the title of the one to open, if not the first.
         """
         self.workspace = workspace or Workspace()
         self.selected = Selected()

@@ -1,8 +1,7 @@
 """Detection, as DIGITS' DetectNet: coverage and boxes on a grid, and the average precision of the boxes it finds.
 
-The loss adds focal cross-entropy of the coverage (Lin et al., 2017, arXiv 1708.02002: cells that are right already
-count little, and most hold nothing) and half the distance of the edges in covered cells (L1, as DetectNet), both per
-covered cell.
+The loss adds focal cross-entropy of the coverage (Lin et al., 2017, arXiv 1708.02002: right cells count little, and
+most hold nothing) and half the distance of the edges in covered cells (L1, as DetectNet), both per covered cell.
 """
 
 from typing import Any, ClassVar

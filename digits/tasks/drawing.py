@@ -64,8 +64,7 @@ def found(image: np.ndarray, detections: np.ndarray, classes: Sequence[str]) -> 
 
 
 def mask(image: np.ndarray, found: np.ndarray, classes: Sequence[str], truth: np.ndarray | None = None) -> bytes:
-    """Return an image (h, w, 1 or 3), uint8, under a mask (h, w) of 0 and class + 1, each patch with its class, as a
-    PNG.
+    """Return an image (h, w, 1 or 3), uint8, under a mask (h, w) of 0 and class + 1, each patch with its class, PNG.
 
     `truth`: a second mask whose outlines are drawn in white.
     """

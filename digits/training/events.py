@@ -70,8 +70,7 @@ class Events:
 
 
 def _empty(path: Path) -> None:
-    """Empty a file of events, and delete one that is empty: a TensorBoard that has it open would stay with it for ever
-    if it were deleted at once."""
+    """Empty a file of events, and delete one that is empty: an open TensorBoard would keep to one deleted at once."""
     if path.stat().st_size:
         os.close(open_plain(path, os.O_WRONLY | os.O_TRUNC))
     else:

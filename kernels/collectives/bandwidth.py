@@ -22,8 +22,7 @@ FACTORS = {
 
 
 def bus_factor(collective: str, ranks: int) -> float:
-    """Return bus bandwidth divided by algorithm bandwidth. ValueError for an unknown collective or less than one
-    rank."""
+    """Return bus bandwidth divided by algorithm bandwidth. ValueError for an unknown collective or no rank."""
     if collective not in FACTORS:
         raise ValueError(f"there is no collective {collective!r}; choose one of {', '.join(FACTORS)}")
     if ranks < 1:

@@ -108,8 +108,7 @@ def draw_links(schedule: Schedule, title: str | None = None) -> Figure:
 
 
 def draw_holdings(schedule: Schedule, title: str | None = None) -> Figure:
-    """Draw what each rank holds before the first step and after each: a row of slices per rank, darker the more ranks'
-    data.
+    """Draw what each rank holds before the first step and after each: slices by rank, darker the more ranks' data.
 
     In a broadcast or all-gather a slice is there or not. ValueError for more than 4,000 slices to draw.
     """
@@ -181,8 +180,7 @@ def draw_slices(
 def draw_algorithms(
     collective: str, k: int, link: Link, sizes: Sequence[float] = tuple(2**i for i in range(10, 31))
 ) -> Figure:
-    """Draw the time of each algorithm of a collective over the size, by the model with the best S; below, which is
-    fastest."""
+    """Draw the time of each algorithm of a collective over the size, by the model at the best S; below, the fastest."""
     chosen = {
         name: algorithm
         for name, algorithm in ALGORITHMS.items()
@@ -308,8 +306,7 @@ def _directed(ax: Axes, topology: Topology, edge: Edge, colour: str, lane: int, 
 
 
 def draw_overlap(title: str = "a step of training, by the model", **steps: TrainingStep) -> Figure:
-    """Draw timelines of steps by label: computation above, all-reduces of buckets below; what is not hidden in
-    orange."""
+    """Draw timelines of steps by label: computation above, all-reduces of buckets below; orange: not hidden."""
     end = max(step.end for step in steps.values())
     colours = {"hidden behind the backward pass": GREEN, "not hidden": ORANGE}
     with plt.rc_context(FONT):
@@ -330,8 +327,7 @@ def draw_overlap(title: str = "a step of training, by the model", **steps: Train
 
 
 def draw_streams(timelines: Mapping[str, Any], label: str, rank: int = 0) -> Figure:
-    """Draw timelines of a measured step by name, of one rank's two streams: what ran when. `label` names device and
-    date.
+    """Draw timelines of a measured step by name, one rank's two streams: what ran when. `label` names device and date.
 
     `timelines`: lists of rows with rank, stream ("compute" or "communicate"), what, begin and end in seconds; values
     that are no lists are passed over.
@@ -378,8 +374,7 @@ def _bar(ax: Axes, row: int, begin: float, end: float, colour: str, text: str = 
 def draw_scaling(
     gpus: Sequence[int], title: str = "scaling, by the model", **efficiencies: Callable[[int], float]
 ) -> Figure:
-    """Draw the efficiency over the number of GPUs, by label: a function of the number for each curve. Dotted: no
-    loss."""
+    """Draw the efficiency over the number of GPUs, by label: a function of it for each curve. Dotted: no loss."""
     with chart(figsize=(6.4, 3)) as (figure, ax):
         for (label, share), colour in zip(efficiencies.items(), LINES, strict=False):
             ax.plot(gpus, [100 * share(k) for k in gpus], "o-", ms=3, color=colour, label=label.replace("_", " "))

@@ -69,8 +69,7 @@ def check_forward(
     """Check a forwarding kernel on each ring with each launch (blocks, threads per block); raise CheckFailed.
 
     Asks for the root's data in every buffer, whatever stood there before, nothing written elsewhere, no race between
-    devices, no deadlock, and for work that all threads share. Each device reaches only its own memory and that of the
-    next one.
+    devices, no deadlock, and for work that all threads share. Devices reach their own and the next one's memory.
     """
     name = kernel_name(kernel, language)
     seed = fresh_seed() if seed is None else seed
@@ -143,8 +142,7 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
 
 
 def _neighbours(ring: Ring) -> set[tuple[int, int]]:
-    """Return which device reaches whose memory: each that of the next; a root that is gated also the flags of the
-    last."""
+    """Return which device reaches whose memory: each that of the next; a gated root also the flags of the last."""
     pairs = set(zip(ring.devices, ring.devices[1:], strict=False))
     return pairs | {(ring.devices[0], ring.devices[-1])} if ring.gated else pairs
 

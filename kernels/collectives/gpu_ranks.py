@@ -36,8 +36,7 @@ class GpuTimeout(TimeoutError):
 
 
 def chosen_devices(k: int, devices: Sequence[int] | None, present: int) -> list[int]:
-    """Return the GPU of each of k ranks, rank r on GPU r unless `devices` says otherwise. Raise ValueError if that
-    fails."""
+    """Return the GPU of each of k ranks, rank r on GPU r unless `devices` says otherwise. ValueError if that fails."""
     if k < 1:
         raise ValueError(f"a collective has at least one rank, not {k}")
     found = list(range(k)) if devices is None else list(devices)
@@ -52,9 +51,7 @@ def chosen_devices(k: int, devices: Sequence[int] | None, present: int) -> list[
 
 
 def connect(devices: Sequence[int], runtime: Any) -> None:
-    """Let each GPU reach the memory of every other. `runtime`: cupy.cuda.runtime. Raise PeerAccessError for a pair
-    that cannot.
-    """
+    """Let each GPU reach the memory of every other. `runtime`: cupy.cuda.runtime. PeerAccessError if a pair cannot."""
     before = runtime.getDevice()
     try:
         for here in sorted(set(devices)):

@@ -2,8 +2,7 @@
 
 Each is run on 2, 4 and 8 GPUs, as far as the machine has them: {"runs": [...]}. Keys end in their unit: `seconds`,
 `gbps` (1e9 bytes per second: algorithm bandwidth, N/t, unless the key says `bus`). Times are medians; `least_seconds`
-and `most_seconds` beside one are its fastest and slowest sample. `MEASUREMENTS` names the functions as
-`recordings.json` does.
+and `most_seconds`: its fastest and slowest sample. `MEASUREMENTS` names the functions as `recordings.json` does.
 """
 
 import functools

@@ -1,10 +1,9 @@
 """A schedule's messages as copies and additions on streams, and which must wait for which.
 
 A link has a stream, on the source's side, on which its messages go one after another. A message that adds, or whose
-place is still to be read in the same step, goes to a scratch buffer of the destination first; a second stream of the
-link, on the destination's side, then adds or puts it in place. Operations of different streams are ordered only where
-one needs what another has written, or would overwrite what another still reads: no step waits for all of the step
-before.
+place is still to be read in the same step, goes to a scratch buffer of the destination first; a second stream, on the
+destination's side, then adds or puts it in place. Operations of different streams are ordered only where one needs what
+another has written, or would overwrite what another still reads: no step waits for all of the step before.
 """
 
 from collections import defaultdict

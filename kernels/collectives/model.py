@@ -69,8 +69,7 @@ def best_slices(n: float, k: int, link: Link) -> float:
 
 
 def best_ring_broadcast(n: float, k: int, link: Link) -> float:
-    """Return (√(N/B) + √((k − 2)α))², the ring broadcast with the best real S; what S = 1 takes where S* would be below
-    1."""
+    """Return (√(N/B) + √((k − 2)α))², the ring broadcast with the best real S; what S = 1 takes where S* is below 1."""
     if k < 2:
         return 0.0
     if math.isinf(best := best_slices(n, k, link)):

@@ -4,8 +4,7 @@
 by lines on its output: that it has started, that it waits for another one for too long, that it failed, or its result.
 A rank that ends without a result, or is not heard of in time, is an error that names it; no process is left then.
 
-MPI is MPICH, which comes as a wheel with its mpiexec. On several machines: `hosts`, reached by ssh, with the course in
-the same folder on each.
+MPI is MPICH, a wheel with its mpiexec. On several machines: `hosts`, reached by ssh, the course in the same folder.
 """
 
 import contextlib
@@ -245,9 +244,7 @@ class _Job:
             self._ends.register(self.handles[rank], select.EPOLLIN)
 
     def _note_ends(self) -> None:
-        """Note which processes have ended. One at a time: epoll keeps the order, and where one has died mpiexec may
-        end others before we look.
-        """
+        """Note which processes have ended. One at a time: epoll keeps the order; mpiexec may end others soon."""
         ranks = {handle: rank for rank, handle in self.handles.items()}
         while found := self._ends.poll(0, 1):
             self._ends.unregister(found[0][0])

@@ -109,8 +109,7 @@ def _kind(dtype: Any) -> str:
 def run(
     collective: str, arrays: Sequence[np.ndarray], *, devices: Sequence[int] | None = None, seconds: float = SECONDS
 ) -> list[np.ndarray]:
-    """Return what each rank holds after NCCL's collective, in one process. `arrays`: one per rank, of one shape and
-    dtype.
+    """Return what each rank holds after NCCL's collective, in one process. `arrays`: one per rank, alike.
 
     Of a reduce-scatter only part r of rank r is of worth. Raise GpuTimeout if it takes longer than `seconds`.
     """

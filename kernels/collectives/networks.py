@@ -20,8 +20,7 @@ class LayerCost:
 
 
 def conv(name: str, into: int, out: int, kernel: int, side: int, norm: bool = True) -> LayerCost:
-    """Return a convolution from `into` to `out` channels whose output is side × side; with batch norm, or a bias
-    without."""
+    """Return a convolution from `into` to `out` channels whose output is side × side; with batch norm or a bias."""
     weights = kernel * kernel * into * out
     return LayerCost(name, weights + (2 * out if norm else out), weights * side * side)
 

@@ -71,8 +71,7 @@ def run(
 
 
 def ring_order(schedule: Schedule) -> list[int] | None:
-    """Return the ranks of a pipelined broadcast in the order of its ring, the root first; None for any other
-    schedule."""
+    """Return the ranks of a pipelined broadcast in ring order, the root first; None for any other schedule."""
     if schedule.collective != "broadcast":
         return None
     after = {send.source: send.destination for send in schedule.sends}
@@ -87,8 +86,7 @@ def ring_order(schedule: Schedule) -> list[int] | None:
 def ring_forwarding(
     devices: Any, order: Sequence[int], *, slices: int, blocks: int, threads: int, source: str = SOURCE
 ) -> RingForwarding:
-    """Return the launches of forward.cu on virtual devices; `source`: another text of it, for trying what goes
-    wrong."""
+    """Return the launches of forward.cu on virtual devices; `source`: another text, to try what goes wrong."""
     kernel = CudaSource(source, ENTRY, file=FILE)
 
     def start(rank: int, grid: int, block: int, arguments: tuple) -> None:

@@ -46,8 +46,7 @@ _SPIN = 100  # looks at the messages before the process yields the processor
 def run(
     schedule: Schedule, arrays: Sequence[np.ndarray], *, seconds: float = SECONDS, fail: str | None = None
 ) -> list[np.ndarray]:
-    """Return what each rank holds after the schedule, run by as many processes on this machine; `arrays` stay as they
-    are.
+    """Return what each rank holds after the schedule, run by as many processes on this machine; `arrays` stay as is.
 
     `arrays`: one per rank, of one shape and dtype. `fail`: "2:dies" or "2:hangs", to see what an error looks like.
     Raise ScheduleError, ValueError or TypeError as the interpreter does, RankFailed, naming the rank, if one dies or
@@ -67,8 +66,7 @@ def run(
 def run_rank(schedule: Schedule, array: np.ndarray, rank: Rank, at_step: Callable[[int], None] | None = None) -> None:
     """Do this rank's part of a checked schedule on its array, C-contiguous, which is changed.
 
-    Raise RankLate at the rank's deadline, naming those whose messages have not come. `at_step`: called before each
-    step.
+    Raise RankLate at the rank's deadline, naming those that have not sent. `at_step`: called before each step.
     """
     from mpi4py import MPI
 

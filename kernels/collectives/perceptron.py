@@ -30,8 +30,7 @@ def layer_size(inputs: int, outputs: int) -> int:
 
 @functools.lru_cache(maxsize=2)
 def _initial(sizes: tuple[int, ...], seed: int) -> list[np.ndarray]:
-    """Return the layers' arrays before training, the same for every rank. Weights as He et al. (2015) scale them for
-    ReLU."""
+    """Return the layers' arrays before training, the same for every rank. Weights scaled as by He et al. (2015)."""
     generator, found = np.random.default_rng(seed), []
     for inputs, outputs in itertools.pairwise(sizes):
         layer = np.zeros(layer_size(inputs, outputs), np.float32)

@@ -53,8 +53,7 @@ class Curve:
     overlap: bool = True
 
     def model(self, gpus: int, cluster: Cluster | None = None) -> float:
-        """Return the efficiency that the model predicts for `gpus`, on `cluster` in place of the curve's own if
-        given."""
+        """Return the efficiency that the model predicts for `gpus`, on `cluster` not the curve's own if given."""
         wires = self.cluster if cluster is None else cluster
         return efficiency(
             NETWORKS[self.network],
@@ -212,8 +211,7 @@ def halving_against_ring(n: float, servers: int = 32) -> float:
 
 
 def predicted(gpus: int, algorithm: str = "best", jitter: float = 0.0) -> float:
-    """Return the efficiency of ResNet-50, batch 32, on DGX-1 nodes with V100, against one GPU; compared with
-    nothing."""
+    """Return the efficiency of ResNet-50, batch 32, on DGX-1 nodes with V100, against one GPU; not compared."""
     cluster = replace(_DGX1V, algorithm=algorithm)
     return efficiency(NETWORKS["ResNet-50"], PREDICTED_COMPUTE, gpus, cluster.all_reduce, jitter=jitter)
 

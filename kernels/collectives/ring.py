@@ -63,8 +63,7 @@ def ring_all_reduce(ranks: int, slices: int, order: Sequence[int] | None = None)
     """Return reduce-scatter, then all-gather.
 
     S a multiple of k; 2(k − 1)·S/k steps; 2(k − 1)·N/k bytes on each of the k links, the least possible: Patarasuk and
-    Yuan (2009). For N → ∞ it takes 2(k − 1)/k · N/B: less than 2N/B for any k, while the number of messages grows
-    with k.
+    Yuan (2009). For N → ∞ it takes 2(k − 1)/k · N/B: less than 2N/B for any k; the number of messages grows with k.
     """
     first = ring_reduce_scatter(ranks, slices, order)
     second = ring_all_gather(ranks, slices, order)

@@ -52,8 +52,7 @@ class Cluster:
             raise ValueError(f"a node has at least one GPU, not {self.per_node}")
 
     def all_reduce(self, n: float, gpus: int) -> float:
-        """Return seconds of an all-reduce of n bytes over `gpus`. ValueError for a number that does not fill whole
-        nodes."""
+        """Return seconds of an all-reduce of n bytes over `gpus`. ValueError unless they fill whole nodes."""
         if gpus <= self.per_node:
             return model.ring_all_reduce(n, gpus, gpus, self.inside) if gpus > 1 else 0.0
         if gpus % self.per_node:
@@ -75,8 +74,7 @@ def flat_ring(cluster: Cluster, n: float, nodes: int) -> float:
 
 
 def hierarchical(cluster: Cluster, n: float, nodes: int) -> float:
-    """Return reduce-scatter in nodes, all-reduce across them for each place, all-gather; GPUs share their node's
-    network."""
+    """Return reduce-scatter in nodes, all-reduce across them for each place, all-gather; GPUs share the network."""
     share = Link(cluster.network.alpha, cluster.network.bandwidth / cluster.per_node)
     return model.hierarchical_ring_all_reduce(n, nodes, cluster.per_node, cluster.inside, share)
 
@@ -162,8 +160,7 @@ def step(
 
 
 def slowest_of(k: int) -> float:
-    """Return the mean of the largest of k standard normal draws, by Blom (1958): Φ⁻¹((k − 0.375)/(k + 0.25)); 0 for k =
-    1."""
+    """Return the mean largest of k standard normal draws, by Blom (1958): Φ⁻¹((k − 0.375)/(k + 0.25)); 0 for k = 1."""
     return NormalDist().inv_cdf((k - 0.375) / (k + 0.25)) if k > 1 else 0.0
 
 

@@ -28,8 +28,7 @@ def check_power_of_two(name: str, ranks: int) -> None:
 
 
 def ring_order(ranks: int, order: Sequence[int] | None, first: int | None = None) -> list[int]:
-    """Return `order`, or 0 to k − 1, turned so that it begins with `first`. ScheduleError unless each rank is there
-    once."""
+    """Return `order`, or 0 to k − 1, turned to begin with `first`. ScheduleError unless each rank is there once."""
     ring = list(range(ranks)) if order is None else list(order)
     if sorted(ring) != list(range(ranks)):
         raise ScheduleError(f"{ring} is no ring of {ranks} ranks; name each of 0 to {ranks - 1} once")

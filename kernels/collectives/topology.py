@@ -174,8 +174,7 @@ def cube_mesh(links: dict[tuple[int, int], int] | None = None, bandwidth: float 
 
 
 def disjoint_rings(links: dict[tuple[int, int], int] | None = None) -> list[tuple[int, ...]]:
-    """Return as many closed rings through all 8 GPUs of a cube mesh as share no NVLink; each can run in both
-    directions.
+    """Return as many closed rings through all 8 GPUs of a cube mesh as share no NVLink; each runs both ways.
 
     The rings are found by trying all sets of Hamiltonian cycles; half of the links that a GPU has bounds their number.
     """
@@ -214,8 +213,7 @@ def nodes_on_infiniband(
     cards: int = 1,
     pcie: float = 4 * PCIE_3,
 ) -> Topology:
-    """Return nodes with an NVSwitch each, joined by InfiniBand: `cards` network cards per node, shared by its GPUs in
-    turn.
+    """Return nodes with an NVSwitch each, joined by InfiniBand: `cards` cards per node, shared by its GPUs in turn.
 
     GPU i of a node uses card i·cards // per_node. Bytes per second: `inside` of a GPU's NVLinks, `network` of a card,
     `pcie` between GPU and card (PCIe 5.0 carries four times what PCIe 3.0 does).

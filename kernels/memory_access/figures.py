@@ -19,8 +19,7 @@ LANGUAGES = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
 
 
 def draw_kernels(m: Measurement, what: str) -> Figure:
-    """Draw the bandwidth of every kernel of a table (`tables.transpose_table`, `sum_table`, `scan_table`,
-    `layout_table`).
+    """Draw the bandwidth of every kernel of `tables`.
 
     A dashed line: the copy, or else the fastest library. `what`: begins the title.
     """
@@ -59,14 +58,12 @@ def _short_name(row: Mapping[str, Any]) -> str:
 
 
 def draw_strides(m: Measurement, sectors: Mapping[int, float]) -> Figure:
-    """Draw the bandwidth by stride, from `measurements.strides`, and sectors per request by stride, as the simulator
-    counts."""
+    """Draw the bandwidth by stride, from `measurements.strides`, and sectors per request by stride, as simulated."""
     return _with_sectors(m, "stride", sectors, "stride of the loads, in elements")
 
 
 def draw_offsets(m: Measurement, sectors: Mapping[int, float]) -> Figure:
-    """Draw the bandwidth by offset, from `measurements.offsets`, and sectors per request by offset, as the simulator
-    counts."""
+    """Draw the bandwidth by offset, from `measurements.offsets`, and sectors per request by offset, as simulated."""
     return _with_sectors(m, "offset", sectors, "offset of the loads, in elements")
 
 
@@ -173,8 +170,7 @@ def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
 
 
 def draw_latencies(m: Measurement) -> Figure:
-    """Draw the time of one load that waits for the one before, by the bytes that the loads are spread over
-    (`latencies`)."""
+    """Draw the time of one load that waits for the one before, by the bytes they spread over (`latencies`)."""
     with chart(figsize=(7.5, 2.7)) as (figure, ax):
         ax.plot([row["bytes"] for row in m.value], [row["seconds"] for row in m.value], "o-", color=BLUE, ms=4)
         ax.set(xscale="log", ylim=(0, None), xlabel="bytes over which the loads are spread", ylabel="time of a load")
@@ -185,8 +181,7 @@ def draw_latencies(m: Measurement) -> Figure:
 
 
 def draw_bank_conflicts(m: Measurement) -> Figure:
-    """Draw the time of loads from shared memory by stride, beside the wavefronts that they need, from
-    `bank_conflicts`."""
+    """Draw the time of loads from shared memory by stride, and their wavefronts (`bank_conflicts`)."""
     rows = m.value["rows"]
     one = next(row["seconds"] for row in rows if row["stride"] == 1)
     with chart(figsize=(7.5, 2.7)) as (figure, ax):

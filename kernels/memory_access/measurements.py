@@ -24,8 +24,7 @@ REGISTERS = 65536  # of a multiprocessor
 
 
 def strides(n: int = 2**25) -> dict[str, Any]:
-    """Measure a copy of n floats whose loads are `stride` elements apart. `gbps` counts 8 bytes per element of the
-    result."""
+    """Measure a copy of n floats whose loads are `stride` elements apart. `gbps`: 8 bytes per element of the result."""
     cupy = cupy_on_gpu()
     n = fitting(n, 2 * STRIDES[-1])
     a, out = cupy.random.random(n * STRIDES[-1], dtype=np.float32), cupy.empty(n, np.float32)
@@ -63,8 +62,7 @@ def _candidate(function: Any, blocks: int, block: int, arguments: tuple) -> Cand
 
 
 def stencils(n: int = 2**27) -> dict[str, Any]:
-    """Measure the claim's experiment: a mean over 2 * radius + 1 neighbours, through the L1 cache and through shared
-    memory.
+    """Measure the claim's experiment: a mean over 2 * radius + 1 neighbours, through the L1 cache and shared memory.
 
     `loaded_gbps` counts what the threads ask for, 4 bytes per neighbour; `gbps` 8 bytes per element: read once, written
     once. `l1_of_shared`: speed through L1 as a share of the speed through shared memory. `heat`: five points in two
@@ -134,8 +132,7 @@ def _call(candidate: Candidate) -> tuple[Callable[..., Any], Any]:
 
 
 def bytes_in_flight(n: int = 2**27) -> dict[str, Any]:
-    """Measure the bandwidth of a copy of n floats by bytes in flight: of a load, loads per thread, and warps per
-    multiprocessor.
+    """Measure the bandwidth of a copy of n floats by bytes in flight: of a load, by loads per thread, by warps.
 
     `in_flight_bytes`: that the threads of one multiprocessor have asked for at a time. Left out: grids of which not all
     blocks fit on the GPU at once.
@@ -169,8 +166,7 @@ def bytes_in_flight(n: int = 2**27) -> dict[str, Any]:
 
 
 def latencies(smallest: int = 2**14, largest: int = 2**30, steps: int = 2**14) -> list[dict[str, Any]]:
-    """Measure seconds of one load that waits for the one before, by the bytes over which such loads are spread at
-    random."""
+    """Measure seconds of one load that waits for the one before, by the bytes over which they spread at random."""
     cupy = cupy_on_gpu()
     largest = min(largest, 4 * fitting(largest // 4, 3))
     stream = cupy.cuda.get_current_stream()

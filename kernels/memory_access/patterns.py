@@ -103,8 +103,7 @@ def copy_in_flight(a: Any, out: Any, width: int, items: int, blocks: int, block:
 
 
 def mean(a: Any, out: Any, radius: int, kind: str = "l1") -> Any:
-    """Compute out[i] = mean of a[i .. i + 2 * radius], through the L1 cache or through shared memory (`kind` "l1",
-    "shared").
+    """Compute out[i] = mean of a[i .. i + 2 * radius], through L1 or shared memory (`kind` "l1", "shared").
 
     Arrays: float32, one dimension; `a` has 2 * radius elements more than `out`. `radius`: one of RADII.
     """

@@ -37,8 +37,7 @@ ANY_SHAPE = ("cuda_sectors", "cuda_few_rows")  # kernels, whose times stand with
 
 
 def exact_vector(n: int) -> Any:
-    """Return device array of n float32, zeros and random ones: so few that their sum is exact in any order, up to n =
-    2^28."""
+    """Return device array of n float32, zeros and random ones: whose sum is exact in any order, up to n = 2^28."""
     return (cupy_on_gpu().random.random(n, dtype=np.float32) < 2.0**-5).astype(np.float32)
 
 
@@ -102,8 +101,7 @@ def transpose_shapes(shapes: tuple[tuple[int, int], ...] = SHAPES) -> list[dict[
 
 
 def sum_table(n: int = N) -> dict[str, Any]:
-    """Return every sum of n floats, beside the libraries'. `relative_error`: of the sum of random numbers, to
-    float64."""
+    """Return every sum of n floats, beside the libraries'. `relative_error`: of random numbers, to float64."""
     cupy = cupy_on_gpu()
     n = fitting(n, 3)
     a, out = exact_vector(n), cupy.empty(1, np.float32)

@@ -104,8 +104,7 @@ TRANSPOSES = by_name(
 
 
 def fastest(rows: int, columns: int, aligned: bool = True) -> str:
-    """Return the name of the fastest kernel for a shape, by what was measured. `aligned`: both addresses are multiples
-    of 16."""
+    """Return the name of the fastest kernel for a shape, by what was measured. `aligned`: both at multiples of 16."""
     if aligned and rows <= TRANSPOSES["cuda_few_rows"].most_rows:
         return "cuda_few_rows"
     cached = rows * columns < 2**23  # by the L2 cache, which puts sectors together in time

@@ -54,8 +54,7 @@ def draw_steps(**steps: Any) -> Figure:
 
 
 def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """Draw stacked bars by label: bytes of weights, gradients, optimiser, activations and the rest, as shares of the
-    sum."""
+    """Draw stacked bars by label: bytes of weights, gradients, optimiser, activations and the rest, as shares."""
     totals = {label: sum(part.values()) for label, part in parts.items()}
     labels = [f"{label}: {total / MIB:.0f} MiB" for label, total in totals.items()]
     with chart(figsize=(8.5, 0.6 + 0.55 * len(parts))) as (figure, ax):
@@ -87,8 +86,7 @@ def draw_lengths(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def draw_depths(depths: Sequence[int], title: str = "tracked in this process", **peaks: Sequence[float]) -> Figure:
-    """Draw peak MiB over the number of layers, by label, on axes of powers; dotted: n and √n through the last
-    points."""
+    """Draw peak MiB over the number of layers, by label, on log axes; dotted: n and √n by the last points."""
     with chart(figsize=(6.5, 3.1)) as (figure, ax):
         for k, (label, peak) in enumerate(peaks.items()):
             ax.plot(depths, peak, "o-", color=COLOURS[k], label=label)

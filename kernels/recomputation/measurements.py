@@ -80,8 +80,7 @@ def pytorch_silu(n: int = N) -> dict[str, Any]:
 
 
 def pytorch_depth(width: int = WIDTH, batch: int = BATCH) -> dict[str, Any]:
-    """Measure a step through chains of many depths: everything kept, and recomputed in segments of √n, and by the best
-    plan."""
+    """Measure a step through chains of many depths: everything kept, in segments of √n, by the best plan."""
     torch = on_pytorch.torch_on_gpu()
     rows = []
     for layers in DEPTHS:
@@ -101,8 +100,7 @@ def pytorch_segments(layers: int = LAYERS, width: int = WIDTH, batch: int = BATC
 
 
 def pytorch_timeline(layers: int = LAYERS, width: int = WIDTH, batch: int = BATCH) -> dict[str, Any]:
-    """Measure bytes held after each layer of a step, forward and backward, with everything kept and in segments of
-    √n."""
+    """Measure bytes held after each layer of a step, forward and backward, everything kept and in segments of √n."""
     torch = on_pytorch.torch_on_gpu()
     modules, _ = on_pytorch.chain(torch, layers, width)
     on_pytorch.parameters(modules)
@@ -146,8 +144,7 @@ def pytorch_resnet(depth: int = 101, batches: tuple[int, ...] = (16, 64)) -> dic
 
 
 def pytorch_largest_batch(depth: int = 101, limit_bytes: int = 4 * GIB) -> dict[str, Any]:
-    """Measure the largest batch of ResNet-101, in steps of 4, whose step fits into `limit_bytes`: tried, not
-    computed."""
+    """Measure the largest batch of ResNet-101, in steps of 4, whose step fits `limit_bytes`: tried."""
     torch = on_pytorch.torch_on_gpu()
     modules = on_pytorch.resnet(torch, depth)
     on_pytorch.parameters(modules)
@@ -189,8 +186,7 @@ def pytorch_states(depth: int = 101, batch: int = 32) -> dict[str, Any]:
 
 
 def jax_depth(width: int = WIDTH, batch: int = BATCH) -> dict[str, Any]:
-    """Measure the chain of `pytorch_depth` in JAX, whole steps compiled by XLA; `gradient_error` is relative to all
-    kept."""
+    """Measure the chain of `pytorch_depth` in JAX, whole steps compiled by XLA; `gradient_error`: to all kept."""
     jax = on_jax.jax_on_gpu()
     rows = []
     for layers in (16, 64):

@@ -1,6 +1,4 @@
-"""Recomputation through JAX on a GPU: what XLA's plan of a step needs. Needs JAX with CUDA, which the course does not
-install.
-"""
+"""Recomputation through JAX on a GPU: what XLA's plan of a step needs. Needs JAX with CUDA, which is not installed."""
 
 import importlib
 import os

@@ -68,8 +68,7 @@ def parameters(modules: Sequence[Any]) -> list[Any]:
 
 
 def measure_step(torch: Any, step: Callable[[], Any], runs: int = 3) -> dict[str, Any]:
-    """Return `peak_bytes` that the allocator held beyond what was there before a step, and the median `seconds` of
-    it."""
+    """Return `peak_bytes` that the allocator held beyond what was there before a step, and its median `seconds`."""
     step()
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()

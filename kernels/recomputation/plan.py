@@ -35,8 +35,7 @@ def square_root(layers: int) -> Plan:
 
 
 def segments(plan: Plan, layers: int) -> list[range]:
-    """Return the layers of each segment. ValueError for a plan that does not begin at 0, rise, and end before
-    `layers`."""
+    """Return the layers of each segment. ValueError unless a plan begins at 0, rises, and ends before `layers`."""
     ends = (*plan[1:], layers)
     if not plan or plan[0] != 0 or any(first >= end for first, end in zip(plan, ends, strict=True)):
         raise ValueError(f"{plan} is no plan for {layers} layers; it must begin with 0 and rise, each below {layers}")
@@ -97,8 +96,7 @@ class Lifetime:
 
 
 def lifetimes(plan: Plan, layers: int) -> list[Lifetime]:
-    """Return all activations of a step through equal layers, each of which keeps its output; the chain's input is left
-    out.
+    """Return all activations of a step through equal layers, each of which keeps its output; less the chain's input.
 
     The output that ends a segment is made twice: it is the next one's input, and what its own layer keeps.
     """

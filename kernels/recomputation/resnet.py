@@ -58,8 +58,7 @@ def parameters(depth: int = 101, classes: int = 1000) -> int:
 
 
 def bytes_of(found: list[Block], batch: int = 1, element: int = FLOAT) -> tuple[list[int], list[int]]:
-    """Return (inputs, inside) of `kernels.recomputation.plan`: bytes of each block for a batch. `element`: bytes of
-    one."""
+    """Return (inputs, inside) of `kernels.recomputation.plan`: bytes of each block. `element`: bytes of one."""
     return (
         [batch * element * block.input_elements for block in found],
         [batch * element * block.inside_elements for block in found],

@@ -29,8 +29,7 @@ class Found:
 
 
 def network(depth: int = 101) -> list[Block]:
-    """Return the stem and the bottlenecks, in the order of `resnet.blocks`: functions of (batch, height, width,
-    channels)."""
+    """Return the stem and the bottlenecks, in the order of `resnet.blocks`: functions of (n, h, w, c)."""
     random = tf.random.Generator.from_seed(segments.SEED)
 
     def normed(channels: int, width: int, kernel: int, stride: int = 1) -> Block:

@@ -114,8 +114,7 @@ def step(
 
 
 def cpu_seconds(given: Chain, plan: plans.Plan, runs: int = 5) -> float:
-    """Return least processor time, of all threads together, of a step that nobody tracks; of the host's work on a
-    GPU."""
+    """Return least processor time, of all threads together, of an untracked step; of the host's work on a GPU."""
     samples = []
     for _ in range(runs):
         start = time.process_time()

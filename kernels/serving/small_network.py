@@ -148,8 +148,7 @@ class Buffers:
 
     `given`, `answer`: in host memory, pinned on a GPU, float32. `queue()` queues the copy of `given`, all launches and
     the copy of the answer, and returns at once on a GPU; `wait()` waits for the answer. `weights`: on the device, as
-    `on_device` gives them. `graph`: whether that is one CUDA graph, or a call per copy and launch; on the simulator the
-    latter.
+    `on_device` gives them. `graph`: whether that is one CUDA graph, or a call per copy and launch, as on the simulator.
     """
 
     def __init__(self, network: SmallNetwork, weights: list[tuple[Any, Any]], batch: int, graph: bool = True) -> None:

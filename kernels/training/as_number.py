@@ -10,8 +10,7 @@ from warplab.launch.kernel_source import is_empty
 
 
 def as_number(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function`, under its own name, with a tensor of one element turned into a float; all else is passed
-    on."""
+    """Return `function`, under its own name, with tensors of one element made floats; all else is passed on."""
 
     def call(*given: Any, **named: Any) -> Any:
         found = function(*given, **named)
@@ -22,8 +21,7 @@ def as_number(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def slope_through(function: Callable[[Any], tuple], loss: Callable[[Any], Any]) -> Callable[[float], Any]:
-    """Return x -> the slope at x of loss(y), y being the value of `function` and its gradient the one that `function`
-    gives.
+    """Return x -> the slope at x of loss(y), y being the value of `function` with the gradient that it gives.
 
     `function` is what `tf.custom_gradient` takes: x -> (value, function from dy to dx). The result has its name, and
     returns None where `function` returns nothing, or no gradient.

@@ -59,8 +59,7 @@ def forward(x: Any, bias: Any, y: Any, kernel: str = "cuda") -> Any:
 
 
 def backward(x: Any, bias: Any, dy: Any, dx: Any, dbias: Any, kernel: str = "cuda") -> tuple[Any, Any]:
-    """Compute dx = dy · gelu'(x + bias), dbias = the sums of dx over the rows; return (`dx`, `dbias`) before the kernel
-    has finished.
+    """Compute dx = dy · gelu'(x + bias), dbias = the sums of dx over the rows; return both before it has finished.
 
     `x`, `dy`, `dx`: as `x` in `forward`; `bias`, `dbias`: as its `bias`. `dx` may be `x` or `dy`. What `dbias` holds
     before does not matter. `kernel`: a name in BACKWARD. Raise as `forward` does.

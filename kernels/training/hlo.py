@@ -11,8 +11,7 @@ NOT_LAUNCHED = frozenset({"parameter", "constant", "tuple", "get-tuple-element",
 
 
 def computations(text: str) -> dict[str, list[str]]:
-    """Return instructions by computation, metadata and configuration cut off. The entry computation's key is
-    "ENTRY"."""
+    """Return instructions by computation, without metadata and configuration. The entry's key is "ENTRY"."""
     found: dict[str, list[str]] = {}
     name = ""
     for line in text.splitlines():
@@ -41,6 +40,5 @@ def entry(text: str) -> list[str]:
 
 
 def launched(text: str) -> int:
-    """Return how many instructions of the entry computation do work of their own: fusions, calls, copies and the
-    like."""
+    """Return how many instructions of the entry computation do work: fusions, calls, copies and the like."""
     return sum(n for name, n in operations(entry(text)).items() if name not in NOT_LAUNCHED)

@@ -25,8 +25,7 @@ JAX_BATCH, JAX_ROUNDS = 20, 15  # calls between two readings of the clock, readi
 
 
 def kernel_table(rows: int = ROWS, columns: int = COLUMNS) -> dict[str, Any]:
-    """Measure forward and backward kernels beside a copy and CuPy's operations one by one, timed in turns, outputs
-    checked."""
+    """Measure forward and backward kernels beside a copy and CuPy's operations, in turns, outputs checked."""
     cupy = timing.cupy_on_gpu()
     x, dy = (cupy.random.standard_normal((rows, columns), dtype=np.float32) for _ in range(2))
     bias, out, dbias = (
@@ -66,8 +65,7 @@ def kernel_table(rows: int = ROWS, columns: int = COLUMNS) -> dict[str, Any]:
 def xla_through_jax(rows: int = ROWS, columns: int = COLUMNS) -> dict[str, Any]:
     """Measure gelu(x + bias) and its gradients in JAX: operation by operation, and compiled as one by XLA.
 
-    `kernels` counts what the optimised HLO launches; seconds are of the host's clock over many calls, which wait at the
-    end.
+    `kernels` counts what the optimised HLO launches; seconds are of the host's clock over many calls.
     """
     timing.require_gpu("This measurement")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # CuPy is in the same process

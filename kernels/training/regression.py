@@ -53,8 +53,7 @@ class History:
     """What a training run left. Arrays have one entry per step.
 
     `loss`: mean of the squared errors, in units of the target, whatever was minimised. `dead`: share of the hidden
-    units that are 0 for every input. `gradient`: norm of the gradient of all parameters. `parameters`: after the last
-    step.
+    units that are 0 for every input. `gradient`: norm of the whole gradient. `parameters`: after the last step.
     """
 
     rate: float

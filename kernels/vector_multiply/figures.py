@@ -151,8 +151,7 @@ def draw_one_multiply(m: Measurement) -> Figure:
 
 
 def draw_one_layer(m: Measurement, batch: int = 1) -> Figure:
-    """Draw the time of one dense layer by its width, from `measurements`' `prediction_dense`; weights are on the
-    GPU."""
+    """Draw the time of one dense layer by its width, from `measurements`' `prediction_dense`; weights on the GPU."""
     rows = [row for row in m.value["rows"] if row["batch"] == batch]
     if not rows:
         known = sorted({row["batch"] for row in m.value["rows"]})

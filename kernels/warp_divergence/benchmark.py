@@ -10,8 +10,7 @@ from warpcourse.bench.benchmark import Benchmark, Table
 
 
 def library_table(result: dict[str, Any], by: str) -> str:
-    """Return a table of histograms or selections as text; `by`: what rows differ in beside the kernel, "data" or
-    "share"."""
+    """Return a table of histograms or selections as text; `by`: in what rows differ too, "data" or "share"."""
     columns = {
         "kernel": "name",
         by: by,

@@ -54,8 +54,7 @@ def histogram(x: Any, bins: Any) -> Callable[[], None]:
 
 
 def select(x: Any, threshold: float, out: Any, count: Any) -> Callable[[], None]:
-    """Return a function that queues DeviceSelect::If of the elements > `threshold`; CuPy arrays as for
-    `selection.select`."""
+    """Return a function that queues DeviceSelect::If of the elements > `threshold`; arrays as for `select`."""
     kind = {"float32": ctypes.c_float, "int32": ctypes.c_int}[x.dtype.name]
     function = getattr(library(), {"float32": "cub_select_float", "int32": "cub_select_int"}[x.dtype.name])
     arguments = (_pointer(x), kind(x.dtype.type(threshold)), _pointer(out), _pointer(count), ctypes.c_int(x.size))

@@ -35,8 +35,7 @@ def paths_arguments(x: Any, out: Any, by: str, steps: int) -> tuple:
 
 
 def condition(x: Any, out: Any, steps: int) -> Any:
-    """Compute out[i] = x[i], where it is positive after `steps` times y = y / 2 + k, k = 1, 2, ...; return `out` at
-    once.
+    """Compute out[i] = x[i], if positive after `steps` times y = y / 2 + k, k = 1, 2, ...; return `out` at once.
 
     `x`, `out`: device arrays, float32, of one axis and one length. `steps`: 1 to 16; else ValueError.
     """

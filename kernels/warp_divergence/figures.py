@@ -48,8 +48,7 @@ def draw_order(m: Measurement, kernel: str = "ordered") -> Figure:
 
 
 def draw_paths(m: Measurement) -> Figure:
-    """Draw the time by the number of ways, by lane and by warp, from `measurements.path_costs`, beside K times one
-    way."""
+    """Draw the time by the number of ways, by lane and by warp, from `measurements.path_costs`, and K times one way."""
     rows = m.value["rows"]
     ways = [row["ways"] for row in rows]
     one = rows[0]["by_warp_seconds"]
@@ -149,8 +148,7 @@ def draw_lanes(values: np.ndarray, offsets: Sequence[int], used: np.ndarray | No
 
 
 def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> Figure:
-    """Draw passes of each pixel, and the efficiency of each warp where its lanes are a piece of the picture of some
-    shape.
+    """Draw passes of each pixel, and the efficiency of each warp by the shape of its piece of the picture.
 
     `passes`: integers, shape (height, width). `shapes`: name -> width and height of a warp's piece, which divide those
     of the picture. A warp's efficiency is the mean of its pixels' passes over their maximum.
@@ -175,8 +173,7 @@ def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> F
 
 
 def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
-    """Draw the bandwidth of each kernel of `measurements.histogram_table` or `selection_table`, beside the copy and
-    libraries.
+    """Draw the bandwidth of each kernel of `histogram_table` or `selection_table`, beside the copy and libraries.
 
     `by`, `value`: which rows, "data" with "uniform" or "skewed", "share" with 0.1, 0.5 or 0.9; ValueError for others.
     """

@@ -20,16 +20,14 @@ RECORDED = ("cuda_condition<4>", "cuda_condition<7>", "cuda_condition<8>", "cuda
 
 
 def sass(name: str) -> list[str]:
-    """Return the machine code of a kernel in RECORDED, for compute capability 9.0: instructions and labels, one per
-    line."""
+    """Return the machine code of a kernel in RECORDED, for sm_90: instructions and labels, one per line."""
     if name not in RECORDED:
         raise ValueError(f"the machine code of {name!r} was not recorded; recorded are {', '.join(RECORDED)}")
     return recorded()["kernels"][name]
 
 
 def ptx(name: str) -> list[str]:
-    """Return the PTX of a kernel in CUDA C++, without declarations, comments and line numbers, one instruction per
-    line."""
+    """Return the PTX of a kernel in CUDA C++, without declarations and comments, one instruction per line."""
     chosen = kernel(name)
     if chosen.language == "Numba":
         raise ValueError(f"{name} is a kernel of Numba; give one of CUDA C++")

@@ -1,8 +1,7 @@
 """What lab 03 measures on a GPU: one function per table or plot, each returning numbers in JSON types.
 
 Keys end in their unit: `seconds`, `gbps` (1e9 bytes per second). Times are medians. `warp_efficiency` is the
-simulator's, of the same launch or, where it says so, of a part of it. `MEASUREMENTS` names them as `recordings.json`
-does.
+simulator's, of the same launch or of a part of it. `MEASUREMENTS` names them as `recordings.json` does.
 """
 
 import os
@@ -75,8 +74,7 @@ _COUNT_ONLY = {"checks": False, "races": False, "trace_warps": 0}
 
 
 def task_times() -> list[dict[str, Any]]:
-    """Measure seconds and warp efficiency of tasks of different length and their cures, a group of rows for each kind
-    of task.
+    """Measure seconds and warp efficiency of uneven tasks and their cures, a group of rows for each kind of task.
 
     `simulated`: the part of the launch whose warp efficiency is given.
     """
@@ -223,8 +221,7 @@ def _counted(bins: Any, run: Callable[[], None], expected: Any) -> bool:
 
 
 def selection_table(n: int = N) -> dict[str, Any]:
-    """Measure every selection at n float32, by the share that is kept, beside CUB's and x[x > threshold], timed in
-    turns.
+    """Measure every selection at n float32, by the share kept, beside CUB's and x[x > threshold], timed in turns.
 
     Each is compared with NumPy's result, bit by bit where the order is kept and sorted where not, in an output that was
     poisoned with NaN. Bytes: all elements read once, those kept written once.
@@ -316,8 +313,7 @@ def accelerators() -> dict[str, Any]:
 
 
 def ways_time(own: Any, shift: int) -> KnownTime | None:
-    """Return the time of a learner's `own(x, out, shift)` on 2^22 elements; None without a GPU, as nobody recorded
-    it."""
+    """Return the time of a learner's `own(x, out, shift)` on 2^22 elements; None without a GPU: not recorded."""
     return recordings.time_of(own, blocks(PATHS_N), BLOCK, lambda: (*_paths_arrays(), shift))
 
 

@@ -12,8 +12,7 @@ def warp_sums(x: Any, out: Any, name: str = "cuda_warp_sums", *, block: int = BL
     """Compute out[w] = x[32 w] + ... + x[32 w + 31], of what there is; return `out` at once.
 
     `x`: device array, int32, of one axis and length n. `out`: the same of length n / 32, rounded up. `name`: of the
-    kernel, "cuda_warp_sums" or "numba_warp_sums". `block`: a multiple of 32. Raise TypeError, ValueError for what does
-    not fit.
+    kernel, "cuda_warp_sums" or "numba_warp_sums". `block`: a multiple of 32. TypeError, ValueError if not.
     """
     return _launch(name, x, out, blocks(x.size, WARP), block)
 

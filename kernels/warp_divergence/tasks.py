@@ -108,9 +108,8 @@ def mandelbrot_arguments(out: Any, limit: int, view: View) -> tuple:
 def row_sums(start: Any, value: Any, out: Any, name: str = "cuda_row_sums_warp") -> Any:
     """Compute out[r] = value[start[r]] + ... + value[start[r + 1] - 1]; return `out` at once.
 
-    `start`, `value`, `out`: device arrays, int32, of one axis; `start` has one element more than `out`, does not
-    decrease, and ends with the length of `value`. `name`: "cuda_row_sums_thread", "cuda_row_sums_warp" or
-    "numba_row_sums_warp".
+    `start`, `value`, `out`: device arrays, int32, of one axis; `start` is one longer than `out`, rises, and ends with
+    the length of `value`. `name`: "cuda_row_sums_thread", "cuda_row_sums_warp" or "numba_row_sums_warp".
     """
     chosen = kernel(name)
     check_array("value", value, (None,), dtype=np.int32)

@@ -41,9 +41,8 @@ def rank(
 ) -> tuple[dict[Any, float], dict[Any, float]]:
     """Return the seconds of all candidates, and those of the finalists from the fastest on.
 
-    `launch(sizes)`: what is timed. `wrong(sizes)`: run it and say what is wrong with its result, "" if nothing;
-    RuntimeError for what is. `alone`: runs of each candidate by itself; `rounds`, `runs`: those of the finalists'
-    turns.
+    `launch(sizes)`: what is timed. `wrong(sizes)`: run it and say what is wrong with its result, "" if nothing.
+    `alone`: runs of each candidate by itself; `rounds`, `runs`: those of the finalists' turns.
     """
     seconds = {}
     for sizes in candidates:

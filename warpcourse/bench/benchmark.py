@@ -79,8 +79,7 @@ class Benchmark:
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Return the exit code: 0, or 1 when an output was wrong or a measurement failed.
 
-        Ends the program with code 2 where there are too few GPUs. What has been measured is kept when another
-        measurement fails.
+        Ends the program with code 2 where there are too few GPUs. What is measured is kept when another fails.
         """
         chosen = self._parser().parse_args(arguments)
         keys = chosen.only or list(self.measurements if chosen.record else self.tables)

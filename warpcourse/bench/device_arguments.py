@@ -13,9 +13,8 @@ def check_array(
 ) -> None:
     """Raise TypeError or ValueError, naming array and remedy, unless `array` is on the device and as asked for.
 
-    `array`: of CuPy or Numba; it must have no gaps in C order. `shape`: None for any; None for the length of an axis
-    leaves that one open. `dtype`: what NumPy takes for one, or a tuple of several. `alignment`: bytes that its address
-    must be a multiple of.
+    `array`: of CuPy or Numba; it must have no gaps in C order. `shape`: None for any; None for an axis leaves it open.
+    `dtype`: what NumPy takes for one, or a tuple of several. `alignment`: bytes that its address must be a multiple of.
     """
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is None:
@@ -59,8 +58,7 @@ def _contiguous(shape: Sequence[int], strides: Sequence[int] | None, itemsize: i
 
 
 def check_factors(a: Any, b: Any, *, dtype: Any = np.float32, transposed: str = "NN") -> tuple[int, int, int]:
-    """Return m, n and k of the product of `a`, shape (m, k), and `b`, shape (k, n), both C-contiguous arrays of
-    `dtype`.
+    """Return m, n and k of the product of `a`, shape (m, k), and `b`, shape (k, n), both C-contiguous, of `dtype`.
 
     `transposed`: "T" for a factor that is given transposed, a as (k, m), b as (n, k).
     Raise as `check_array` does, and ValueError for shapes that do not fit or that 32 bits do not count.

@@ -4,8 +4,7 @@ them. Their CUDA C++ includes <warplab/hopper.cuh>.
 Without a GPU the simulator runs their PTX, with tensor maps of its own (`simulated_hopper`).
 
 CuPy compiles for sm_90, without Hopper's own instructions, and has no tensor maps. The structure that a map is encoded
-into must start at a multiple of 128 bytes, which `cuda.bindings` does not ensure; so its functions are called by
-address.
+into must start at a multiple of 128 bytes, which `cuda.bindings` does not ensure: functions are called by address.
 """
 
 import ctypes
@@ -339,8 +338,7 @@ def _early_launch() -> Any:
 
 
 def kernel(file: Path, entry: str, options: tuple[str, ...] = ()) -> CubinKernel | SimulatedKernel:
-    """Return the extern "C" kernel `entry` of a file, on the current device or in the simulator. `options`: of
-    `cubin`."""
+    """Return the extern "C" kernel `entry` of a file, on the device or the simulator. `options`: of `cubin`."""
     if backend.name() != "gpu":
         return _simulated_kernel(file, entry, options)
     return _kernel(file, entry, options, choice.load("cp").cuda.runtime.getDevice())
@@ -400,8 +398,7 @@ def missing(what: str, instead: str) -> str:
 
 
 def available() -> bool:
-    """Return whether kernels run on a GPU that has these instructions. The simulator has them, but no speed to choose
-    by."""
+    """Return whether kernels run on a GPU that has these instructions. The simulator has them, but no speed."""
     return backend.name() == "gpu" and choice.load("cp").cuda.Device().compute_capability == CAPABILITY
 
 

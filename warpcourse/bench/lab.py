@@ -172,8 +172,7 @@ def find(name: str) -> Lab:
 
 
 def _record(path: Path) -> Lab:
-    """Return the record in a lab.py, which is run without the package around it: that would load compilers and
-    libraries."""
+    """Return the record in a lab.py, run without the package around it, which loads compilers and libraries."""
     package = ".".join(path.parent.relative_to(COURSE).parts)
     spec = importlib.util.spec_from_file_location(f"{package}.lab", path)
     assert spec

@@ -230,7 +230,6 @@ def choose(table: Mapping[str, Named], name: str) -> Named:
 
 
 def _kind(name: str) -> str:
-    """Return the word after the language, such as "histogram" in "cuda_histogram_shared"; "" for names without a
-    language."""
+    """Return the word after the language, such as "histogram" in "cuda_histogram_shared"; "" if there is none."""
     language, _, rest = name.partition("_")
     return rest.partition("_")[0].partition("<")[0] if language in ("cuda", "numba") else ""

@@ -133,8 +133,7 @@ class Recordings:
         find: Callable[[Any], float] | None = None,
         of: str = "",
     ) -> KnownTime | None:
-        """Return how long a learner's own launch takes: measured on a GPU (the median of several runs), else as
-        recorded.
+        """Return how long a learner's own launch takes: measured on a GPU (a median), else as recorded.
 
         `function`: a Numba or CuPy kernel. `arguments()`: its arguments, device arrays and numbers, made only where
         there is a GPU. `find`: takes the seconds from the recorded value of `key`, `of`: names the launch that was

@@ -18,8 +18,7 @@ _ENCODERS: dict[str, Any] = {
 
 
 def encoded(call: str, arguments: tuple) -> np.ndarray:
-    """Return the simulator's 128 bytes, as one value, for a function of the driver and what it is given after the map
-    itself.
+    """Return the simulator's 128 bytes, as one value, for a driver's function and what it is given after the map.
 
     RuntimeError where the driver would refuse them, with the rule that they break.
     """

@@ -19,8 +19,7 @@ def start(devices: int = 1, threads: int = THREADS) -> ModuleType:
     least; with more than one, a step on several devices can be written on any machine. On a machine with a GPU, memory
     is taken as it is needed: kernels launched by CuPy live on the same card. (What a GPU does here is untested.)
 
-    May be called again in the same process. RuntimeError if TensorFlow has run in it otherwise; ValueError for no
-    device or thread.
+    May be called again in the same process. RuntimeError if TensorFlow has run otherwise; ValueError for no device.
     """
     for name, value in (("devices", devices), ("threads", threads)):
         if value < 1:

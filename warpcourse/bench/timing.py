@@ -70,8 +70,7 @@ class Timing:
 class Candidate:
     """Something to time: run k calls `function(*arguments[k % len(arguments)])`, which only queues GPU work.
 
-    `queued=False` is for calls that make the host wait, such as a copy from pageable memory: those cannot be
-    queued ahead.
+    `queued=False` is for calls that make the host wait, such as copies from pageable memory.
     """
 
     function: Callable[..., Any]

@@ -45,8 +45,7 @@ def _checked(path: Path) -> bool:
 
 
 def _a_person_runs_this() -> bool:
-    """Return whether a frontend runs the cell that could ask a person something; programs that run a notebook
-    cannot."""
+    """Return whether a frontend runs the cell that could ask a person something; programs cannot."""
     if not in_notebook():
         return True
     from IPython import get_ipython

@@ -65,8 +65,7 @@ def options() -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return this process's variables, and those by which JupyterLab, its terminals and kernels find settings and
-    course."""
+    """Return this process's variables, and those by which JupyterLab, terminals and kernels find settings."""
     first = {
         "JUPYTER_CONFIG_PATH": SETTINGS,
         "PYTHONPATH": COURSE,

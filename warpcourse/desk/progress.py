@@ -47,8 +47,7 @@ class NotebookProgress:
 
     @property
     def is_done(self) -> bool:
-        """Return whether all that can be counted is done. A lesson of which nothing is counted never holds anybody
-        up."""
+        """Return whether all that can be counted is done. A lesson without counts holds nobody up."""
         return not self.open_predictions and not self.open_tasks and self.points >= self.possible
 
     @property

@@ -1,7 +1,6 @@
 """The release version of an exercise, generated from its source by nbgrader's own preprocessors.
 
-`nbgrader generate_assignment` writes the same bytes; here no gradebook is needed. `make exercises` writes the releases
-into exercises/.
+`nbgrader generate_assignment` writes the same, by a gradebook. `make exercises` writes the releases into exercises/.
 """
 
 from pathlib import Path

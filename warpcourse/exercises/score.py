@@ -93,10 +93,9 @@ def assemble(submitted: NotebookNode, release: NotebookNode) -> NotebookNode:
 def run(notebook: NotebookNode, folder: Path, timeout: int) -> str:
     """Run all cells in a fresh Python process started in `folder`, and put their outputs into `notebook`.
 
-    A name of the exercise's own cells stays theirs: `own_names.guard` gives it back before each of them.
-    `timeout`: seconds per cell, also for the start and for outputs on their way; on a machine with more to do than it
-    has cores, in proportion more. Returns "", or why the run ended before the last cell. Raises RuntimeError if the
-    process does not start.
+    A name of the exercise's own cells stays theirs: `own_names.guard` gives it back before each of them. `timeout`:
+    seconds per cell, also for the start and late outputs; on a busy machine, in proportion more. Returns "", or why the
+    run ended before the last cell. Raises RuntimeError if the process does not start.
     """
     config = course_config()
     seconds = int(timeout * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))

@@ -70,8 +70,7 @@ def keep(section: str, key: str, fields: dict[str, Any]) -> str:
 
 
 def _load(file: Path, set_aside: bool = False) -> Record:
-    """Return the record in `file`; an empty one if there is none or if it is damaged, which `set_aside` then
-    renames."""
+    """Return the record in `file`; an empty one if there is none or it is damaged (`set_aside` renames it)."""
     try:
         record = json.loads(file.read_bytes())
         if _well_formed(record):

@@ -9,8 +9,7 @@ for which input, and where to look.
 A new check is a module with one function, named here. The check of a kernel has several: `cases` makes its inputs and
 `drawn_sizes` their sizes, `kernels` takes them in order, `kernel_run` and `launch_failures` launch, `outputs` looks at
 the arrays, `counter_limits` at the counters and `thread_work` at what the busiest thread did; `shared_work` has the
-limits of a kernel whose threads share its work; `illegal_access`, `explain_outputs` and `explain_fragments` find the
-likely cause.
+limits of shared work; `illegal_access`, `explain_outputs` and `explain_fragments` find the likely cause.
 """
 
 from warplab.checks.arrays import array

@@ -10,8 +10,7 @@ from warplab.launch.kernel_source import is_empty
 def called(function: Callable[..., Any], where: str, *arguments: Any, **named: Any) -> Any:
     """Return what `function` returns; raise `CheckFailed` if it raises, or returns None.
 
-    `where`: the input, for the message. A function that nobody has written yet is told apart from one that forgets to
-    return.
+    `where`: the input, for the message. An unwritten function is told apart from one that forgets to return.
     """
     name = getattr(function, "__name__", "the function")
     try:

@@ -17,8 +17,7 @@ def place(index: int | np.integer, shape: tuple[int, ...]) -> str:
 
 
 def unwritten(written: np.ndarray, blocks: int, threads_per_block: int) -> tuple[str, str]:
-    """Return what was left out, and where to look, for an output of which only `written` (bool) elements were
-    stored."""
+    """Return what was left out, and where to look, for an output whose `written` (bool) elements alone were stored."""
     if written.ndim == 1:
         return _unwritten_elements(written, blocks, threads_per_block)
     return _unwritten_places(written)

@@ -33,8 +33,7 @@ def examples(
     """Check `function` on worked examples: pairs of keyword arguments and the value to return.
 
     For a bool in the table the function must return a bool. For an exception class, such as RuntimeError, it must raise
-    that class, not one derived from it. For anything else it must return a finite number within `rtol`. Raises
-    `CheckFailed`.
+    that very class. For anything else it must return a finite number within `rtol`. Raises `CheckFailed`.
     """
     _run(function, list(table), rtol, seed=None)
 

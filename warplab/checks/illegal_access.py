@@ -90,8 +90,7 @@ class OutsideAccess:
 def _with_room(
     run: KernelRun, error: IllegalAddress, access: OutsideAccess | None, arrays: dict[str, np.ndarray]
 ) -> tuple[str, str] | None:
-    """Return what happened, and where to look, from a launch with room around the arrays; None if it tells nothing
-    more."""
+    """Return what happened, and where to look, from a launch with room around the arrays; None if it tells no more."""
     guarded = {
         name: GuardedArray(value, run.threads, number, device()) for number, (name, value) in enumerate(arrays.items())
     }
@@ -179,8 +178,7 @@ def _odd_width(accesses: list[Access], itemsizes: dict[str, int], outside: Outsi
 def _overrun(name: str, before: np.ndarray, after: np.ndarray, n: int, threads: int, group: int) -> tuple[str, str]:
     """Return what was written outside array `name` of n elements, and where to look.
 
-    `before`, `after`: the elements written on both sides (1-D bool). `group`: elements that one store instruction of a
-    thread writes.
+    `before`, `after`: elements written on both sides (bool). `group`: elements that one store writes.
     """
     if before.any():
         return (f"wrote {int(before.sum())} elements before the start of {name}", "the index: it becomes negative")

@@ -65,8 +65,7 @@ def launch(run: KernelRun, *, counters: bool, by_thread: bool = False, path_limi
 
 
 def _data_race(run: KernelRun, error: DataRace) -> CheckFailed:
-    """Return what the race did to the result, with the race as its likely cause; the race alone if the result is
-    right."""
+    """Return what the race did to the result, with the race as its likely cause; the race alone if it is right."""
     buffers = run.case.buffers()
     try:
         profile = run.simulate(tuple(buffers.values()), races=False)

@@ -46,8 +46,7 @@ class Request:
         return self.lanes // size
 
     def _alike(self) -> bool:
-        """Return whether throughout the warp lane i reads what lane i ^ 1 reads, or i ^ 2, or one of the two is
-        idle."""
+        """Return whether throughout the warp lane i reads what lane i ^ 1 reads, or i ^ 2, or one idles."""
         table = np.full(WARP_SIZE, -1)
         table[self.lanes] = self.words
         pairs = [table[np.arange(WARP_SIZE) ^ distance] for distance in (1, 2)]
@@ -55,8 +54,7 @@ class Request:
 
     @property
     def wavefronts(self) -> np.ndarray:
-        """Return the number (from 0) of the wavefront that serves each word; one wavefront serves one word of every
-        bank.
+        """Return the number (from 0) of the wavefront that serves each word; one word of every bank.
 
         Shape (lanes, width).
         """

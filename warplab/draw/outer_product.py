@@ -17,10 +17,9 @@ NAMED = 8  # up to so many rows and columns each product is written out
 def draw_outer_product(rows: int = 4, columns: int = 4, lit: tuple[int, int] | None = None) -> Figure:
     """Draw one step over k of a thread's register tile: `rows` values of A, `columns` of B, all their products.
 
-    The tile stays in registers and is added to at each step, so a step loads rows + columns values and does
-    rows * columns fused multiply-adds: the larger and squarer the tile, the fewer loads per operation.
-    `lit`: (row, column) of one accumulator to follow. Raises ValueError for sizes outside 1 to 16, and for a `lit`
-    outside the tile.
+    The tile stays in registers and is added to at each step, so a step loads rows + columns values for rows * columns
+    multiply-adds: the larger and squarer the tile, the fewer loads per operation. `lit`: (row, column) of one
+    accumulator to follow. Raises ValueError for sizes outside 1 to 16, and for a `lit` outside the tile.
     """
     for name, size in (("rows", rows), ("columns", columns)):
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST:

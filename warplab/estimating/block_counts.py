@@ -284,8 +284,7 @@ class BlockCounts:
         return [taken, onward]
 
     def _first(self, number: int, own: int, places: dict[int, set[int]]) -> set[int]:
-        """Return the PTX blocks that the first code on the way along an edge comes from, other than the branch's
-        `own`."""
+        """Return the PTX blocks that the first code on the way along an edge comes from, not the branch's `own`."""
         block = self.edges[number].target
         for _ in self.blocks:
             if block == OUTSIDE:

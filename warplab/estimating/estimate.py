@@ -229,8 +229,7 @@ def _together(name: str) -> frozenset[str]:
 
 
 def _warnings(launch: LaunchRecord, work: Work, known: Rates) -> list[str]:
-    """Return what the launch does that makes the estimate too low or too high, by its machine code and its
-    addresses."""
+    """Return what the launch does that makes the estimate too low or too high, by machine code and addresses."""
     machine = machine_counts(launch, known.card)
     found = [text for test, text in _UNKNOWN if any(test(row) for row in machine.rows if row.warps)]
     if any("CAS" in row.opcode and work.code[row.block].loop >= 0 for row in work.rows if row.warps):

@@ -158,8 +158,7 @@ class _Model:
         return loop if loop >= 0 else -1 - row.block
 
     def _in_order(self) -> dict[int, tuple[_Turns, _Turns]]:
-        """Return which loads the L1 and the L2 do not serve: what is read first is not there yet, so those that come
-        first."""
+        """Return which loads the L1 and the L2 do not serve: what is read first is not there yet, so the first ones."""
         times: dict[int, float] = {}
         for row in self.work.rows:
             if row.name in LOADS:

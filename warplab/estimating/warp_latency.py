@@ -99,8 +99,7 @@ def cycles_by_line(work: Work, latency: Latency) -> dict[tuple[str, int], float]
 
 
 def cycles(work: Work, latency: Latency) -> float:
-    """Return cycles from a warp's first instruction to its last. `latency`: what an instruction takes beside its
-    stall."""
+    """Return cycles from a warp's first instruction to its last. `latency`: of an instruction beside its stall."""
     warp, at = _Warp(barrier=BARRIER + BARRIER_WARP * work.warps_per_block), 0
     total = PARTING * work.counts.get("divergent_branches", 0.0) / work.warps
     while at < len(work.code):

@@ -218,8 +218,7 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
 
 
 def uneven_of(launch: LaunchRecord) -> Uneven | None:
-    """Return how uneven the threads' ways through the launch's busiest loop are; None if they all go round it as
-    often."""
+    """Return how uneven the threads' ways through the launch's busiest loop are; None if all go round as often."""
     flow = launch.flow
     if flow is None:
         return None

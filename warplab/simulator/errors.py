@@ -103,8 +103,7 @@ class UndefinedShuffle(UninitializedRead):
 class DataRace(SimulatorError):
     """Two threads access the same memory, at least one writes, and nothing orders them (compute-sanitizer racecheck).
 
-    `other_line`: line of the earlier access. `other_thread`: block and thread index of its thread, None for several
-    threads.
+    `other_line`: line of the earlier access. `other_thread`: block and thread index of its thread, None for several.
     """
 
     def __init__(self, what: str, *, other_line: int, other_thread: tuple[Index3, Index3] | None, **where) -> None:

@@ -1,10 +1,9 @@
 """What the driver says of a GPU through NVML: utilisation and its samples, memory, clocks, power, and activity by GPM.
 
 NVML is the library below nvidia-smi; nvidia-ml-py binds it. GPM (GPU performance monitoring, from Hopper on) counts
-what DCGM calls SM activity and SM occupancy, without a profiler: take a reading before and one after, and `Activity` is
-what lies between. Percentages of NVML become shares, 0 to 1.
-Sources: NVML API reference (nvmlUtilization_t, nvmlDeviceGetSamples, nvmlGpmMetricsGet); DCGM user guide, "Profiling
-metrics".
+what DCGM calls SM activity and SM occupancy, without a profiler: take a reading before and one after, `Activity` is the
+difference. Percentages of NVML become shares, 0 to 1. Sources: NVML API reference (nvmlUtilization_t,
+nvmlDeviceGetSamples, nvmlGpmMetricsGet); DCGM user guide, "Profiling metrics".
 """
 
 import math
@@ -30,9 +29,8 @@ def _gpm(metric: str) -> Any:
 class Activity:
     """What GPM counted between two readings; shares of the time between them, averaged over all SMs. None: not told.
 
-    `graphics`: any work was on the GPU. `sm`: an SM had at least one warp. `occupancy`: warps that SMs held, of those
-    they have room for. `integer`, `fp32`, `fp16`, `tensor`: a pipeline of an SM was busy. `dram`: of the memory's peak
-    bandwidth.
+    `graphics`: any work was on the GPU. `sm`: an SM had at least one warp. `occupancy`: warps held, of those there is
+    room for. `integer`, `fp32`, `fp16`, `tensor`: a pipeline of an SM was busy. `dram`: of the memory's peak bandwidth.
     """
 
     graphics: float | None = _gpm("GRAPHICS_UTIL")

@@ -1,9 +1,8 @@
 """Two profilers' reports of one program, read and laid side by side.
 
 Nsight Systems (`nsys`) draws when what ran: it finds the waiting between kernels. Nsight Compute (`ncu`) runs one
-kernel again and again and counts: it finds out why that kernel takes so long. Both follow nvprof and the Visual
-Profiler, which know no GPU from Ampere on. profilers.md reads a report of each, of `profiled_program`, recorded in
-reports/.
+kernel again and again and counts: it finds why that kernel takes so long. Both follow nvprof and the Visual Profiler,
+which know no GPU from Ampere on. profilers.md reads a report of each, of `profiled_program`, recorded in reports/.
 
 `read_report` takes the text that `ncu` prints. `by_kernel` joins a timeline (`traces`) and a report by kernel.
 """

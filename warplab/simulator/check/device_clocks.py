@@ -108,8 +108,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Begin:
-    """A chunk of thread blocks begins on a device. `blocks`: the warps of each; `full`: the bits of each warp's
-    lanes."""
+    """A chunk of thread blocks begins on a device. `blocks`: warps of each; `full`: bits of each warp's lanes."""
 
     device: int
     blocks: list[np.ndarray]

@@ -6,8 +6,7 @@ and where in the program. An access by another device is ordered if its thread k
 Races between threads of one device are those that `races` finds.
 
 Volatile accesses have the scope .sys, atomic operations without a scope .gpu. Loads and stores with a cache operator,
-such as Numba's cuda.ldcv and cuda.stwt, are no flags: the operator is a hint, and the compiler takes such a load out
-of a loop.
+such as Numba's cuda.ldcv and cuda.stwt, are no flags: the operator is a hint; the compiler moves such loads.
 """
 
 from __future__ import annotations
@@ -96,8 +95,7 @@ class DeviceAccesses:
     """What the kernels of all devices share during one run.
 
     `first_warp`: for each device the number of its first warp, and of `warps` in all. `word`: bytes per word, those of
-    the narrowest access. `reachable`: for each device the numbers of those whose memory it can access. `checks`: look
-    for races at all.
+    the narrowest access. `reachable`: by device, whose memory it can access. `checks`: look for races at all.
     """
 
     memory: DeviceMemory
@@ -162,8 +160,7 @@ class DeviceRaces(Observer):
         self.runs = number, group
 
     def neighbour_waits(self, thread: int) -> bool:
-        """Return whether this thread, a number in the run, has left behind others of its block that wait or are about
-        to?"""
+        """Return whether this thread, a number in the run, has left behind others of its block that wait or will?"""
         chunk, own = self.chunk, thread - self.first_thread
         number, group = self.runs
         standing = {number: [group.all_lanes]} | chunk.scheduler.pending

@@ -120,8 +120,7 @@ class Record:
     """Who touched each word of an allocation, or of a chunk's shared memory, in arrays made on demand."""
 
     _DTYPES: ClassVar[dict[str, type]] = {
-        # For `vector_clocks`: when words were written, last read, first read, and by which warps of the reader's
-        # cluster.
+        # For `vector_clocks`: when words were written, last and first read, and by which warps of the reader's cluster.
         **dict.fromkeys(("written_at", "read_at", "first_read_at"), np.int32),
         "read_by": np.uint32,
         **dict.fromkeys(("writer", "reader", "reader_warp", "reader_block", "reader_cluster"), np.int32),

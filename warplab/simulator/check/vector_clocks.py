@@ -57,8 +57,7 @@ class Clocks:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def release(self, places: np.ndarray, lanes: np.ndarray, *, later: bool = False, fenced: bool = False) -> None:
-        """Leave what the lanes know at places. `later`: it is there after `over`. `fenced`: only what they knew at
-        their latest fence."""
+        """Leave what the lanes know at places. `later`: after `over`. `fenced`: what they knew at the latest fence."""
         chunk = self.chunk
         if fenced:
             stamp, whole = self.fenced[lanes], self.fenced_whole[lanes]

@@ -37,8 +37,7 @@ def _counter(ncu: str, description: str, label: str = "") -> int:
 
 
 def _flops(letter: str) -> str:
-    """Return the metrics that add up to the floating-point operations of one precision, the second and third
-    abbreviated."""
+    """Return the metrics that add up to operations of one precision, the second and third abbreviated."""
     return f"smsp__sass_thread_inst_executed_op_{letter}add_pred_on.sum + …_{letter}mul_… + 2 * …_{letter}fma_…"
 
 

@@ -9,8 +9,7 @@ from warplab.simulator.count.reuse import ReuseWatch
 
 
 def add_blocks(counting: Counting, nodes: Sequence[int], blocks: np.ndarray) -> None:
-    """Add `blocks`: per node threads and warps that ran it, threads and warps that took its branch, and how many warps
-    parted there."""
+    """Add `blocks`: per node threads and warps that ran it, those that took its branch, and warps that parted there."""
     lists = (
         counting.block_threads,
         counting.block_warps,

@@ -2,9 +2,8 @@
 
 Of each chunk of blocks the first block is watched. Its sectors, in the order in which its warps asked for them, give
 the times between two reads of one sector, and these the share of reads that a cache of any size serves: a cache that
-holds the lines of the last w reads, on average, serves those that come again within w (Xiang, Ding, Luo, Bao,
-"HOTL: a higher order theory of locality", ASPLOS 2013). Other blocks of the multiprocessor only take their part of the
-cache.
+holds the lines of the last w reads, on average, serves those that come again within w (Xiang, Ding, Luo, Bao, "HOTL: a
+higher order theory of locality", ASPLOS 2013). Other blocks only take their part of the cache.
 """
 
 import functools

@@ -16,8 +16,7 @@ from warplab.simulator.translate.control_flow import entered, loops
 class TripCounts:
     """Counts trips while blocks of code run. `watched`: the blocks that `see` is to be told of.
 
-    `found`: for the head of each loop, how many threads went round it how often; a thread that enters a loop again
-    counts again.
+    `found`: for the head of each loop, how many threads went round it how often; entering again counts again.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:

@@ -1,7 +1,6 @@
 """Address patterns that all warps share: the lanes of each are at the same distances from its first lane.
 
-That is the case in most kernels that compute an index from `threadIdx`. The cost of one warp is then computed once and
-multiplied.
+Most kernels that compute an index from `threadIdx` do so. The cost of one warp is then computed once and multiplied.
 """
 
 from __future__ import annotations

@@ -105,8 +105,7 @@ class Addresses:
         return view, indices + offset // item
 
     def items(self, item: int) -> np.ndarray:
-        """Return numbers, from the start of memory, of the elements of `item` bytes at the base addresses, which are
-        aligned.
+        """Return numbers, from the start of memory, of the elements of `item` bytes at aligned base addresses.
 
         Addresses in shared and local memory are below ORIGIN as they are.
         """
@@ -156,8 +155,7 @@ class Addresses:
         return group.atomic_sectors(self.at(offset).view(np.int64))
 
     def wavefronts(self, offset: int, width: int, group, op: str) -> tuple[int, int]:
-        """Return passes through the banks of shared memory, summed over warps, and how many it would take without
-        conflicts.
+        """Return passes through the banks of shared memory, summed over warps, and those without conflicts.
 
         Shifting all lanes by whole words changes nothing.
         """

@@ -122,8 +122,7 @@ class TensorMap:
 
     @property
     def pitch(self) -> int:
-        """Return bytes from one line of a box to the next in shared memory: those of the swizzle, if lines are
-        shorter."""
+        """Return bytes from one line of a box to the next in shared memory: the swizzle's, if lines are shorter."""
         return max(self.line_bytes, self.span)
 
     @property
@@ -157,8 +156,7 @@ class TensorMap:
         return Box(offset, address.astype(np.uint64), inside, unit)
 
     def _unit(self, first: np.ndarray) -> int:
-        """Return the most bytes, up to a piece, that lie side by side in memory, aligned, and all inside or all
-        outside."""
+        """Return the most bytes, up to a piece, that lie side by side in memory, aligned, all inside or all outside."""
         bits = self.sizes[0] * self.item | PIECE | int(np.bitwise_or.reduce(first * self.item))
         return bits & -bits
 
@@ -173,8 +171,7 @@ class TensorMap:
         return found
 
     def _pixels(self, at: np.ndarray, offsets: np.ndarray | None) -> list[np.ndarray]:
-        """Return the same in im2col mode: pixel after pixel, then row after row of the window, then image after
-        image."""
+        """Return the same in im2col mode: pixel after pixel, row after row of the window, image after image."""
         number = np.broadcast_to(np.arange(self.pixels), (len(at), self.pixels))
         found = []
         for axis in range(1, self.rank - 1):
@@ -217,8 +214,7 @@ def encode_tiled(
     promotion: int = 0,
     fill: int = 0,
 ) -> bytes:
-    """Return the map of a box of `box` elements, as cuTensorMapEncodeTiled takes its arguments; enumerations are
-    numbers.
+    """Return the map of a box of `box` elements, as by cuTensorMapEncodeTiled; enumerations are numbers.
 
     `sizes`, `box`, `steps`: along each of `rank` axes, the innermost first. `strides`: bytes, of all but the innermost.
     Raises ValueError that names the rule which the arguments break.

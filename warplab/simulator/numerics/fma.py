@@ -1,7 +1,6 @@
 """a·b + c with one rounding, in float32 and float64. The inner loops of most kernels spend their time here.
 
-Arrays go through in pieces of `PIECE` lanes, with the intermediates in arrays made once, so that all stay in the
-processor's cache.
+Arrays go through in pieces of `PIECE` lanes, with intermediates in arrays made once, so that all stay in the cache.
 """
 
 import threading

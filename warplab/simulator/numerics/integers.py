@@ -7,8 +7,7 @@ _32 = np.uint64(32)
 
 
 def divide(a, b):
-    """Return truncating division. Division by zero gives all ones, as on an H100 (recorded; PTX leaves it
-    undefined)."""
+    """Return truncating division. Division by zero gives all ones, as recorded (undefined in PTX)."""
     if b.all():
         return _quotient(a, b)
     zero = b == 0

@@ -42,8 +42,7 @@ def _only_zeros(a) -> bool:
 
 
 def flush_tiny(a, scaled):
-    """Return a float32 result with .ftz: zero where it would be subnormal if it were rounded to 24 bits with any
-    exponent.
+    """Return a float32 result with .ftz: zero if subnormal when rounded to 24 bits with any exponent.
 
     That is so for some values that a subnormal's fewer bits round up to 2**-126 (recorded). `scaled()` gives the
     result times 2**24, whose rounding has all the bits.
@@ -246,8 +245,7 @@ def two_product_error(a, b, product):
 
 
 def exact_error(sign, lanes, result, *operands):
-    """Return signs of (exact - result) for some lanes, in exact arithmetic; 0 where an operand or the result is not a
-    number.
+    """Return signs of (exact - result) for some lanes, in exact arithmetic; 0 where one is no number.
 
     `sign(result, *operands)` gets fractions and returns a number of the right sign.
     """

@@ -24,8 +24,7 @@ def lg2_approx(a):
 
 
 def _turns(a):
-    """Return the angle in turns, less whole ones, float64. The hardware multiplies by 1 / 2π in float32, rounding to
-    zero."""
+    """Return the angle in turns, less whole ones, float64. The hardware multiplies by 1 / 2π in float32, to zero."""
     turns = flush_f32(narrow_f32(np.multiply(a, _TURN, dtype=np.float64), "rz")).astype(np.float64)
     return turns - np.rint(turns)
 

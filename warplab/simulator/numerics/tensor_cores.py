@@ -4,8 +4,7 @@ Tensor cores do not round as a chain of FMAs would. For f16, bf16 and tf32 the H
 products and C to the largest exponent among them, truncates each 25 bits below it, adds, and truncates the sum to f32
 (or rounds it to f16). The scheme is that of Xie, Wang, Yang and Yang, "MMA-Sim: Bit-Accurate Reference Model of Tensor
 Cores and Matrix Cores" (arXiv 2511.10909), whose figures for other GPUs differ: 24 bits and steps of 8 products on an
-A100, 23 bits and steps of 4 on a V100. So the last bits of a result differ between generations, and between a GPU and
-NumPy.
+A100, 23 bits and steps of 4 on a V100. So last bits differ between generations, and between a GPU and NumPy.
 
 Measured on an H100 (2026-11-21; tests/warplab/simulator/run/recorded/matrix_h100.npz holds a sample): 25 bits, one step
 for all of k. Where the H100 has no mma.sync, its compiler uses other instructions, and so do the rules here:
@@ -95,8 +94,7 @@ def cut_to_f32(values: np.ndarray) -> np.ndarray:
 
 
 def _powers(values: np.ndarray, least: float) -> np.ndarray:
-    """Return 2**exponent of each value in a format whose subnormal numbers have 2**exponent `least`; 0 for zero,
-    infinity and NaN."""
+    """Return 2**exponent of each value in a format whose subnormals have `least`; 0 for zero, infinity and NaN."""
     power = (values.view(np.uint64) & np.uint64(0x7FF0000000000000)).view(np.float64)
     return np.where((values == 0) | ~np.isfinite(values), 0.0, np.maximum(power, least))
 
@@ -237,8 +235,7 @@ def warpgroup_integers(saturate: bool) -> Callable:
 
 
 def warpgroup_product(a, b, c, kinds: tuple[str, str, str], negated, arithmetic: Callable) -> np.ndarray:
-    """Return bits of D = A·B + C from those of A, B and C, shapes as above. `kinds`: PTX types of A, B and D, which is
-    also C.
+    """Return bits of D = A·B + C from those of A, B and C, shapes as above. `kinds`: PTX types of A, B, and D and C.
 
     `negated`: whether A and B are multiplied by -1. `arithmetic`: one of the functions above.
     """

@@ -59,8 +59,7 @@ def _rounded(weight: np.ndarray) -> np.ndarray:
 
 
 def unrounded(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return what `as_float` gives for texels of this type, before it is rounded to float32; other values as they
-    are."""
+    """Return what `as_float` gives for texels of this type, before rounding to float32; other values as they are."""
     exact = value.astype(np.float64)
     if dtype.kind == "f" or dtype.itemsize == 4:
         return exact

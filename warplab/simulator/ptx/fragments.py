@@ -1,9 +1,8 @@
 """Which element of a matrix each thread of a warp holds: the fragments of mma, wmma and ldmatrix.
 
-Every layout except that of Volta's m8n8k4 follows one rule. Lane l has g = l / 4 ("groupID" in the PTX ISA) and
-t = l % 4 ("threadID_in_group"). A register holds e consecutive elements: e = 1 for tf32, s32, f32 and f64, 2 for f16
-and bf16, 4 for 8-bit types, 8 for s4 and u4, 32 for b1. So the four lanes with the same g hold 4·e consecutive elements
-of a row.
+Every layout except that of Volta's m8n8k4 follows one rule. Lane l has g = l / 4 ("groupID" in the PTX ISA) and t = l %
+4 ("threadID_in_group"). A register holds e consecutive elements: e = 1 for tf32, s32, f32 and f64, 2 for f16 and bf16,
+4 for 8-bit types, 8 for s4 and u4, 32 for b1. So the four lanes of one g hold 4·e elements of a row in order.
 
     A (16 × K)   row = g + 8·(r % 2), column = 4e·(r / 2) + e·t + i     register r, element i in it
     B (K × 8)    row = 4e·r + e·t + i, column = g
@@ -185,8 +184,7 @@ def ldmatrix_fragment(transposed: bool = False) -> Fragment:
 def _quad_pairs(operand: str, kind: str, layout: str) -> Fragment:
     """Return mma.m8n8k4 with f16: four products at a time, stacked here along rows (A, C, D) or columns (B).
 
-    PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type": lanes q·4 … q·4+3 and q·4+16 … q·4+19
-    work on product q.
+    PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16": lanes q·4 … q·4+3 and q·4+16 … q·4+19 have product q.
     """
     lane = np.arange(WARP_SIZE)[:, None]
     product, upper, t = lane // 4 % 4, lane // 16, lane % 4

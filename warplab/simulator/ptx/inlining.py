@@ -384,8 +384,7 @@ class _Inliner:
         self.result.variables[STACK] = Variable(STACK, "local", STACK_BYTES + self.room, 16, None, dynamic=False)
 
     def _kept_at_calls(self, function: Entry) -> dict[int, list[str]]:
-        """Return registers of a recursive function to keep at its calls of recursive functions, by number of the
-        call."""
+        """Return registers of a recursive function to keep at its recursive calls, by number of the call."""
         calls = []
         for number, instruction in enumerate(function.instructions):
             found = call_of(function, instruction) if instruction.opcode == "call" else None

@@ -300,8 +300,7 @@ class _Parser:
                     self._instruction(entry, parse_instruction(statement, where, names, at), targets)
 
     def _where(self, loc: re.Match) -> Where:
-        """Return the line that a .loc refers to: the calling line for code inlined from another file, such as a
-        header."""
+        """Return the line that a .loc refers to: the calling line for code inlined from another file."""
         where = Where(self.files.get(int(loc["file"]), ""), int(loc["line"]))
         if loc["place"] is not None:
             caller = self.places.get(tuple(loc["place"].split()), where)
@@ -358,8 +357,7 @@ def _decoded(octal: re.Match) -> str:
 
 
 def _scopes(text: str) -> dict[int, int]:
-    """Return where each scope ends, by the position after its opening brace: the end of the text if it is not
-    closed."""
+    """Return where each scope ends, by the position after its opening brace: the text's end if not closed."""
     ends, opened = {}, []
     for brace in re.finditer(r"[{}]", text):
         if brace[0] == "{":

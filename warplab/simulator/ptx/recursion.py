@@ -1,10 +1,8 @@
-"""Recursive functions: which of a kernel's functions can be active several times in a thread, and what each of their
-calls must keep.
+"""Recursive functions: which can be active several times in a thread, and what each of their calls must keep.
 
 Such a function has one copy of its code (`inlining` gives every other call a copy of its own). What belongs to one
 activation lies on a call stack in the thread's local memory, as on a GPU: the number of the call to return to, the
-caller's place on the stack, results and arguments, local arrays, and the registers that the function needs after it has
-called itself.
+caller's place on the stack, results and arguments, local arrays, and the registers needed after it has called itself.
 """
 
 from dataclasses import dataclass, field
@@ -55,8 +53,7 @@ class StackFrame:
 
 
 def outgoing(shape: Shape) -> list[int]:
-    """Return where a callee of this shape finds its results and arguments in its frame. The end of the last comes
-    last."""
+    """Return where a callee of this shape finds its results and arguments in its frame. The last's end comes last."""
     places, frame = [], StackFrame()
     for nbytes in (*shape[0], *shape[1]):
         places.append(frame.add(nbytes))
@@ -120,8 +117,7 @@ def out_of_line(entry: Entry, taken: set[str]) -> set[str]:
 
 
 def kept_registers(function: Entry, calls: list[int]) -> dict[int, list[str]]:
-    """Return, for each of these calls, by number of the instruction: the registers that are used both before and after
-    it."""
+    """Return, for each of these calls, by number of the instruction: the registers used before and after it."""
     instructions = function.instructions
     used = [{name for part in (*i.operands, i.guard) for name in registers_of(part)} for i in instructions]
     if len(calls) * len(instructions) > _MOST_STEPS:

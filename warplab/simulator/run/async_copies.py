@@ -1,9 +1,8 @@
 """Asynchronous copies: cp.async with its groups, and cp.async.bulk. `tensor_copies` serves those with a tensor map.
 
 A copy reads its source when it is issued and writes its destination as late as the hardware may, which is when a thread
-waits for it. Until then the destination counts as unwritten, so a kernel that lacks the wait is caught reading it.
-Threads wait for their own copies with cp.async.wait_group and wait_all, and for those of others at an mbarrier
-(`mbarriers`).
+waits for it. Until then the destination counts as unwritten: a kernel without the wait is caught. Threads wait for
+their own copies with cp.async.wait_group and wait_all, and for those of others at an mbarrier (`mbarriers`).
 
 A bulk copy from shared to global memory also reads its source as late as the hardware may: when its thread waits for
 the read (cp.async.bulk.wait_group.read). It writes when its thread waits for the copy (.wait_group) or the kernel ends.
@@ -53,8 +52,7 @@ class _Copy:
 
     @functools.cached_property
     def apart(self) -> bool:
-        """Return whether each entry has its own address. Several threads that copy the same piece do not race by that
-        alone."""
+        """Return whether each entry has its own address. Threads that copy the same piece do not race by that."""
         steps = self.address[1:] > self.address[:-1]
         return bool(steps.all()) or np.unique(self.address).shape[0] == self.address.shape[0]
 

@@ -1,8 +1,7 @@
 """Block-wide barriers: threads wait until as many have arrived as the barrier expects.
 
 Covers `bar` and `barrier` with .sync, .arrive and .red, 16 barriers per block, with or without a number of threads, and
-barrier.cluster with .arrive and .wait. barrier.grid is not PTX: it stands for the function of cooperative groups that
-waits for all blocks.
+barrier.cluster with .arrive and .wait. barrier.grid is not PTX: it stands for the wait of cooperative groups.
 """
 
 from typing import NamedTuple
@@ -154,8 +153,7 @@ class Barriers:
             self._release(number, state, complete)
 
     def _places(self, number: int, owner: np.ndarray) -> np.ndarray:
-        """Return a barrier of thread blocks `owner` as a place of `Observer.arrive`: negative numbers, unlike
-        addresses."""
+        """Return a barrier of thread blocks `owner` as a place of `Observer.arrive`: negative, unlike addresses."""
         return -1 - (number * self.chunk.blocks + owner)
 
     def _release(self, number: int, state: _State, complete: np.ndarray) -> None:
@@ -177,8 +175,7 @@ class Barriers:
             self._tell(number, complete, np.concatenate(released))
 
     def _tell(self, number: int, complete: np.ndarray, lanes: np.ndarray) -> None:
-        """Tell the observers that `lanes`, which waited, come after all that arrived at barrier `number` of blocks
-        `complete`."""
+        """Tell the observers that `lanes`, which waited, come after all at barrier `number` of blocks `complete`."""
         chunk, observers = self.chunk, self.chunk.observers
         owner = chunk.block_of[lanes]
         everyone = self._alive(chunk.block_of, chunk.blocks) if chunk.options.ended_arrive else chunk.threads

@@ -19,8 +19,7 @@ HINT = (
 
 
 def is_wanted(translation, asked: bool, blocks: int, threads: int) -> bool:
-    """Return whether the blocks of a launch must run together. `asked`: the launch says so. InvalidLaunch if they are
-    too many."""
+    """Return whether the blocks of a launch must run together. `asked`: it says so. InvalidLaunch if too many."""
     if not asked and not any(
         block.last is not None and "grid" in block.last.modifiers and block.last.opcode == "barrier"
         for block in translation.blocks

@@ -30,8 +30,7 @@ def element_dtype(kind: str) -> str:
 
 
 def combined(operation: str, kind: str, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Return the results of an operation on elements, arrays of `element_dtype(kind)`; halves are rounded to
-    nearest."""
+    """Return results of an operation on elements, arrays of `element_dtype(kind)`; halves round to nearest."""
     if operation == "inc":
         return np.where(old >= new, 0, old + 1).astype(old.dtype)
     if operation == "dec":

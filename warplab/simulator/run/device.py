@@ -42,8 +42,7 @@ BETWEEN_LOOKS, PATH_BETWEEN_LOOKS = 2**26, 2**17
 
 
 class Together(Protocol):
-    """Of a launch that runs at the same time as others: what observes it before any other observer, and what is told
-    when a chunk begins."""
+    """Of a launch that runs at the same time as others: its first observers, and what is told when a chunk begins."""
 
     observers: Sequence[Observer]
 

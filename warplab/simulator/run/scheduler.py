@@ -6,9 +6,8 @@ Barriers (`barriers`) and warp-wide instructions (`warp_convergence`) hold lanes
 
 Scheduling "volta": each thread has its own program counter. Lanes that have waited in vain for many steps while others
 loop get a turn, as the hardware gives every thread one sooner or later: a thread that spins on a lock cannot starve the
-thread that holds it. Scheduling "pascal": one program counter per warp. Lanes that left a loop wait for those of their
-warp that are still in it, whatever those wait for, and no lane can be held back at a `__syncwarp` for others of its
-warp.
+thread that holds it. Scheduling "pascal": one program counter per warp. Lanes that left a loop wait for those still in
+it, whatever they wait for, and no lane can be held back at a `__syncwarp` for others of its warp.
 """
 
 import time
@@ -81,9 +80,8 @@ class Scheduler:
         return self.executed
 
     def turns(self) -> Iterator[tuple[int, Group]]:
-        """Run to the end, in turns: whoever asks for the next one may run other chunks before. A turn ends after `turn`
-        instructions along the path, if that is set, and before blocks that are `late`. Yields the block and the group
-        that come next."""
+        """Run to the end, in turns: other chunks may run in between. A turn ends after `turn` instructions along the
+        path, if that is set, and before blocks that are `late`. Yields the block and the group that come next."""
         chunk, translation = self.chunk, self.chunk.translation
         blocks, functions, registers = translation.blocks, translation.functions, chunk.registers
         lengths = [len(block.counted) for block in blocks]

@@ -40,9 +40,8 @@ class Standstill:
         return self._rounds % _EVERY == 0 and self.reached({number: [group.all_lanes]}, 2)
 
     def reached(self, standing: dict[int, list[np.ndarray]], times: int = 0) -> bool:
-        """Return whether it is certain that no lane ever goes on. `standing`: where all lanes stand, by block. Asked
-        when lanes that spin give others a turn. `times`: how often a state must come, by default until each loop has
-        had a turn."""
+        """Return whether it is certain that no lane ever goes on. `standing`: lanes by block. Asked when lanes that
+        spin give others a turn. `times`: how often a state must come, by default until each loop has had a turn."""
         if not self.possible:
             return False
         if self.moved or not self.moving.isdisjoint(standing):

@@ -40,8 +40,7 @@ class SystemServices:
         return self.cycles + self.slept
 
     def register(self, name: str, ahead: int, lanes) -> np.ndarray:
-        """Return the value of a special register. `ahead`: later instructions of the block, which its clock leaves
-        out."""
+        """Return the value of a special register. `ahead`: later instructions of the block, left out of its clock."""
         self.clock = self.chunk.clock - ahead
         dtype, value = REGISTERS[name]
         values = np.atleast_1d(np.asarray(value(self.chunk), "?" if dtype == "b1" else dtype))
@@ -88,8 +87,7 @@ class SystemServices:
         return self.chunk.where_line(Where(*at), place if lanes is None else int(lanes[place]))
 
     def enter(self, frame: np.ndarray, size: int, room: int, lanes, at: Where) -> np.ndarray:
-        """Begin a recursive function: return where the next frame on the call stack would. `room`: bytes that a call
-        stores there."""
+        """Begin a recursive function: return where the next frame would. `room`: bytes that a call stores there."""
         start, nbytes = self.chunk.own_memory("local", lanes)
         following = frame + np.uint64(size)
         over = following + np.uint64(room) > start + np.uint64(nbytes)
@@ -110,8 +108,7 @@ class SystemServices:
         return following
 
     def malloc(self, size: np.ndarray, alignment: np.ndarray | None, lanes, line: int) -> np.ndarray:
-        """Return each lane's new memory, 0 where the heap is full. It begins at a multiple of 512, so `alignment`
-        holds."""
+        """Return each lane's new memory, 0 where the heap is full. At multiples of 512, so `alignment` holds."""
         heap, name = self.chunk.device.heap, f"malloc, line {line}"
         sizes = np.broadcast_to(size, self.chunk.group.count)
         return np.array([heap.allocate(nbytes, name) for nbytes in sizes.tolist()], np.uint64)

@@ -75,8 +75,7 @@ class TensorCopies:
         im2col: bool,
         lanes,
     ) -> None:
-        """Copy a box to shared memory, for the blocks of the cluster in `mask` or, if that is None, the one at
-        `target`."""
+        """Copy a box to shared memory, for the blocks of the cluster in `mask` or, if None, the one at `target`."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
         start = np.broadcast_to(target.at(writer.offset), every.shape)

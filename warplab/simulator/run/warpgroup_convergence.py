@@ -39,8 +39,7 @@ class WarpgroupConvergence:
         return (here == wanted)[of_lane[lanes]]
 
     def wake(self) -> bool:
-        """Release lanes whose warpgroup waited for lanes that have ended, as nothing else can run. True if there were
-        any."""
+        """Release lanes whose warpgroup waited for ended lanes, as nothing else can run. True if there were any."""
         for number, lanes in sorted(self.held.items()):
             if self._complete(lanes).any():
                 del self.held[number]

@@ -2,8 +2,7 @@
 
 A product is computed when it is issued, for all warpgroups of the group of lanes at once. What it reads in shared
 memory counts as read twice, when it is issued and when its warpgroup waits for it, since the hardware may read at any
-time in between: whoever writes there meanwhile, as a copy into the next stage, is caught. `warpgroup_registers` looks
-after the registers.
+time in between: whoever writes there meanwhile is caught. `warpgroup_registers` looks after the registers.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ _PLACES = -(10**9)  # of warpgroups, among the places where threads synchronise
 @dataclass(eq=False)
 class _Reading:
     """What one operand of several warpgroups is read from: `address`, uint64, of each piece of 16 bytes, the lane in
-    whose name it is read, its warpgroup, the number of the group that it waits in, and its bytes at the issue as two
-    uint64."""
+    whose name it is read, its warpgroup, the number of its group, and its bytes at the issue as two uint64."""
 
     site: Site
     address: np.ndarray

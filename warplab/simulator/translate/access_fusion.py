@@ -32,8 +32,7 @@ _FLUSH = frozenset(("atom", "red", "membar", "fence", "ldmatrix", "stmatrix", "w
 def fused_accesses(
     entry: Entry, blocks: list[Block], variables: dict[str, Variable], offsets: dict[str, int]
 ) -> dict[int, int]:
-    """Return, by `id(instruction)`, bytes per lane of the fused access for the first of its instructions, 0 for the
-    others.
+    """Return, by `id(instruction)`, bytes per lane of a fused access for its first instruction, 0 for others.
 
     `offsets`: those of the static variables in shared memory.
     """

@@ -3,8 +3,7 @@
 `access` tests an access as the checks and race detection do, and counts it as `count.launch_counting` does. It returns
 1, with nothing changed, where anything is unusual: then the arrays' code does all of it.
 
-A function finds the numbers of the present run at `S` (`FIELDS`), and those of a memory instruction at `P` (`PLACE`),
-each of eight bytes.
+The present run's numbers are at `S` (`FIELDS`), and a memory instruction's at `P` (`PLACE`), eight bytes each.
 """
 
 from functools import cache

@@ -33,8 +33,7 @@ class NarrowLoop:
     """`nodes`: its blocks and those that it leads to, in order; the first kind is in `inside`.
 
     `code`: what wrote it, with the registers that the function uses and writes, its variables and memory instructions.
-    `heads`: heads of loops whose trips it counts, in the order of their numbers. `steps`, `results`: what Python
-    computes.
+    `heads`: heads of loops whose trips it counts, in order. `steps`, `results`: what Python computes.
     """
 
     nodes: list[int]

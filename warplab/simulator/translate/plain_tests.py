@@ -17,8 +17,7 @@ _COMPUTES = frozenset(
 
 def plain_tests(blocks: list[Block], location: Callable[[Instruction], object]) -> frozenset[int]:
     """Return the `id` of each plain load whose value does nothing but decide on branches, and from which the program
-    comes to an atomic operation on the same location, while none stands before it. `location`: where an instruction
-    goes."""
+    comes to an atomic operation on the same location, none before it. `location`: where an instruction goes."""
     atomics: dict[object, list[int]] = {}  # the numbers of their blocks
     for block in blocks:
         for i in block.counted:

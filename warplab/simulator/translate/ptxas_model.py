@@ -71,9 +71,8 @@ def machine_instructions(blocks: list[Block]) -> dict[int, int]:
 
 
 def _fused(blocks: list[Block]) -> dict[int, int]:
-    """Count the machine instructions of what is fused: multiplications and shifts that are used in additions only, with
-    these additions (IMAD, IMAD.WIDE, LEA), and the choice between 0 and another source size of cp.async (LDGSTS takes
-    the predicate).
+    """Count the machine instructions of what is fused: multiplications and shifts used in additions only, with these
+    (IMAD, IMAD.WIDE, LEA), and the choice between 0 and another source size of cp.async (LDGSTS takes the predicate).
 
     A shift of 64 bits and its only addition take two instructions, LEA and LEA.HI.
     """
@@ -119,8 +118,7 @@ def _move_exits(blocks: list[Block], result: dict[int, int]) -> None:
 
 
 def exits(blocks: list[Block], block: Block) -> bool:
-    """Return whether the branch that ends `block` is an exit under a predicate, as one of its sides merely ends the
-    thread.
+    """Return whether the branch that ends `block` is an exit under a predicate, as one side merely ends the thread.
 
     A branch back to the head of a loop, followed by the end, remains a branch.
     """
@@ -148,8 +146,7 @@ def _alone(i: Instruction) -> int:
 
 
 def rare_ways(i: Instruction) -> int:
-    """Return branches within an instruction, to the code for rare arguments (infinite, denormal) of a division or
-    root."""
+    """Return branches within an instruction, to the code for rare arguments of a division or root."""
     kind = i.modifiers[-1] if i.modifiers else ""
     return int(kind in ("f32", "f64") and (i.opcode, kind) in _EXPANDED and not _QUICK.intersection(i.modifiers))
 

@@ -110,8 +110,7 @@ def _checked(i: Instruction) -> list[tuple[Operand, str, str]]:
 
 
 def _other_sums(instructions: list[Instruction]) -> frozenset[str]:
-    """Return the sums of wgmma but the first of each, which speaks for them: there are up to 128, always written
-    together."""
+    """Return the sums of wgmma but the first of each, which speaks for them: up to 128, written together."""
     products = [i for i in instructions if i.opcode == "wgmma" and i.modifiers[0] == "mma_async"]
     return frozenset(name for i in products for name in _names(i.operands[0])[1:])
 

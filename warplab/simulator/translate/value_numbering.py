@@ -43,8 +43,7 @@ class ValueNumbering:
             self._follow(instruction)
 
     def location(self, instruction: Instruction) -> Value | None:
-        """Return the number of the location that a memory instruction goes to, plus a constant; None for other
-        instructions."""
+        """Return the number of the location that a memory instruction goes to, plus a constant; None for others."""
         address = next((operand for operand in instruction.operands if isinstance(operand, Address)), None)
         if address is None:
             return None

@@ -35,8 +35,7 @@ def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
 
 
 def turns_on_memory(blocks: list[Block]) -> bool:
-    """Return whether there is a loop in which a branch depends on what it sees others write, as one that waits for a
-    flag has it?
+    """Return whether there is a loop in which a branch depends on what it sees others write, as in waiting for a flag?
 
     Other loops that look at memory, such as the steps of a scan in volatile memory, only compute with it.
     """
@@ -68,8 +67,7 @@ def deciding_looks(blocks: list[Block]) -> frozenset[int]:
 
 
 def working_blocks(blocks: list[Block]) -> frozenset[int]:
-    """Return the blocks that do more than look and compute: they store, meet at a barrier, or change memory
-    atomically."""
+    """Return the blocks that do more than look and compute: they store, meet at barriers, or are atomic."""
     read = _read(blocks)
     return frozenset(block.index for block in blocks if any(_works(i, read) for i in block.counted))
 

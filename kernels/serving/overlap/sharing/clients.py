@@ -107,8 +107,7 @@ class _Client(Child):
 class Clients:
     """Processes that serve `network`, one per entry of `environments`, which are added to this process's own.
 
-    A context manager: processes start when the block begins and end when it ends. Raises ClientFailed where one does
-    not start.
+    A context manager: processes start and end with the block. Raises ClientFailed where one does not start.
     """
 
     def __init__(self, environments: Sequence[Mapping[str, str]], network: SmallNetwork | None = None) -> None:

@@ -94,8 +94,7 @@ def serve(rules: Rules, arrivals: Sequence[float], seconds: Callable[[int], floa
     """Let requests come at `arrivals`, in order, and an idle engine ask the rules for a batch whenever one is due.
 
     `seconds(n)`: what a batch of n takes. A request that comes at the moment when a batch is due comes first. Rules
-    that say that a batch is due and then give none, or give one that holds no waiting requests, stop the simulation:
-    `stuck` says so.
+    that call a batch due and give none, or one without waiting requests, stop the simulation: `stuck` says so.
     """
     arrivals = np.asarray(arrivals, float)
     served = Served(arrivals, waiting=np.zeros(len(arrivals), int))

@@ -18,8 +18,7 @@ Weights = dict[str, np.ndarray]
 
 
 def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return (training images, their labels, test images, their labels): float32, (count, 1, 8, 8), 0 to 1; int64,
-    (count,).
+    """Return (training images, labels, test images, labels): float32, (count, 1, 8, 8), 0 to 1; int64, (count,).
 
     Test images come from the same 13 writers as the others, so accuracies are no estimate for other writers.
     """

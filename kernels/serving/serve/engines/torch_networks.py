@@ -29,8 +29,7 @@ def images(count: int = 64, seed: int = 2017) -> np.ndarray:
 class TorchEngine:
     """ResNet-50 on the GPU.
 
-    `sizes`: batch sizes that are captured as CUDA graphs; a batch runs in the smallest that holds it, filled up with
-    what lay there before.
+    `sizes`: captured as CUDA graphs; a batch runs in the smallest that holds it, filled up with what lay there before.
     """
 
     name, shape = "ResNet-50", (3, SIDE, SIDE)

@@ -92,8 +92,7 @@ def allow(w: BlockWriter, given: Iterable[str], allowed) -> None:
 
 
 def flushed(w: BlockWriter, operand: Operand, modifiers, dtype: str) -> str:
-    """Return an operand as an array, in which .ftz turns subnormal float32 into zeros, unless they are a result of
-    .ftz."""
+    """Return an operand as an array, in which .ftz turns subnormal float32 into zeros, unless of .ftz."""
     value = w.array(operand, dtype)
     if "ftz" not in modifiers or dtype != "f4":
         return value

@@ -30,8 +30,7 @@ _PERMUTATIONS = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 
 
 def lop3(table: int) -> str:
-    """Return the expression over {0}, {1} and {2} for the logic function whose value for bits a, b, c is bit 4a + 2b +
-    c."""
+    """Return the expression over {0}, {1} and {2} for the logic function whose value for a, b, c is bit 4a + 2b + c."""
     where_a, where_not_a = _OF_TWO[table >> 4], _OF_TWO[table & 15]
     if where_a == where_not_a:
         return {"0": "{0} & 0", "-1": "{0} | 0xFFFFFFFF"}.get(where_a, f"({where_a}) | ({{0}} & 0)")
