@@ -204,9 +204,7 @@ def draw_boxes(image: np.ndarray, groups: Mapping[str, Sequence[Box]], title: st
         for (name, boxes), colour, style in zip(groups.items(), (SKY, ORANGE, GREEN), ("-", "--", ":"), strict=False):
             for k, (x, y, width, height) in enumerate(boxes):
                 label = name if k == 0 else None
-                ax.add_patch(
-                    Rectangle((x, y), width, height, fill=False, edgecolor=colour, ls=style, lw=1.6, label=label)
-                )
+                ax.add_patch(Rectangle((x, y), width, height, fill=False, ec=colour, ls=style, lw=1.6, label=label))
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         finish(figure, ax, title)
         ax.grid(False)
@@ -299,6 +297,4 @@ def draw_jobs() -> Figure:
         ax.set_axis_off()
         figure.tight_layout()
     said = ", ".join(f"{name} ({text})" for name, text, _ in files)
-    return closed(
-        figure, f"browser, page's kernel; between that and the worker, TensorFlow, the folder runs/ID/: {said}"
-    )
+    return closed(figure, f"browser, page's kernel; between that and the worker, TensorFlow, folder runs/ID/: {said}")

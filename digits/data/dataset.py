@@ -213,9 +213,7 @@ def describe(
     }
 
 
-def finish(
-    folder: Path, description: dict[str, Any], counts: Mapping[str, int], skipped: Iterable[Mapping[str, str]]
-) -> None:
+def finish(folder: Path, description: dict[str, Any], counts: Mapping[str, int], skipped: Iterable[Mapping]) -> None:
     """Write the mean image, and then that the dataset whose arrays lie in `folder` is ready."""
     save_array(folder / "mean.npy", _mean(load_array(folder / "train_images.npy")))
     every = [dict(one) for one in skipped]

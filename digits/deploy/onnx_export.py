@@ -49,9 +49,7 @@ def export(workspace: Workspace, run: str, images: int = IMAGES) -> dict[str, An
     try:
         ended = subprocess.run(command, cwd=COURSE, env=quiet, capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        raise DigitsError(
-            f"The export took more than {PATIENCE:g} s and was ended. End other work, then ask again."
-        ) from None
+        raise DigitsError(f"The export took over {PATIENCE:g} s and was ended. End other work, ask again.") from None
     if ended.returncode:
         last = (ended.stderr.strip().splitlines() or ["it ended without a word"])[-1]
         raise DigitsError(f"The run {found.name} was not exported: {last[:500]}")

@@ -133,9 +133,7 @@ def detection_figures(answers: Answers, found: list[np.ndarray], least: float) -
         "precision": right / given if given else 0.0,
         "recall": right / there if there else 0.0,
     }
-    means = [
-        average_precision.mean(column) if count else np.nan for column, count in zip(by_coco.T, counts, strict=True)
-    ]
+    means = [average_precision.mean(c) if n else np.nan for c, n in zip(by_coco.T, counts, strict=True)]
     return Figures(whole, list(zip(answers.classes, counts.tolist(), by_voc.tolist(), map(float, means), strict=True)))
 
 

@@ -238,9 +238,7 @@ def _or_none(rule: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
 
 
 def _padding(value: Any, where: str) -> Any:
-    rule: Callable[[Any, str], Any] = (
-        _one_of("same", "valid") if isinstance(value, str) else _list_of(_bounded(0, 1024))
-    )
+    rule = _one_of("same", "valid") if isinstance(value, str) else _list_of(_bounded(0, 1024))
     return rule(value, where)
 
 

@@ -40,9 +40,7 @@ class ProgramEnded(DigitsError):
 def unavailable() -> str:
     """Return why no code of other people can be run here, and what to do; "" if it can."""
     sandbox = find()
-    return (
-        "" if isinstance(sandbox, Bubblewrap) else f"Your own code runs in a sandbox only, and {sandbox.why}. {ADVICE}"
-    )
+    return "" if isinstance(sandbox, Bubblewrap) else f"Your code runs in a sandbox only, and {sandbox.why}. {ADVICE}"
 
 
 def run(

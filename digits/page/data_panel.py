@@ -247,9 +247,7 @@ class DataPanel(Panel):
         assert dataset is not None
         for run in runs.listing(self.page.workspace):
             if run.alive and _dataset_of(run) == dataset.id:
-                raise DigitsError(
-                    f"The run {run.name} trains on {dataset.name}. Stop it first, then delete the dataset."
-                )
+                raise DigitsError(f"The run {run.name} trains on {dataset.name}. Stop it, then delete the dataset.")
         dataset.delete()
         self.page.say(f"The dataset {dataset.name} has been deleted.")
         self._look()

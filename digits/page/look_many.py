@@ -56,9 +56,7 @@ class ManyPart:
     def _ask_test(self) -> None:
         part, most, panel = self._part.value, self._most.value, self._panel
         weights = panel.weights()
-        panel.ask(
-            f"testing the {part} images", lambda inside: inside.test(part, most, weights, panel.progress), self._show
-        )
+        panel.ask(f"testing the {part} images", lambda look: look.test(part, most, weights, panel.progress), self._show)
 
     def _show(self, found: Tested) -> None:
         self._found.value = look_view.tested(found)
@@ -94,6 +92,4 @@ class ManyPart:
         def show(probabilities: np.ndarray) -> None:
             self._answers.value = look_view.many(named, probabilities, panel.dataset.classes)
 
-        panel.ask(
-            "classifying the uploaded images", lambda inside: inside.classify(stacked, weights, panel.progress), show
-        )
+        panel.ask("classifying the uploaded images", lambda look: look.classify(stacked, weights, panel.progress), show)

@@ -55,9 +55,7 @@ class Selected(traitlets.HasTraits):
 
     dataset = traitlets.Unicode("", help='id of the selected dataset, "" for none')
     run = traitlets.Unicode("", help='id of the selected run, "" for none')
-    datasets_version = traitlets.Int(
-        0, help="one more whenever a dataset was added, changed its status, or was deleted"
-    )
+    datasets_version = traitlets.Int(0, help="one more whenever a dataset was added, changed status, or was deleted")
     runs_version = traitlets.Int(0, help="one more whenever a run was added, changed its status, or was deleted")
     plans_version = traitlets.Int(0, help="one more whenever a plan was added or deleted")
     # What the next run is made of: the network panel writes the first two, the solver panel the third, and the train

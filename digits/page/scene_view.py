@@ -90,9 +90,7 @@ def _scene(answers: Answers, index: int, found: list[np.ndarray] | None) -> str:
         values, pixels = np.unique(said[said > 0], return_counts=True)
         largest = sorted(zip(-pixels, values, strict=True))  # those of a few stray pixels would drown the others
         png = drawing.mask(image, said, classes, answers.truth[index] if labelled else None)
-        told = "found " + (
-            ", ".join(f"{classes[value - 1]} ({-count} px)" for count, value in largest[:NAMED]) or "none"
-        )
+        told = "found " + (", ".join(f"{classes[v - 1]} ({-count} px)" for count, v in largest[:NAMED]) or "none")
         more = largest[NAMED:]
         others = "class" if len(more) == 1 else "classes"
         told += f" and {len(more)} more {others} ({-sum(count for count, _ in more)} px)" if more else ""

@@ -16,9 +16,7 @@ MOST_CELLS = 1000  # of one image that are decoded: the surest; an untrained net
 WAYS = ("group", "suppress", "cells")  # of making one box from many cells
 
 
-def targets(
-    boxes: np.ndarray, grid: tuple[int, int], stride: int, classes: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def targets(boxes: np.ndarray, grid: tuple[int, int], stride: int, classes: int) -> tuple[np.ndarray, ...]:
     """Return what the network should say of one image.
 
     `boxes` (most, 5): class, −1 for none, x, y, width, height in pixels. Returns float32 `coverage` (*grid, classes),

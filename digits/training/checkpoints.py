@@ -60,9 +60,7 @@ def listed(run: Path) -> list[Stored]:
     return sorted((Stored(folder, int(name[1])) for name in names if name), key=lambda stored: stored.step)
 
 
-def write(
-    run: Path, step: int, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any], keep: bool = False
-) -> None:
+def write(run: Path, step: int, arrays: Mapping[str, NDArray], about: Mapping[str, Any], keep: bool = False) -> None:
     """Write a checkpoint of `step`, then delete older ones. `about`: what JSON holds. `keep`: never delete it.
 
     Raises DigitsError if the disk is full; the checkpoints before it are then as they were.

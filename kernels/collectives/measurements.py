@@ -42,9 +42,7 @@ WINDOW = "NCCL, symmetric window"
 def measured(key: str) -> list[Measurement]:
     """Return a run for each number of GPUs, fewest first: live where there are so many here, else as recorded."""
     live = recordings.measure_if_possible(key, MEASUREMENTS[key]) if _counts_here() else None
-    runs = {
-        run.value["ranks"]: run for found in (recordings.recorded_if_any(key), live) if found for run in _runs(found)
-    }
+    runs = {run.value["ranks"]: run for m in (recordings.recorded_if_any(key), live) if m for run in _runs(m)}
     return [runs[ranks] for ranks in sorted(runs)]
 
 
@@ -172,9 +170,7 @@ def relay_tiles(k: int, n: int = N) -> dict[str, Any]:
 
 
 def _broadcasts(ranks: Ranks) -> dict[str, Any]:
-    return {
-        f"{piece // 1024} KiB × {stages}": TmaBroadcast(ranks, piece=piece, stages=stages) for piece, stages in TILES
-    }
+    return {f"{piece // 1024} KiB × {deep}": TmaBroadcast(ranks, piece=piece, stages=deep) for piece, deep in TILES}
 
 
 def _relayed_sums(ranks: Ranks) -> dict[str, Any]:

@@ -270,9 +270,7 @@ class _Job:
             text = "; ".join(
                 f"rank {rank} waited for {rank_names(waits[rank])} in step {self.events[rank]['step']}" for rank in late
             )
-            blamed = sorted(
-                {other for found in waits.values() for other in found} - set(late) - set(self._with("finished"))
-            )
+            blamed = sorted(set().union(*waits.values()) - set(late) - set(self._with("finished")))
             what = f"{rank_names(blamed)} did not answer" if blamed else f"{rank_names(late)} had not done"
             self._fail(f"{what} within {self.seconds:g} s: {text}", blamed or late)
 

@@ -56,9 +56,7 @@ def recursive_doubling_all_gather(ranks: int, slices: int) -> Schedule:
     sends = []
     for step in range(ranks.bit_length() - 1):
         away = 1 << step
-        sends += [
-            Send(step, rank, rank ^ away, rank // away * away * part, False, away * part) for rank in range(ranks)
-        ]
+        sends += [Send(step, r, r ^ away, r // away * away * part, False, away * part) for r in range(ranks)]
     return Schedule("all-gather", ranks, slices, sends)
 
 

@@ -180,9 +180,7 @@ def disjoint_rings(links: dict[tuple[int, int], int] | None = None) -> list[tupl
     """
     found = DGX1_LINKS if links is None else links
     left = Counter({frozenset(pair): count for pair, count in found.items()})
-    cycles = [
-        (ring, [frozenset(pair) for pair in zip(ring, ring[1:] + ring[:1], strict=True)]) for ring in _cycles(left)
-    ]
+    cycles = [(ring, [frozenset(p) for p in zip(ring, ring[1:] + ring[:1], strict=True)]) for ring in _cycles(left)]
     bound = min(sum(count for pair, count in left.items() if i in pair) for i in range(8)) // 2
     best: list[tuple[int, ...]] = []
 

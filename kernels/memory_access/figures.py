@@ -25,9 +25,7 @@ def draw_kernels(m: Measurement, what: str) -> Figure:
     """
     rows = m.value["kernels"]
     libraries = [row for row in rows if row["language"] == "library"]
-    limit = next(
-        (row for row in rows if row["kernel"] == "copy"), max(libraries, key=lambda row: row["gbps"], default={})
-    )
+    limit = next((row for row in rows if row["kernel"] == "copy"), max(libraries, key=lambda r: r["gbps"], default={}))
     largest = max(row["gbps"] for row in rows)
     with chart(figsize=(8, 0.9 + 0.28 * len(rows))) as (figure, ax):
         for place, row in enumerate(rows):

@@ -93,9 +93,7 @@ def pytorch_segments(layers: int = LAYERS, width: int = WIDTH, batch: int = BATC
     """Measure a step through one chain, by the length of its segments."""
     torch = on_pytorch.torch_on_gpu()
     lengths = [2**k for k in range(layers.bit_length())]
-    rows = [
-        _chain_row(torch, layers, width, batch, plans.even(layers, length)) | {"length": length} for length in lengths
-    ]
+    rows = [_chain_row(torch, layers, width, batch, plans.even(layers, n)) | {"length": n} for n in lengths]
     return {"layers": layers, "width": width, "batch": batch, "torch": str(torch.__version__), "rows": rows}
 
 
@@ -211,9 +209,7 @@ def _right(arrays: dict[str, Any], entry: str) -> bool:
         x, dy = (arrays[name][part].get().astype(np.float64) for name in ("x", "dy"))
         s = 1 / (1 + np.exp(-x))
         expected = {"y": x * s, "s": s, "dx": dy * s * (1 + x * (1 - s))}
-        ends += [
-            np.allclose(arrays[name][part].get(), expected[name], rtol=RTOL, atol=ATOL) for name in silu.MOVED[entry][1]
-        ]
+        ends += [np.allclose(arrays[k][part].get(), expected[k], rtol=RTOL, atol=ATOL) for k in silu.MOVED[entry][1]]
     return bool(all(ends))
 
 

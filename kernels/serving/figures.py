@@ -130,9 +130,7 @@ def draw_load(
     with chart(1, 2, figsize=(8.6, 3.0)) as (figure, (left, right)):
         for (limit, loads), colour in zip(runs.items(), COLOURS, strict=False):
             offered = [load.offered for load in loads]
-            left.plot(
-                offered, [load.throughput for load in loads], "o-", ms=3, color=colour, label=f"batches ≤ {limit}"
-            )
+            left.plot(offered, [one.throughput for one in loads], "o-", ms=3, color=colour, label=f"batches ≤ {limit}")
             left.plot(offered, [queue.throughput for queue in modelled[limit]], ":", color=colour, lw=2)
             right.plot(offered, [1e3 * load.percentile(99) for load in loads], "o-", ms=3, color=colour)
             means = [1e3 * float(np.mean(load.latency[load.status == OK])) for load in loads]

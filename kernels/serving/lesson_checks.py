@@ -82,9 +82,7 @@ def check_flush(flush: Callable[[int, float, int, float], Any]) -> Figure:
     Returns the picture of the batches that the learner's rule makes of 24 requests.
     """
     names = ("waiting", "waited", "batch_limit", "wait_limit")
-    cases = [
-        (n, waited, most, limit) for most, limit in ((4, 10), (8, 3)) for n in range(1, 10) for waited in range(12)
-    ]
+    cases = [(n, past, most, limit) for most, limit in ((4, 10), (8, 3)) for n in range(1, 10) for past in range(12)]
     table = [(dict(zip(names, case, strict=True)), case[0] >= case[2] or case[1] >= case[3]) for case in cases]
     examples(flush, table)
     rng = np.random.default_rng(11)

@@ -179,9 +179,7 @@ def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
     """
     rows = [row for row in m.value["rows"] if row[by] == value]
     if not rows:
-        raise ValueError(
-            f"{by} {value!r} was not measured; measured are {sorted({row[by] for row in m.value['rows']})}"
-        )
+        raise ValueError(f"{by} {value!r} was not measured; measured are {sorted({r[by] for r in m.value['rows']})}")
     rows = _by_kernel(rows)
     colours = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
     with chart(figsize=(8, 0.9 + 0.27 * len(rows))) as (figure, ax):

@@ -138,9 +138,7 @@ def _selections() -> list[Launch]:
     x, threshold = _random(20_011), np.float32(0.4)
     n, out, count = np.uint64(x.size), np.zeros(x.size, np.float32), np.zeros(1, np.uint64)
     tiles = blocks(x.size, selection.TILE)
-    of_tile = np.array(
-        [(part > threshold).sum() for part in np.split(x, range(selection.TILE, x.size, selection.TILE))]
-    )
+    of_tile = np.array([(p > threshold).sum() for p in np.split(x, range(selection.TILE, x.size, selection.TILE))])
     starts = (np.cumsum(of_tile) - of_tile).astype(np.uint64)
     # One warp, because of more it depends on the moment which is first at the counter.
     one = x[:29], threshold, out, count

@@ -147,9 +147,7 @@ class Rule:
             fit(halves["fitted"], self.terms, self.estimate, self.start, seed) for seed in range(SEARCHES)
         )
         constants = min(found_constants, key=lambda each: self.regret(each, halves["fitted"])["mean"])
-        return {"constants": constants} | {
-            f"regret_{name}": self.regret(constants, half) for name, half in halves.items()
-        }
+        return {"constants": constants} | {f"regret_{name}": self.regret(constants, h) for name, h in halves.items()}
 
     def regret(self, constants: Constants, rows: Iterable[Row]) -> dict[str, float]:
         """Return the geometric `mean` and the `most` of what the choice with these constants costs over rows."""

@@ -40,9 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     if without := left_out():
         print(f"Left out, as there is no TensorFlow here: {', '.join(lab.slug for lab in without)}. See make doctor.")
     elif wanting := [f"{lab.number:02}" for lab in labs() if lab.missing]:
-        print(
-            f"Labs {', '.join(wanting)} need packages that are not installed; for the first: make lab LABS={wanting[0]}"
-        )
+        print(f"Labs {', '.join(wanting)} need packages not installed; for the first: make lab LABS={wanting[0]}")
     sys.stdout.flush()
     os.execvpe(sys.executable, [sys.executable, "-m", "jupyterlab", *options(), *arguments], environment())
 

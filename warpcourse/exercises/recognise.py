@@ -41,9 +41,7 @@ class Recognised:
 
     def notes(self) -> list[str]:
         """Return what to tell about it, in sentences."""
-        placed = [
-            f"Cell {name!r} was recognised by its place: look whether it is the answer." for name in self.by_place
-        ]
+        placed = [f"Cell {one!r} was recognised by its place: look whether it is the answer." for one in self.by_place]
         if self.nameless and self.places:
             told = (
                 "The notebook has lost the names that nbgrader gives to cells, as Colab and VS Code may save it; they "

@@ -27,9 +27,7 @@ _UNIT_RATIOS = (
 )
 
 
-def examples(
-    function: Callable[..., Any], table: Sequence[tuple[Mapping[str, Any], Any]], *, rtol: float = 1e-9
-) -> None:
+def examples(function: Callable, table: Sequence[tuple[Mapping[str, Any], Any]], *, rtol: float = 1e-9) -> None:
     """Check `function` on worked examples: pairs of keyword arguments and the value to return.
 
     For a bool in the table the function must return a bool. For an exception class, such as RuntimeError, it must raise
@@ -58,9 +56,7 @@ def function(
     _run(function, [(arguments, reference(**arguments)) for arguments in inputs], rtol, seed)
 
 
-def _run(
-    function: Callable[..., Any], table: list[tuple[Mapping[str, Any], Any]], rtol: float, seed: int | None
-) -> None:
+def _run(function: Callable, table: list[tuple[Mapping[str, Any], Any]], rtol: float, seed: int | None) -> None:
     name = getattr(function, "__name__", None)
     if not callable(function) or name is None:
         raise CheckFailed(

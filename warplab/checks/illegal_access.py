@@ -91,9 +91,7 @@ def _with_room(
     run: KernelRun, error: IllegalAddress, access: OutsideAccess | None, arrays: dict[str, np.ndarray]
 ) -> tuple[str, str] | None:
     """Return what happened, and where to look, from a launch with room around the arrays; None if it tells no more."""
-    guarded = {
-        name: GuardedArray(value, run.threads, number, device()) for number, (name, value) in enumerate(arrays.items())
-    }
+    guarded = {name: GuardedArray(value, run.threads, k, device()) for k, (name, value) in enumerate(arrays.items())}
     arguments = tuple(guarded[name].array if name in guarded else value for name, value in run.case.buffers().items())
     trace = {"trace_warps": -(-run.threads // 32), "trace_events": min(4096, 2**22 // run.threads)}
     try:

@@ -63,9 +63,7 @@ class ThreadWork(Observer):
         first = self.chunk.first_block * self.chunk.threads
         for kind, work in self._work.items():
             thread = int(work.argmax())
-            self._busiest[kind] = max(
-                self._busiest[kind], (int(work[thread]), first + thread), key=lambda found: found[0]
-            )
+            self._busiest[kind] = max(self._busiest[kind], (int(work[thread]), first + thread), key=lambda x: x[0])
             self._totals[kind] += int(work.sum())
         self._writing += int(np.count_nonzero(self._work["bytes_written"]))
 

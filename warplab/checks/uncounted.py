@@ -137,9 +137,7 @@ class _GlobalFlags(Observer):
     def watch(self, chunk) -> Observer:
         super().watch(chunk)
         self._set: dict[int, set[int]] = {}  # warps that have stored there, by pieces of 16 bytes
-        return (
-            self if any(_is_flag(site) and site.space != "shared" for site in chunk.translation.sites) else Observer()
-        )
+        return self if any(_is_flag(s) and s.space != "shared" for s in chunk.translation.sites) else Observer()
 
     def end_launch(self, profile, finished: bool) -> None:
         self.chunk = None
@@ -153,9 +151,7 @@ class _GlobalFlags(Observer):
         if space == "global" and _is_flag(site):
             block = self.chunk.threads
             seen = (
-                (warp, other)
-                for place, warp in self._pairs(site, addresses, lanes)
-                for other in self._set.get(place, ())
+                (warp, other) for at, warp in self._pairs(site, addresses, lanes) for other in self._set.get(at, ())
             )
             waited = {warp for warp, other in seen if warp != other and warp // block == other // block}
             self._counted._add(site, "barriers", len(waited))

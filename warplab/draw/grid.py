@@ -79,9 +79,7 @@ def draw_grid(grid: int | tuple[int], block: int | tuple[int], n: int, grid_stri
 def _positive(name: str, value: int | tuple[int]) -> int:
     size = value[0] if isinstance(value, tuple | list) and len(value) == 1 else value
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise ValueError(
-            f"{name} is {value!r}; draw_grid() takes a positive integer, as it draws one-dimensional grids"
-        )
+        raise ValueError(f"{name} is {value!r}; draw_grid() takes a positive integer: it draws one-dimensional grids")
     return int(size)
 
 

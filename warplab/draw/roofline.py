@@ -36,9 +36,7 @@ def draw_roofline(profile: object, card: str | Card = "H100") -> Figure:
     with plt.rc_context(LAUNCH_FONT):
         figure, ax = plt.subplots(figsize=(6.4, 4), dpi=LAUNCH_DPI)
         every = [peaks(launch, card) for launch in points]
-        shown = {
-            k: peak for k, (_, peak) in every[0].items() if peak and (k == "FP32" or any(of[k][0] for of in every))
-        }
+        shown = {k: peak for k, (_, peak) in every[0].items() if peak and (k == "FP32" or any(x[k][0] for x in every))}
         ax.plot(x, np.minimum(x * bandwidth, max(shown.values()) * 1e12), color="black", lw=1.5)
         for name, peak in shown.items():
             ax.plot([peak * 1e12 / bandwidth, x[-1]], [peak * 1e12] * 2, color="black", lw=1.5 if name == "FP32" else 1)

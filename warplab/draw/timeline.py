@@ -145,9 +145,7 @@ def _stopped(profile: object) -> object:
     if not isinstance(profile, SimulatorError):
         return profile
     if profile.profile is None:
-        raise ValueError(
-            "the error holds no trace, as the launch was not counted; launch the kernel in `with profile():`"
-        )
+        raise ValueError("the error holds no trace, as it was not counted; launch the kernel in `with profile():`")
     return profile.profile
 
 

@@ -314,9 +314,7 @@ class BlockCounts:
         self._trips()
         found = self.program.solve() * self.entering
         self.flows = found[: len(self.edges)]
-        self.threads = np.array(
-            [sum(found[n] * factor for n, factor in self._runs(block.index)) for block in self.blocks]
-        )
+        self.threads = np.array([sum(found[n] * f for n, f in self._runs(block.index)) for block in self.blocks])
 
     def _near(self, terms, value: float, weight: float, scale: float = 0.0) -> None:
         """Count being off as a share of `value`, or of `scale` if that is more: of a loop that runs a thousand times,

@@ -98,9 +98,7 @@ class Decision:
         lines = [f"{self.name}, {size(self.launch)} on {self.card.full_name}: {self.road}"]
         lines.append(f"  of its time ({how})")
         for road in ROADS:
-            named = ", ".join(
-                f"{name} {_percent(seconds / self.seconds)}" for name, seconds in self.terms[road].items()
-            )
+            named = ", ".join(f"{name} {_percent(time / self.seconds)}" for name, time in self.terms[road].items())
             lines.append(f"  {road:12}  {named or 'nothing'}")
         return "\n".join([*lines, *(f"  - {line}" for line in self.advice)])
 

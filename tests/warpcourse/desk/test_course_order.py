@@ -44,7 +44,7 @@ def no_server(monkeypatch):
 def test_after_the_small_set_up_all_is_shipped_and_labs_say_what_they_lack(no_tensorflow, no_server, capsys):
     assert {one.path.stem for one in shipped()} == {lesson.slug for lab in LABS for lesson in lab.lessons}
     lab_command.main([])
-    assert "Labs 07, 08, 09, 11, 12 need packages that are not installed" in capsys.readouterr().out
+    assert "Labs 07, 08, 09, 11, 12 need packages not installed" in capsys.readouterr().out
     lab_module.need("06")
     with pytest.raises(lab_module.MissingPackages, match=r"Lab 09 needs onnx, which .*: make lab LABS=09"):
         lab_module.need("09")

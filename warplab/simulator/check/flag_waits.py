@@ -127,9 +127,7 @@ class FlagWaits(Observer):
     def _registers(self, number: int, group: Group) -> tuple[bytes, ...]:
         """Return what the code from here on may read of these lanes."""
         chunk, slots = self.chunk, self.translation.slots
-        values = [
-            chunk.registers[slots[name]] for name in sorted(self.translation.blocks[number].live_in & slots.keys())
-        ]
+        values = [chunk.registers[slots[n]] for n in sorted(self.translation.blocks[number].live_in & slots.keys())]
         if group.lanes is not None:
             values = [chunk.at(array, group.lanes) for array in values]
         return group.all_lanes.tobytes(), *(array.tobytes() for array in values)

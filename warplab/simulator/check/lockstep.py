@@ -18,9 +18,7 @@ REASON = (
 
 def relies_on_it(translation) -> bool:
     """Return whether a kernel can rely on lockstep."""
-    return not turns_on_memory(translation.blocks) and any(
-        _may(site) for site in translation.sites if site.op == "store"
-    )
+    return not turns_on_memory(translation.blocks) and any(_may(s) for s in translation.sites if s.op == "store")
 
 
 def _may(site) -> bool:

@@ -21,9 +21,7 @@ _FENCE = (
     "before the flag is set, and one after it was seen."
 )
 _UPDATE = " Do threads add to one element, `x += ...`? That needs an atomic."
-_SAME_PLACE = (
-    " Both store to one element: is the index right? (threadIdx.x / 32 is a warp's number, % 32 gives a lane's.)"
-)
+_SAME_PLACE = " Both store to one element: is the index right? (threadIdx.x / 32 is a warp's number, % 32 a lane's.)"
 _NO_BARRIER = (
     "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
     "second kernel."

@@ -188,9 +188,7 @@ class Entry:
     def shared_variables(self, dynamic: bool = False) -> list[Variable]:
         """Return the static (or dynamic) shared variables that the kernel uses, its own and the module's."""
         every = {**self.program.variables, **self.inlined.variables}
-        used = {
-            name for instruction in self.inlined.instructions for name in symbols(instruction.operands) if name in every
-        }
+        used = {name for i in self.inlined.instructions for name in symbols(i.operands) if name in every}
         return [v for n, v in every.items() if n in used and v.space == "shared" and v.dynamic == dynamic]
 
 

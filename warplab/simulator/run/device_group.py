@@ -157,9 +157,7 @@ class _Run:
         self.failed: list[SimulatorError] = []
         self.launched = {number for number, queue in enumerate(queues) if queue}
         launches = [launch for queue in queues for launch in queue]
-        warps = [
-            max((launch.blocks * -(-launch.threads // WARP_SIZE) for launch in queue), default=0) for queue in queues
-        ]
+        warps = [max((one.blocks * -(-one.threads // WARP_SIZE) for one in queue), default=0) for queue in queues]
         several = len(self.launched) > 1
         if several and sum(warps) > MOST_WARPS:
             raise InvalidLaunch(

@@ -245,9 +245,7 @@ class NarrowRuns:
             fields["SITE_BYTES"] = np.min_scalar_type(races.sites).itemsize
         for name, value in fields.items():
             state[_F[name]] = int(value)
-        self.trips = (
-            [] if self.counting is None else [self.counting.trips.own(head, chunk.lanes) for head in loop.heads]
-        )
+        self.trips = [] if self.counting is None else [self.counting.trips.own(h, chunk.lanes) for h in loop.heads]
         for k, own in enumerate(self.trips):
             tables["TRIPS"][k] = own.ctypes.data
         self._check_places()

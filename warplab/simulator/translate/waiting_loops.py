@@ -18,9 +18,7 @@ def waits_for_memory(blocks: list[Block], block: Block) -> bool:
 
 def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
     """Return the innermost loops that look at what other threads write: for each block of one, all its blocks."""
-    loops = sorted(
-        (one.index - head, head, one.index) for one in blocks for head in one.successors() if head <= one.index
-    )
+    loops = sorted((b.index - head, head, b.index) for b in blocks for head in b.successors() if head <= b.index)
     read = _read(blocks)
     looking = set()
     for block in blocks:
@@ -52,9 +50,7 @@ def deciding_looks(blocks: list[Block]) -> frozenset[int]:
         inside = [blocks[index] for index in sorted(loop)]
         wanted = {block.condition.name for block in inside if block.condition is not None}
         instructions = [i for block in inside for i in block.counted]
-        while (
-            more := {name for i in instructions if wanted.intersection(destinations(i)) for name in sources(i)} - wanted
-        ):
+        while more := {n for i in instructions if wanted.intersection(destinations(i)) for n in sources(i)} - wanted:
             wanted |= more
         found |= {
             id(i)

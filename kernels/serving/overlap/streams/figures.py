@@ -42,9 +42,7 @@ def draw_timeline(
     if len(spans) > MOST_SPANS:
         raise ValueError(f"{len(spans)} bars would cover each other; draw a part with until=")
     names = _rows(spans, rows)
-    streams = list(
-        dict.fromkeys(s.operation.stream for s in timeline.spans if s.operation.kind not in ("host", "sync"))
-    )
+    streams = [*dict.fromkeys(s.operation.stream for s in timeline.spans if s.operation.kind not in ("host", "sync"))]
     colours = {stream: STREAMS[i % len(STREAMS)] for i, stream in enumerate(streams)}
     racing = {id(o) for race in races for o in (race.first, race.second)}
     with chart(figsize=(8.4, 0.95 + 0.42 * max(1, len(names)))) as (figure, ax):
@@ -83,9 +81,7 @@ def _lanes(spans: Sequence[Span], rows: str) -> list[tuple[tuple[int, int], Span
     return [((lane, len(placed[_row(span, rows)])), span) for lane, span in found]
 
 
-def _bar(
-    ax: Axes, span: Span, row: int, lane: tuple[int, int], colours: dict[Any, str], end: float, *, framed: bool
-) -> None:
+def _bar(ax: Axes, span: Span, row: int, lane: tuple[int, int], colours: dict, end: float, *, framed: bool) -> None:
     o, height = span.operation, HEIGHT / lane[1]
     bottom = row - HEIGHT / 2 + lane[0] * height
     stop = min(span.end, end)

@@ -329,9 +329,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m kernels.serving.serve", description="Serve an engine over HTTP.")
-    parser.add_argument(
-        "--engine", default="kernels.serving.serve.engines:digits", help="module:function (%(default)s)"
-    )
+    parser.add_argument("--engine", default="kernels.serving.serve.engines:digits", help="module:name (%(default)s)")
     parser.add_argument(
         "--option", action="append", default=[], type=_option, metavar="KEY=VALUE", help="for the engine; JSON or text"
     )

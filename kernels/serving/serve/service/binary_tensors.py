@@ -92,9 +92,7 @@ def answer(request: Asked, rows: Sequence[np.ndarray]) -> tuple[bytes, dict[str,
     found = np.stack(rows)
     kind = {"f": "FP", "i": "INT", "u": "UINT"}[found.dtype.kind]
     output: dict[str, Any] = {"name": OUTPUT, "shape": list(found.shape), "datatype": f"{kind}{8 * found.itemsize}"}
-    content: dict[str, Any] = {"model_name": MODEL, "outputs": [output]} | (
-        {"id": request.name} if request.name else {}
-    )
+    content = {"model_name": MODEL, "outputs": [output]} | ({"id": request.name} if request.name else {})
     if not request.binary:
         output["data"] = found.ravel().tolist()
         return json.dumps(content).encode(), {"content-type": "application/json"}
