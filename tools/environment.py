@@ -189,9 +189,7 @@ def why_anew(stamp: dict | None, this_python: bool) -> str:
         return "the folder was moved"
     if this_python and stamp["python"] != platform.python_version():
         return f"another Python was asked for: {platform.python_version()}"
-    if venv_python_version() != stamp["python"]:
-        return "the Python that .venv was made with has changed"
-    return ""
+    return "the Python that .venv was made with has changed" if venv_python_version() != stamp["python"] else ""
 
 
 def venv_python_version() -> str | None:

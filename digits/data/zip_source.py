@@ -88,6 +88,4 @@ def _refusal(member: zipfile.ZipInfo, names: Names) -> str:
         return "Its path leads out of the archive."
     if stat.S_ISLNK(member.external_attr >> 16):
         return "A link, which is not followed. Pack the file itself."
-    if member.flag_bits & _ENCRYPTED:
-        return "Encrypted. Pack it without a password."
-    return ""
+    return "Encrypted. Pack it without a password." if member.flag_bits & _ENCRYPTED else ""

@@ -440,6 +440,4 @@ def _seedless(value: Any) -> Any:
     """Return a configuration without seeds, which are the run's and not the network's."""
     if isinstance(value, dict):
         return {key: _seedless(one) for key, one in value.items() if key not in ("seed", "registered_name")}
-    if isinstance(value, list | tuple):
-        return [_seedless(one) for one in value]
-    return value
+    return [_seedless(one) for one in value] if isinstance(value, list | tuple) else value

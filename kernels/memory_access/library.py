@@ -17,9 +17,7 @@ HINT = "CUB is not compared: `pip install cuda-cccl` (NVIDIA's cuda.compute) bri
 
 def cub_version() -> str | None:
     """Return the version of cuda-cccl, None where it is not installed."""
-    if importlib.util.find_spec("cuda.compute") is None:
-        return None
-    return importlib.metadata.version("cuda-cccl")
+    return None if importlib.util.find_spec("cuda.compute") is None else importlib.metadata.version("cuda-cccl")
 
 
 def sums(a: Any, out: Any) -> dict[str, Callable[[], Any]]:

@@ -347,6 +347,4 @@ def rounded(value: Any, digits: int = 4) -> Any:
         return float(f"{value:.{digits}g}")
     if isinstance(value, Mapping):
         return {str(key): rounded(item, digits) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [rounded(item, digits) for item in value]
-    return value
+    return [rounded(item, digits) for item in value] if isinstance(value, (list, tuple)) else value

@@ -139,6 +139,4 @@ def _error(number: float, stored: float) -> str:
         return "exact"
     if math.isinf(stored):
         return "too large"
-    if stored == 0:
-        return "too small"
-    return f"off by {100 * abs(stored - number) / abs(number):.2g} %"
+    return "too small" if stored == 0 else f"off by {100 * abs(stored - number) / abs(number):.2g} %"

@@ -324,6 +324,4 @@ def _weight(counts: Counts, limit: str) -> float:
         return shared
     if limit == "L1 data path":
         return shared + sectors / 4
-    if limit == "tensor cores":
-        return counts.tensor_operations
-    return counts.warp_instructions
+    return counts.tensor_operations if limit == "tensor cores" else counts.warp_instructions

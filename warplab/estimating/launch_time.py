@@ -189,9 +189,7 @@ class _Model:
             return Access(rates.shared_latency, self._wavefronts("load"), SHARED)
         if row.name in ("STS", "STSM"):
             return Access(0.0, self._wavefronts("store"), SHARED)
-        if row.name == "LDL":
-            return Access(rates.l1_latency)
-        return Access(SLOW.get(row.name, SLOW_OTHERS))
+        return Access(rates.l1_latency) if row.name == "LDL" else Access(SLOW.get(row.name, SLOW_OTHERS))
 
     def _wavefronts(self, kind: str) -> float:
         """Return the cycles that shared memory needs for one access of each scheduler's warp."""

@@ -31,6 +31,4 @@ def pipe_of(opcode: str) -> str:
     found = _PIPE.get(name)
     if found is not None:
         return found
-    if name[0] == "U" or name in ("R2UR", "LDCU", "VOTEU"):
-        return "uniform"
-    return "ALU"
+    return "uniform" if name[0] == "U" or name in ("R2UR", "LDCU", "VOTEU") else "ALU"

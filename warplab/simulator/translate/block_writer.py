@@ -173,9 +173,7 @@ class BlockWriter:
 
     def array(self, operand: Operand, dtype: str) -> str:
         """Return what `value` does, but always an array: a literal becomes a constant with a single entry."""
-        if isinstance(operand, Immediate):
-            return self.constant(operand.value, dtype)
-        return self.value(operand, dtype)
+        return self.constant(operand.value, dtype) if isinstance(operand, Immediate) else self.value(operand, dtype)
 
     def arrays(self, operands, dtype: str) -> list[str]:
         """Return expressions for several operands, of which at least the first is an array."""

@@ -266,9 +266,7 @@ def _compared(comparison: str, kind: str, a: str, b: str) -> str:
         return f"({test}{_UNORDERED[comparison]}({a}, {b}) ^ 1)"
     if comparison in ("eq", "ne"):
         return f"({a} {'==' if comparison == 'eq' else '!='} {b})"
-    if kind[0] == "s":
-        return f"({a} {_SIGNED[comparison]} {b})"
-    return _UNSIGNED[comparison].format(a, b)
+    return f"({a} {_SIGNED[comparison]} {b})" if kind[0] == "s" else _UNSIGNED[comparison].format(a, b)
 
 
 def _set_predicate(w: Writer, i: Instruction) -> None:

@@ -73,9 +73,7 @@ def _works(i: Instruction, read: set[str]) -> bool:
         return read.isdisjoint(destinations(i)) or (_WAITING.isdisjoint(i.modifiers) and not _changes_nothing(i))
     if i.opcode == "mbarrier":
         return _WAITING.isdisjoint(i.modifiers)
-    if i.opcode == "st":
-        return "local" not in i.modifiers
-    return i.opcode in _WORKING
+    return "local" not in i.modifiers if i.opcode == "st" else i.opcode in _WORKING
 
 
 def fixed_loops(blocks: list[Block]) -> frozenset[int]:

@@ -59,9 +59,7 @@ def draw_timeline(
 
 
 def _row(span: Span, rows: str) -> Any:
-    if rows == "engine" or span.engine == "host":
-        return span.engine
-    return f"stream {span.operation.stream}"
+    return span.engine if rows == "engine" or span.engine == "host" else f"stream {span.operation.stream}"
 
 
 def _rows(spans: Sequence[Span], rows: str) -> list[Any]:

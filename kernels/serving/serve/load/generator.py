@@ -382,9 +382,7 @@ class OverHttp:
         except (OSError, http.client.HTTPException):
             connection.close()  # the next request opens it again
             return LOST
-        if answer.status == OK and self._check and not self._check(index, body):
-            return ERROR
-        return answer.status
+        return ERROR if answer.status == OK and self._check and not self._check(index, body) else answer.status
 
 
 def _percentile(seconds: np.ndarray, percent: float) -> float:

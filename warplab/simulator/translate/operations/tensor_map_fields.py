@@ -28,9 +28,7 @@ _TYPES = {**{n: n for n in range(8)}, 9: 8, 10: 9}  # .elemtype → CUtensorMapD
 
 
 def _tensormap(w: BlockWriter, i: Instruction) -> None:
-    if i.modifiers[0] == "cp_fenceproxy":
-        return _copy(w, i)
-    return _replace(w, i)
+    return _copy(w, i) if i.modifiers[0] == "cp_fenceproxy" else _replace(w, i)
 
 
 def _copy(w: BlockWriter, i: Instruction) -> None:
