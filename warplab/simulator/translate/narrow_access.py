@@ -64,7 +64,6 @@ def ordered(keys, n):
                 st8(keys + 8 * j + 8, ld8(keys + 8 * j))
                 j = j - 1
             st8(keys + 8 * j + 8, value)
-    return 0
 
 
 def distinct(keys, n, shift):
@@ -150,7 +149,6 @@ def wavefronts(S, P, first, n):
         ordered(keys, m)
         st8(P + P_WAVEFRONTS, ld8(P + P_WAVEFRONTS) + busiest(keys, m, 0, 31))
         st8(P + P_NEEDED, ld8(P + P_NEEDED) + 1)
-    return 0
 
 
 def sectors(S, P, first, n):
@@ -178,7 +176,6 @@ def sectors(S, P, first, n):
             st8(S + READ_REQUESTS, ld8(S + READ_REQUESTS) + 1)
             st8(S + READ_LINES, ld8(S + READ_LINES) + distinct(keys, n, 7))
             st8(S + READ_PASSES, ld8(S + READ_PASSES) + passes(P, keys, n))
-    return 0
 
 
 def passes(P, keys, n):
@@ -214,7 +211,6 @@ def count(S, P):
         low = ld8(P + P_LOW)
         for i in range(n):
             st1(touched + ((ld8(address + 8 * i) - low) >> 5), 1)
-    return 0
 
 
 def behind(S, P, lane, other, word, epochs, times):
@@ -272,7 +268,6 @@ def write_site(S, place, word, site):
         st2(place + 2 * word, site)
     else:
         st4(place + 4 * word, site)
-    return 0
 
 
 def record_read(S, P, lane, word):
@@ -300,7 +295,6 @@ def record_read(S, P, lane, word):
         if ld8(S + ORDERED):
             st4(ld8(P + P_READ_EPOCH) + at, ld4(ld8(S + EPOCHS) + 4 * block))
             st4(ld8(P + P_READ_TIME) + at, ld4(ld8(S + TIMES) + 4 * warp))
-    return 0
 
 
 def record_write(S, P, lane, word):
@@ -316,7 +310,6 @@ def record_write(S, P, lane, word):
             st4(ld8(P + P_WRITE_TIME) + at, ld4(ld8(S + TIMES) + 4 * warp))
         if ld8(P + P_ATOMIC):
             st1(ld8(P + P_ATOMIC) + word + k, 0)
-    return 0
 
 
 def apart(S, P):
@@ -378,7 +371,6 @@ def mark(P, e):
         st8(at, -1)
         if width == 16:
             st8(at + 8, -1)
-    return 0
 
 
 def access(S, P):

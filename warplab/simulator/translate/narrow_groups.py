@@ -26,7 +26,6 @@ def entered(S, own, head):
             st8(S + ENDED_DONE, ld8(S + ENDED_DONE) + 1)
     for i in range(n):
         st8(own + 8 * ld4(list + 4 * i), 0)
-    return 0
 
 
 def round(S, own):
@@ -34,7 +33,6 @@ def round(S, own):
     for i in range(ld8(S + COUNT)):
         at = own + 8 * ld4(list + 4 * i)
         st8(at, ld8(at) + 1)
-    return 0
 
 
 def enter(S, node, length, sites, entries):
@@ -89,7 +87,6 @@ def put(S, node, list, n):
     st1(ld8(S + WAITING) + node, 1)
     if node < ld8(S + LOWEST):
         st8(S + LOWEST, node)
-    return 0
 
 
 def take(S, node):
@@ -112,7 +109,6 @@ def take(S, node):
     while node < ld8(S + NODES) and ld1(waiting + node) == 0:
         node = node + 1
     st8(S + LOWEST, node)
-    return 0
 
 
 def split(S, predicate, negated):
