@@ -72,20 +72,6 @@ def copy_strided(a: Any, out: Any, stride: int = 1, offset: int = 0, kernel: str
     return out
 
 
-def norms(points: Any, out: Any, kernel: str) -> Any:
-    """Compute out[i] = x² + y² + z² + w² of point i, or x² alone, by the kernel; return `out` before that has finished.
-
-    `points`: device array, float32, of shape (n, 4), or (4, n) for the structure of arrays; `out`: of shape (n,).
-    `kernel`: a name in LAYOUTS. Raise TypeError for arrays in host memory, ValueError for what else does not fit.
-    """
-    chosen = choose(LAYOUTS, kernel)
-    check_array("out", out)
-    check_array("points", points, (4, out.size) if chosen.soa else (out.size, 4), alignment=chosen.alignment)
-    if out.size:
-        chosen.queue(points, out)
-    return out
-
-
 def copy_in_flight(a: Any, out: Any, width: int, items: int, blocks: int, block: int = BLOCK) -> Any:
     """Copy `a` to `out` by `blocks` blocks of `block` threads, each with `items` loads of `width` bytes under way.
 

@@ -1,4 +1,4 @@
-"""Transpose of a float32 matrix of any shape: eight steps in CUDA C++ and Numba, and `transpose`, which checks."""
+"""Transpose of a float32 matrix of any shape: eight steps in CUDA C++ and Numba, and which is `fastest`."""
 
 import math
 from dataclasses import dataclass
@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access.sources import FLOAT4_BYTES, NUMBA, SOURCES, dimensions
-from warpcourse.bench.device_arguments import check_apart, check_array
-from warpcourse.bench.lab_kernels import Kernel, by_name, choose
+from kernels.memory_access.sources import FLOAT4_BYTES, NUMBA, SOURCES
+from warpcourse.bench.lab_kernels import Kernel, by_name
 
-MAX_GRID_Y = 65535
 SECTOR = 8  # floats
 
 
@@ -114,38 +112,3 @@ def fastest(rows: int, columns: int, aligned: bool = True) -> str:
     if columns >= (12 if rows * columns < 2**18 else 40) and cached:
         return "cuda_large"
     return "cuda_sectors"
-
-
-def transpose(a: Any, out: Any, kernel: str | None = None) -> Any:
-    """Compute out[x, y] = a[y, x] on the GPU; return `out` at once, before the kernel has finished.
-
-    `a`: device array (CuPy or Numba), float32, C-contiguous, of shape (rows, columns); `out`: likewise, of shape
-    (columns, rows), without overlap with `a`. `kernel`: a name in TRANSPOSES; None takes the fastest that can.
-    Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
-    """
-    rows, columns = dimensions(a, "a", 2)
-    if kernel is None:
-        check_array("a", a)
-        check_array("out", out, (columns, rows))
-        addresses = (x.__cuda_array_interface__["data"][0] for x in (a, out))
-        kernel = fastest(rows, columns, all(address % FLOAT4_BYTES == 0 for address in addresses))
-    chosen = choose(TRANSPOSES, kernel)
-    if rows > chosen.most_rows:
-        raise ValueError(f"a has {rows:,} rows; {kernel} takes {chosen.most_rows:,} at most, cuda_sectors any number")
-    if rows % chosen.multiple or columns % chosen.multiple:
-        raise ValueError(
-            f"a has shape {(rows, columns)}; {kernel} needs multiples of {chosen.multiple}, cuda_sectors takes any"
-        )
-    check_array("a", a, alignment=chosen.alignment)
-    check_array("out", out, (columns, rows), alignment=chosen.alignment)
-    if rows == 0 or columns == 0:
-        return out  # a grid of no blocks is an invalid launch
-    check_apart("a", a, out)
-    grid = chosen.grid(rows, columns)
-    if len(grid) > 1 and grid[1] > MAX_GRID_Y:
-        raise ValueError(
-            f"a has {rows:,} rows; {kernel} needs a grid of {grid[1]:,} blocks in y, and {MAX_GRID_Y:,} is the most: "
-            "take cuda_sectors"
-        )
-    chosen.queue(a, out)
-    return out

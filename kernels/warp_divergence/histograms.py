@@ -14,19 +14,13 @@ STEPS = ("global", "matched", "partition", "shared", "vector", "columns")
 LARGE_BLOCK = 1024  # for kernels that loop: the fewer blocks, the fewer copies of the bins to add up
 
 
-def histogram(x: Any, bins: Any, name: str = "cuda_histogram_columns") -> Any:
-    """Compute bins[v] = number of bytes v in x; return `bins` at once, before the kernel has finished.
+def plan(x: Any, bins: Any, name: str) -> Callable[[], None]:
+    """Return a function that computes bins[v] = number of bytes v in x and returns before that has finished.
 
     `x`: CuPy array, uint8, of one axis and fewer than 2^32 elements. `bins`: the same, uint32 of shape (256,).
     `name`: "cuda_histogram_" and one of STEPS, or "numba_histogram_" and global, matched or shared.
     Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
-    plan(x, bins, name)()
-    return bins
-
-
-def plan(x: Any, bins: Any, name: str) -> Callable[[], None]:
-    """Check the arguments of `histogram` and return a function that clears `bins` and launches."""
     chosen = kernel(name)
     check_array("x", x, (None,), dtype=np.uint8)
     check_array("bins", bins, (BINS,), dtype=np.uint32)

@@ -2,7 +2,7 @@
 
 `KERNELS["cuda_branch"].function()` is a kernel of the active backend; `warplab.simulate` takes it too, with
 `scheduling="pascal"` or "volta". Functions that check their arguments and launch are in `order`, `divergence`, `tasks`,
-`primitives`, `histograms` and `selection`.
+`histograms` and `selection`.
 """
 
 import math
@@ -69,9 +69,3 @@ def kernel(name: str) -> Kernel:
 def blocks(threads: int, block: int = BLOCK) -> int:
     """Return blocks of `block` threads that hold `threads` threads."""
     return math.ceil(threads / block)
-
-
-def check_block(block: int) -> None:
-    """Raise ValueError unless a block of so many threads is made of whole warps."""
-    if not WARP <= block <= MAX_BLOCK or block % WARP:
-        raise ValueError(f"block is {block} threads; these kernels take whole warps, {WARP} to {MAX_BLOCK} in all")

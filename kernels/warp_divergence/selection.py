@@ -19,20 +19,14 @@ LOOK_BACK_BLOCK, SCAN_BLOCK, PIPELINED_BLOCK = 128, 1024, 512
 STATIC_SHARED_BYTES = 1024  # more than select_pipelined has beside its two tiles, with the system's
 
 
-def select(x: Any, threshold: float, out: Any, count: Any, name: str = "cuda_pipelined") -> Any:
-    """Write the elements of x that are > threshold to out[0] to out[count[0] - 1]; return `out` at once.
+def plan(x: Any, threshold: float, out: Any, count: Any, name: str) -> Callable[[], None]:
+    """Return a function that writes the elements of x that are > threshold to out[0] to out[count[0] - 1].
 
     `x`, `out`: CuPy arrays, float32 or int32, of one axis; `out` has the same dtype, at least as many elements as
     are selected (as long as x is always enough), and does not overlap x. `count`: uint64, shape (1,).
     `name`: one of NAMES. The steps of ORDERED keep the order of x; the others do not. A NaN is not selected.
     Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
-    plan(x, threshold, out, count, name)()
-    return out
-
-
-def plan(x: Any, threshold: float, out: Any, count: Any, name: str) -> Callable[[], None]:
-    """Check the arguments of `select`, allocate the workspace and return a function that launches."""
     if name not in NAMES:
         raise ValueError(f"there is no selection {name!r}; choose one of {', '.join(NAMES)}")
     check_array("x", x, (None,), dtype=tuple(TYPES))

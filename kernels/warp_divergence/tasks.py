@@ -32,22 +32,6 @@ WHOLE = View(-2.2, -1.3, 2.6)
 SPIRAL = View(-0.7463, 0.1102, 0.005)  # many pixels near the edge of the set, so lengths differ from one to the next
 
 
-def uneven(trips: Any, order: Any, out: Any, name: str = "cuda_uneven") -> Any:
-    """Compute out[t] = trips[t] passes of y = y / 2 + 1 from 0; thread i has task t = order[i]. Return `out` at once.
-
-    `trips`, `order`: device arrays, int32, of one axis and one length; `order` is a permutation. `out`: float32.
-    `name`: "cuda_uneven" or "numba_uneven". TypeError, ValueError for what does not fit.
-    """
-    chosen = kernel(name)
-    check_array("trips", trips, (None,), dtype=np.int32)
-    check_array("order", order, tuple(trips.shape), dtype=np.int32)
-    check_array("out", out, tuple(trips.shape))
-    if trips.size:
-        length = (np.int32(trips.size),) if chosen.language != "Numba" else ()
-        chosen.launch(blocks(trips.size), BLOCK, (trips, order, out, *length))
-    return out
-
-
 def collatz(first: int, order: Any, out: Any, name: str = "cuda_collatz") -> Any:
     """Compute out[t] = Collatz steps from first + t to 1; thread i has task t = order[i]. Return `out` at once.
 

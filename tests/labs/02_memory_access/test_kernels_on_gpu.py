@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from kernels.memory_access import SCANS, SUMS, TRANSPOSES, library, prefix_sum, tables, total, transpose
+from kernels.memory_access import SCANS, SUMS, TRANSPOSES, library, prefix_sum, tables, total
+from kernels.memory_access.transposing import fastest
 from tests.support.random_inputs import generator
 from warplab import cp
 from warplab.hardware import backend
@@ -30,7 +31,7 @@ def test_transpose_is_the_simulators(name, shape):
         return
     a = generator().standard_normal(shape, dtype=np.float32)
     on_gpu = cp.full(shape[::-1], np.nan, np.float32)
-    transpose(cp.asarray(a), on_gpu, name)
+    chosen.queue(cp.asarray(a), on_gpu)
     simulated = np.full(shape[::-1], np.nan, np.float32)
     grid, _, shared_bytes = chosen.plan(*shape)
     simulate.simulate(chosen.function(), grid, chosen.block, chosen.arguments(a, simulated), shared_bytes=shared_bytes)
@@ -42,7 +43,7 @@ def test_transpose_is_the_simulators(name, shape):
 def test_transpose_of_large_matrices_of_any_shape(shape):
     a = cp.random.random(shape, dtype=cp.float32)
     out = cp.full(shape[::-1], cp.nan, cp.float32)
-    transpose(a, out)
+    TRANSPOSES[fastest(*shape)].queue(a, out)
     assert bool((out == a.T).all())
 
 
@@ -51,7 +52,7 @@ def test_transpose_of_more_than_2_to_the_31_elements(shape):
     a = cp.arange(shape[0] * shape[1], dtype=cp.uint32).reshape(shape)
     a *= np.uint32(2654435761)  # all bits, in disorder
     out = cp.zeros(shape[::-1], cp.uint32)
-    transpose(a.view(cp.float32), out.view(cp.float32))
+    TRANSPOSES[fastest(*shape)].queue(a.view(cp.float32), out.view(cp.float32))
     assert all(bool((out[:, r] == a[r]).all()) for r in range(min(shape[0], 50)))
     assert all(bool((out[c] == a[:, c]).all()) for c in (*range(min(shape[1], 50)), shape[1] - 1))
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from kernels.warp_divergence import KERNELS, divergence, histogram, order, primitives, select, selection, tasks
+from kernels.warp_divergence import KERNELS, divergence, histograms, order, selection, tasks
 from kernels.warp_divergence.histograms import BINS
 from kernels.warp_divergence.kernel_table import BLOCK, STEPS, WAYS, blocks, kernel
 from tests.support.random_inputs import generator
@@ -27,6 +27,12 @@ def guarded(n, dtype, poison):
         np.testing.assert_array_equal(bands, np.full(2 * GUARD, poison, dtype), "the kernel wrote outside its array")
 
     return whole[GUARD : GUARD + n], check
+
+
+def launch(name, grid, x, *arrays, block=BLOCK):
+    """Launch a kernel of whole numbers by length, which Numba's arrays know themselves."""
+    chosen = kernel(name)
+    chosen.launch(grid, block, (x, *arrays) if chosen.language == "Numba" else (x, *arrays, np.int32(x.size)))
 
 
 # -- order of the sides ----------------------------------------------------------------------------------------------
@@ -177,7 +183,7 @@ def test_uneven_tasks_and_their_sorting(name):
     for ordering in (np.arange(n), np.argsort(trips)):
         out, check = guarded(n, np.float32, np.nan)
         with profile() as p:
-            tasks.uneven(cp.asarray(trips), cp.asarray(ordering.astype(np.int32)), out, name)
+            launch(name, blocks(n), cp.asarray(trips), cp.asarray(ordering.astype(np.int32)), out)
         np.testing.assert_array_equal(cp.asnumpy(out), expected)
         check()
         efficiency.append(p.counts.warp_efficiency)
@@ -283,9 +289,9 @@ def test_sums_and_scans_of_warps(language, n):
     parts = [x[k : k + 32] for k in range(0, n, 32)]
     sums, check_sums = guarded(len(parts), np.int32, -7)
     scans, check_scans = guarded(n, np.int32, -7)
-    primitives.warp_sums(cp.asarray(x), sums, f"{language}_warp_sums")
+    launch(f"{language}_warp_sums", blocks(n), cp.asarray(x), sums)
     with profile() as p:
-        primitives.warp_scans(cp.asarray(x), scans, f"{language}_warp_scans", block=96)
+        launch(f"{language}_warp_scans", blocks(n, 96), cp.asarray(x), scans, block=96)
     np.testing.assert_array_equal(cp.asnumpy(sums), [part.sum(dtype=np.int32) for part in parts])
     np.testing.assert_array_equal(cp.asnumpy(scans), np.concatenate([part.cumsum(dtype=np.int32) for part in parts]))
     check_sums()
@@ -302,7 +308,7 @@ def test_histogram_is_numpys(name, n):
     x = generator().integers(0, 256, n + 5, dtype=np.uint8)
     bins, check = guarded(BINS, np.uint32, 99)
     for offset in (0, 5):  # the second does not begin at a multiple of 16
-        assert histogram(cp.asarray(x)[offset : offset + n], bins, name) is bins
+        histograms.plan(cp.asarray(x)[offset : offset + n], bins, name)()
         np.testing.assert_array_equal(cp.asnumpy(bins), np.bincount(x[offset : offset + n], minlength=BINS))
     check()
 
@@ -310,15 +316,15 @@ def test_histogram_is_numpys(name, n):
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_histogram_of_one_value_and_of_none(name):
     bins = cp.asarray(np.full(BINS, 99, np.uint32))
-    histogram(cp.asarray(np.full(1000, 200, np.uint8)), bins, name)
+    histograms.plan(cp.asarray(np.full(1000, 200, np.uint8)), bins, name)()
     assert cp.asnumpy(bins)[200] == 1000 == cp.asnumpy(bins).sum()
-    histogram(cp.zeros(0, np.uint8), bins, name)
+    histograms.plan(cp.zeros(0, np.uint8), bins, name)()
     assert not cp.asnumpy(bins).any()
 
 
 def counts_of(name, x):
     with profile() as p:
-        histogram(cp.asarray(x), cp.zeros(BINS, np.uint32), name)
+        histograms.plan(cp.asarray(x), cp.zeros(BINS, np.uint32), name)()
     return p.counts
 
 
@@ -348,7 +354,7 @@ def selected(name, x, threshold):
     out, check = guarded(x.size, x.dtype, -123)
     count = cp.asarray(np.array([77], np.uint64))
     with profile() as p:
-        assert select(cp.asarray(x), threshold, out, count, name) is out
+        selection.plan(cp.asarray(x), threshold, out, count, name)()
     check()
     number = int(count[0])
     found = cp.asnumpy(out)
@@ -378,7 +384,7 @@ def test_select_of_all_none_and_nan(name):
     found, _ = selected(name, x, -1)
     np.testing.assert_array_equal(np.sort(found), np.sort(x[x > -1]))
     count = cp.asarray(np.array([77], np.uint64))
-    select(cp.zeros(0, np.float32), 0, cp.zeros(0, np.float32), count, name)
+    selection.plan(cp.zeros(0, np.float32), 0, cp.zeros(0, np.float32), count, name)()
     assert int(count[0]) == 0
 
 
@@ -413,20 +419,41 @@ def ints(n=64):
         (lambda: divergence.paths(np.zeros(4, np.float32), floats(4), 2, "lane"), TypeError, "x is a ndarray in host"),
         (lambda: divergence.condition(floats(), floats(63), 4), ValueError, r"out has shape \(63,\); it must be \(64,"),
         (lambda: divergence.condition(floats(), floats(), 17), ValueError, "steps is 17; .* 1 to 16"),
-        (lambda: primitives.warp_sums(ints(), ints(2), block=48), ValueError, "block is 48 threads; .* whole warps"),
-        (lambda: primitives.warp_sums(ints(), ints(3)), ValueError, r"out has shape \(3,\); it must be \(2,"),
-        (lambda: primitives.warp_scans(floats(), ints()), ValueError, "x is float32; the kernel takes int32"),
         (lambda: tasks.collatz(0, ints(), ints()), ValueError, "first is 0 for 64 numbers"),
         (lambda: tasks.collatz_queue(1, ints(), chunk=8), ValueError, "chunk is 8; a warp must take at least 32"),
         (lambda: tasks.mandelbrot(ints(), 10), ValueError, "it must be square"),
         (lambda: tasks.mandelbrot(ints(64).reshape(8, 8), 0), ValueError, "limit is 0"),
         (lambda: tasks.row_sums(ints(4), ints(), ints(4)), ValueError, r"start has shape \(4,\); it must be \(5,"),
-        (lambda: histogram(floats(), cp.zeros(256, np.uint32)), ValueError, "x is float32; the kernel takes uint8"),
-        (lambda: histogram(cp.zeros(8, np.uint8)[::2], cp.zeros(256, np.uint32)), ValueError, "x is not contiguous"),
-        (lambda: select(floats(), 0, floats(32), cp.zeros(1, np.uint64)), ValueError, "out has 32 elements; 64 may be"),
-        (lambda: select(floats(), 0, ints(), cp.zeros(1, np.uint64)), ValueError, "out is int32; the kernel takes flo"),
-        (lambda: select(floats(), 0, floats(), ints(1)), ValueError, "count is int32; the kernel takes uint64"),
-        (lambda: select(floats(), 0, floats(), cp.zeros(1, np.uint64), "fast"), ValueError, "no selection 'fast'"),
+        (
+            lambda: histograms.plan(floats(), cp.zeros(256, np.uint32), "cuda_histogram_columns"),
+            ValueError,
+            "x is float32; the kernel takes uint8",
+        ),
+        (
+            lambda: histograms.plan(cp.zeros(8, np.uint8)[::2], cp.zeros(256, np.uint32), "cuda_histogram_columns"),
+            ValueError,
+            "x is not contiguous",
+        ),
+        (
+            lambda: selection.plan(floats(), 0, floats(32), cp.zeros(1, np.uint64), "cuda_append"),
+            ValueError,
+            "out has 32 elements; 64 may be",
+        ),
+        (
+            lambda: selection.plan(floats(), 0, ints(), cp.zeros(1, np.uint64), "cuda_append"),
+            ValueError,
+            "out is int32; the kernel takes flo",
+        ),
+        (
+            lambda: selection.plan(floats(), 0, floats(), ints(1), "cuda_append"),
+            ValueError,
+            "count is int32; the kernel takes uint64",
+        ),
+        (
+            lambda: selection.plan(floats(), 0, floats(), cp.zeros(1, np.uint64), "fast"),
+            ValueError,
+            "no selection 'fast'",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(call, error, message):

@@ -103,5 +103,5 @@ def test_cub_is_called_rightly():
     cub_reference.select(x, 10, out, count)()
     expected = cp.asnumpy(x)[cp.asnumpy(x) > 10]
     np.testing.assert_array_equal(cp.asnumpy(out)[: int(count[0])], expected)
-    selection.select(x, 10, out, count)
+    selection.plan(x, 10, out, count, "cuda_pipelined")()
     np.testing.assert_array_equal(cp.asnumpy(out)[: int(count[0])], expected)
