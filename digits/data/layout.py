@@ -9,10 +9,8 @@ In the second form the parts are taken as they are. Folders around all of this d
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 Path = tuple[str, ...]  # a relative path, name by name
-Where = TypeVar("Where")
 
 _PARTS = {
     "train": "train",

@@ -52,12 +52,3 @@ def weighted_iou(counts: np.ndarray) -> float:
     pixels = counts.sum(axis=1)
     there = pixels > 0
     return float(np.sum(pixels[there] * iou_by_value(counts)[there]) / pixels.sum()) if pixels.any() else 0.0
-
-
-def mask_iou(mask: np.ndarray, other: np.ndarray) -> float:
-    """Return intersection over union of two masks, true where an object is; 0.0 if both are empty."""
-    mask, other = np.asarray(mask, bool), np.asarray(other, bool)
-    if mask.shape != other.shape:
-        raise ValueError(f"masks of shapes {mask.shape} and {other.shape}; give the same shape")
-    union = np.count_nonzero(mask | other)
-    return np.count_nonzero(mask & other) / union if union else 0.0

@@ -18,8 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kernels.collectives.gpu_ranks import SECONDS, GpuTimeout, Ranks
 
 COLLECTIVES = "broadcast", "all-reduce", "all-gather", "reduce-scatter"
@@ -104,31 +102,3 @@ def _kind(dtype: Any) -> str:
     if dtype.name not in _TYPES:
         raise TypeError(f"arrays of {dtype.name}; NCCL is given {', '.join(_TYPES)} here")
     return _TYPES[dtype.name]
-
-
-def run(
-    collective: str, arrays: Sequence[np.ndarray], *, devices: Sequence[int] | None = None, seconds: float = SECONDS
-) -> list[np.ndarray]:
-    """Return what each rank holds after NCCL's collective, in one process. `arrays`: one per rank, alike.
-
-    Of a reduce-scatter only part r of rank r is of worth. Raise GpuTimeout if it takes longer than `seconds`.
-    """
-    ranks = Ranks(len(arrays), devices)
-    nccl, buffers = Nccl(ranks), ranks.put(arrays)
-    nccl.launch(collective, buffers)
-    nccl.wait(f"NCCL's {collective}", seconds)
-    return ranks.get(buffers)
-
-
-def expected(collective: str, arrays: Sequence[np.ndarray], rank: int) -> tuple[slice, np.ndarray]:
-    """Return the part of rank's result that is of worth, and what it must be."""
-    k, n = len(arrays), arrays[0].size
-    parts = [slice(r * (n // k), (r + 1) * (n // k)) for r in range(k)]
-    everything = slice(0, n)
-    match collective:
-        case "broadcast":
-            return everything, arrays[0]
-        case "all-gather":
-            return everything, np.concatenate([array[part] for array, part in zip(arrays, parts, strict=True)])
-    total = np.sum(arrays, axis=0)
-    return (everything, total) if collective == "all-reduce" else (parts[rank], total[parts[rank]])

@@ -59,10 +59,3 @@ def test_wrong_masks_are_named():
         masks.confusion(np.zeros((2, 4)), FOUND, 2)
     with pytest.raises(ValueError, match=r"masks of shapes \(2, 4\) and \(2, 3\); give the same shape"):
         masks.confusion(TRUE, FOUND[:, :3], 3)
-
-
-def test_iou_of_two_masks():
-    assert masks.mask_iou(TRUE == 1, FOUND == 1) == 2 / 4
-    assert masks.mask_iou(TRUE == 9, FOUND == 9) == 0.0
-    with pytest.raises(ValueError, match="give the same shape"):
-        masks.mask_iou(TRUE, FOUND.T)
