@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from warplab.checks import Case, CheckFailed, called, kernel, shared_work
+from warplab.checks.errors import wrong_type
 
 SEED = 12
 CLASSES = 10
@@ -242,18 +243,17 @@ def _array(got: Any, name: str, where: str) -> np.ndarray:
 
 def _wrong_type(name: str, expected: str, got: str, where: str, look_at: str = "") -> CheckFailed:
     problem = f"{name} returns the wrong type."
-    return CheckFailed(problem, expected=expected, got=got, where=where, look_at=look_at, kind="wrong type")
+    return wrong_type(problem, expected=expected, got=got, where=where, look_at=look_at)
 
 
 def _same(got: np.ndarray, right: np.ndarray, name: str, where: str, look_at: str) -> None:
     if got.shape != right.shape:
-        raise CheckFailed(
+        raise wrong_type(
             f"{name} returns the wrong shape.",
             expected=str(right.shape),
             got=str(got.shape),
             where=where,
             look_at="how many places the square has: from 0 to where it touches the other edge",
-            kind="wrong type",
         )
     wrong = ~np.isclose(got, right, rtol=1e-6, atol=1e-9)
     if wrong.any():

@@ -11,6 +11,7 @@ import numpy as np
 from kernels.collectives.programs import ProgramLine, find_deadlock
 from kernels.collectives.schedule import ADDING, Schedule, ScheduleError, Send, check_schedule
 from warplab.checks import CheckFailed, returned
+from warplab.checks.errors import wrong_type
 
 _FIELDS = ("step", "source", "destination", "slice")
 
@@ -109,9 +110,7 @@ def _listed(name: str, got: Any) -> list[Any]:
     if got is None:
         raise CheckFailed(f"{name} is not written yet: it returns nothing.", kind="not written")
     if not isinstance(got, list | tuple):
-        raise CheckFailed(
-            f"{name} returns the wrong type.", expected="a list", got=type(got).__name__, kind="wrong type"
-        )
+        raise wrong_type(f"{name} returns the wrong type.", expected="a list", got=type(got).__name__)
     return list(got)
 
 
@@ -128,11 +127,10 @@ def _sends(name: str, got: Any, collective: str, ranks: int, slices: int, most: 
         flags = tuple(message)[len(_FIELDS) :] if isinstance(message, list | tuple) else ()
         right = len(numbers) == len(_FIELDS) and all(map(_whole, numbers)) and len(flags) == len(fields) - len(_FIELDS)
         if not right or not all(isinstance(flag, bool | np.bool_) for flag in flags):
-            raise CheckFailed(
+            raise wrong_type(
                 f"{name}: message {number} is not one.",
                 expected=f"({', '.join(fields)})" + (", add True or False" if flags else ""),
                 got=repr(message)[:200],
-                kind="wrong type",
             )
         step, source, destination, part = map(int, numbers)
         for what, value, end in (("rank", source, ranks), ("rank", destination, ranks), ("slice", part, slices)):
@@ -168,11 +166,10 @@ def _operations(name: str, got: Any, ranks: int, slices: int, adding: bool) -> l
             right = len(parts) == 3 and type(parts[0]) in (str, np.str_) and all(map(_whole, parts[1:]))
             right = right and parts[0] in ("send", "receive")
             if not right or not 0 <= parts[1] < ranks or parts[1] == rank or not 0 <= parts[2] < slices:
-                raise CheckFailed(
+                raise wrong_type(
                     f"{name}: rank {rank} has a line that is none.",
                     expected='("send" or "receive", another rank, slice)',
                     got=repr(line)[:200],
-                    kind="wrong type",
                 )
             found[-1].append(ProgramLine(parts[0], int(parts[1]), int(parts[2]), adding))
     if not any(found):
@@ -209,7 +206,7 @@ def check_never_go_on(got: Any, right: Sequence[int], waits: Sequence[int | None
     where = f"waits = {list(waits)}"
     if got is not None and not isinstance(got, list | tuple):
         problem = "stuck returns the wrong type."
-        raise CheckFailed(problem, expected="a list", got=type(got).__name__, where=where, kind="wrong type")
+        raise wrong_type(problem, expected="a list", got=type(got).__name__, where=where)
     named = [rank for rank in got or () if type(rank) is int or isinstance(rank, np.integer)]
     if got is not None and (left_out := [rank for rank in right if rank not in named]):
         raise CheckFailed(f"stuck leaves out rank {left_out[0]}, which never goes on.", got=repr(got), where=where)

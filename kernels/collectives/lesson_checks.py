@@ -16,6 +16,7 @@ from kernels.collectives.scaling_model import Bucket, TrainingStep
 from kernels.collectives.schedule import Schedule, ScheduleError, Send, holdings
 from warplab import virtual_devices
 from warplab.checks import CheckFailed, called, returned
+from warplab.checks.errors import wrong_type
 from warplab.simulator import DataRace
 
 RINGS = ((0, 1, 2, 3), (0, 1), (0, 2, 1, 3), (2, 0, 1), (3, 1, 4, 0, 2))
@@ -120,12 +121,7 @@ def check_receives_first(receives_first: Callable[[int], Any]) -> Schedule:
         ring, part = list(range(k)), "receives_first({})"
         first = [called(receives_first, part.format(place), place) for place in ring]
         if wrong := [answer for answer in first if not isinstance(answer, bool | np.bool_)]:
-            raise CheckFailed(
-                "receives_first returns the wrong type.",
-                expected="True or False",
-                got=repr(wrong[0]),
-                kind="wrong type",
-            )
+            raise wrong_type("receives_first returns the wrong type.", expected="True or False", got=repr(wrong[0]))
         programs = _programs(first)
         rounds = 2 * (k - 1 + k % 2)
         check_programs("receives_first", programs, "reduce-scatter", ring, k, rounds=rounds)
@@ -199,11 +195,5 @@ def _messages(one_slice: Callable[[list[int], int], Any], ring: list[int], i: in
     where = f"one_slice({ring}, {i})"
     got = called(one_slice, where, list(ring), i)
     if not isinstance(got, list | tuple):
-        raise CheckFailed(
-            "one_slice returns the wrong type.",
-            expected="a list",
-            got=type(got).__name__,
-            where=where,
-            kind="wrong type",
-        )
+        raise wrong_type("one_slice returns the wrong type.", expected="a list", got=type(got).__name__, where=where)
     return [(m.step, m.source, m.destination, m.slice) if isinstance(m, Send) else m for m in got]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from warplab.checks import CheckFailed
+from warplab.checks.errors import wrong_type
 
 
 def check_serving(
@@ -38,18 +39,15 @@ def _served(name: str, got: Any, requests: int, most: int) -> tuple[list[tuple[i
         raise CheckFailed(f"{name} is not written yet: it returns nothing.", kind="not written")
     if not isinstance(got, list | tuple) or len(got) != 2 or not all(isinstance(part, list | tuple) for part in got):
         found = f"{type(got).__name__}: {got!r}"[:200]
-        raise CheckFailed(
-            f"{name} returns the wrong type.", expected="(batches, refused), two lists", got=found, kind="wrong type"
-        )
+        raise wrong_type(f"{name} returns the wrong type.", expected="(batches, refused), two lists", got=found)
     batches = []
     for number, batch in enumerate(got[0]):
         right = isinstance(batch, list | tuple) and len(batch) == 2 and _whole(batch[0])
         if not right or not isinstance(batch[1], list | tuple) or not all(map(_whole, batch[1])):
-            raise CheckFailed(
+            raise wrong_type(
                 f"{name}: batch {number} is not one.",
                 expected="(begin, list of request numbers), begin in whole µs",
                 got=repr(batch)[:200],
-                kind="wrong type",
             )
         batches.append((int(batch[0]), [int(request) for request in batch[1]]))
         if not 1 <= len(batch[1]) <= most:

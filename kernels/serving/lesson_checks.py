@@ -19,6 +19,7 @@ from kernels.serving.overlap.streams.schedule import Schedule, ScheduleError
 from kernels.serving.overlap.streams.timeline import simulate as simulate_streams
 from warplab import simulate
 from warplab.checks import Case, CheckFailed, called, examples, kernel, returned, shared_work
+from warplab.checks.errors import wrong_type
 from warplab.launch.kernel_source import CudaSource, is_empty, source_of
 from warplab.simulator import InstructionLimit
 
@@ -153,12 +154,11 @@ def check_choice(function: Callable[..., Any], table: Sequence[tuple[dict[str, A
         where = f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
         got = called(function, where, **arguments)
         if not isinstance(got, str) or got not in words:
-            raise CheckFailed(
+            raise wrong_type(
                 f"{name} returns something else than a word of the three.",
                 expected=" or ".join(map(repr, words)),
                 got=repr(got),
                 where=where,
-                kind="wrong type",
             )
         if got != word:
             look_at = "which of the two shares is larger, and whether it reaches the line"
@@ -235,7 +235,7 @@ def _schedule(make: Callable[[int], Any], where: str, chunks: int) -> Schedule:
         raise
     if not isinstance(schedule, Schedule):
         got = type(schedule).__name__
-        raise CheckFailed("A schedule is expected.", expected="a Schedule", got=got, where=where, kind="wrong type")
+        raise wrong_type("A schedule is expected.", expected="a Schedule", got=got, where=where)
     return schedule
 
 

@@ -11,6 +11,7 @@ from kernels.serving.overlap.streams.hazards import races
 from kernels.serving.overlap.streams.schedule import Schedule
 from kernels.serving.overlap.streams.timeline import simulate
 from warplab.checks import CheckFailed
+from warplab.checks.errors import wrong_type
 
 _PARTS = {
     "weights": ("stream",),
@@ -85,9 +86,7 @@ def _operations(name: str, got: Any, chunks: int, buffers: int) -> list[tuple]:
     if got is None:
         raise CheckFailed(f"{name} is not written yet: it returns nothing.", kind="not written")
     if not isinstance(got, list | tuple):
-        raise CheckFailed(
-            f"{name} returns the wrong type.", expected="a list", got=type(got).__name__, kind="wrong type"
-        )
+        raise wrong_type(f"{name} returns the wrong type.", expected="a list", got=type(got).__name__)
     if not got:
         raise CheckFailed(f"{name} returns an empty list.", expected="operations", got="none", kind="not written")
     found = []
@@ -102,11 +101,10 @@ def _operations(name: str, got: Any, chunks: int, buffers: int) -> list[tuple]:
             right = all(map(_whole, parts[2:]))
         if not right:
             kinds = f"({', '.join((repr(what), *_PARTS[what]))})" if what else "one of " + ", ".join(map(repr, _PARTS))
-            raise CheckFailed(
+            raise wrong_type(
                 f"{name}: operation {number} is not one.",
                 expected=kinds + ("; a stream is a whole number from 0 on" if what else ""),
                 got=repr(operation)[:200],
-                kind="wrong type",
             )
         for part, value, end in zip(wanted[2:], parts[2:], (chunks, buffers), strict=False):
             if part != "event" and not 0 <= value < end:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from warplab.checks.errors import CheckFailed
+from warplab.checks.errors import CheckFailed, wrong_type
 from warplab.launch.array_placement import host_array
 
 
@@ -18,18 +18,11 @@ def array(got: Any, expected: np.ndarray, *, rtol: float = 0.0, atol: float = 0.
     """
     expected = np.asarray(expected)
     if type(got) is not np.ndarray and not hasattr(got, "__cuda_array_interface__"):
-        raise CheckFailed(
-            f"{name} is not an array.", expected=_described(expected), got=f"{type(got).__name__}", kind="wrong type"
-        )
+        raise wrong_type(f"{name} is not an array.", expected=_described(expected), got=f"{type(got).__name__}")
     values = host_array(got)
     for what, have, want in (("shape", values.shape, expected.shape), ("dtype", values.dtype, expected.dtype)):
         if have != want:
-            raise CheckFailed(
-                f"{name} has the wrong {what}.",
-                expected=_described(expected),
-                got=_described(values),
-                kind="wrong type",
-            )
+            raise wrong_type(f"{name} has the wrong {what}.", expected=_described(expected), got=_described(values))
     if np.issubdtype(expected.dtype, np.inexact):
         _check_finite(values, expected, name)
         with np.errstate(all="ignore"):

@@ -100,3 +100,8 @@ class CheckFailed(AssertionError):
     def _render_traceback_(self) -> list[str]:
         # IPython calls this. The frames inside the check would hide the message from the learner.
         return [f"CheckFailed: {self}"]
+
+
+def wrong_type(problem: str, **parts: Any) -> CheckFailed:
+    """Return the failure of an answer of the wrong type, with `parts` as CheckFailed takes them."""
+    return CheckFailed(problem, kind="wrong type", **parts)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from warplab.checks.errors import CheckFailed
+from warplab.checks.errors import CheckFailed, wrong_type
 from warplab.checks.session import fresh_seed
 from warplab.compile.short_traceback import interrupted
 from warplab.launch.kernel_source import is_empty
@@ -143,13 +143,12 @@ def _answer(
         )
     types = (bool, np.bool_) if wanted is bool else (int, float, np.integer, np.floating)
     if not isinstance(got, types) or (wanted is float and isinstance(got, bool)):
-        raise CheckFailed(
+        raise wrong_type(
             f"{name} returns the wrong type.",
             expected=kind,
             got=f"{type(got).__name__}: {got!r}",
             where=where,
             look_at="the type of the expression that is returned",
-            kind="wrong type",
         )
     value = wanted(got)
     if wanted is float and not math.isfinite(value):

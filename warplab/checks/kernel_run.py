@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from warplab.checks.cases import Case, Dimensions, Size
-from warplab.checks.errors import CheckFailed, Kind
+from warplab.checks.errors import CheckFailed
 from warplab.checks.session import device
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.observer import Observer
@@ -88,28 +88,9 @@ class KernelRun:
             more = [f"… {len(lines) - _MOST_LINES:,} more lines\n"] if len(lines) > _MOST_LINES else []
             print(*lines[:_MOST_LINES], *more, sep="", end="")
 
-    def failed(
-        self,
-        problem: str,
-        *,
-        expected: str = "",
-        got: str = "",
-        look_at: str = "",
-        kind: Kind = "wrong result",
-        line: str = "",
-        missed: str = "",
-    ) -> CheckFailed:
-        """Return the failure of this launch; `problem` is a whole sentence."""
-        return CheckFailed(
-            problem,
-            expected=expected,
-            got=got,
-            where=self._where(),
-            look_at=look_at,
-            kind=kind,
-            line=line,
-            missed=missed,
-        )
+    def failed(self, problem: str, **parts: Any) -> CheckFailed:
+        """Return the failure of this launch; `problem` is a whole sentence, `parts` are as CheckFailed takes them."""
+        return CheckFailed(problem, where=self._where(), **parts)
 
     def _where(self) -> str:
         launch = f"{_dimensions(self.grid, 'block')} of {_dimensions(self.block, 'thread')}"

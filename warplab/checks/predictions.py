@@ -5,7 +5,7 @@ import numbers
 from collections.abc import Mapping
 from typing import Any
 
-from warplab.checks.errors import CheckFailed
+from warplab.checks.errors import CheckFailed, wrong_type
 
 
 def predictions(given: Any, right: Mapping[str, float], *, name: str = "prediction", rtol: float = 1e-9) -> None:
@@ -14,7 +14,7 @@ def predictions(given: Any, right: Mapping[str, float], *, name: str = "predicti
     Raises `CheckFailed`, which names the keys whose number is wrong, but never the right number.
     """
     if not isinstance(given, Mapping):
-        raise CheckFailed(f"{name} is not a dict.", got=f"{type(given).__name__}: {given!r}", kind="wrong type")
+        raise wrong_type(f"{name} is not a dict.", got=f"{type(given).__name__}: {given!r}")
     missing = [key for key in right if given.get(key) is None]
     if missing:
         raise CheckFailed(f"{name} has no number yet for {_listed(missing)}.", kind="not written")
@@ -22,9 +22,7 @@ def predictions(given: Any, right: Mapping[str, float], *, name: str = "predicti
         value = given[key]
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)  # a Fraction, too
         if not number or not math.isfinite(value):
-            raise CheckFailed(
-                f"{name} has no finite number for {key!r}.", got=f"{type(value).__name__}: {value!r}", kind="wrong type"
-            )
+            raise wrong_type(f"{name} has no finite number for {key!r}.", got=f"{type(value).__name__}: {value!r}")
     wrong = [key for key, value in right.items() if not math.isclose(given[key], value, rel_tol=rtol)]
     if wrong:
         raise CheckFailed(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warplab.checks.arrays import array
-from warplab.checks.errors import CheckFailed
+from warplab.checks.errors import CheckFailed, wrong_type
 
 
 def returned(
@@ -54,7 +54,7 @@ def _listed(
 ) -> None:
     if not isinstance(got, list | tuple) or len(got) != len(expected):
         found = f"{type(got).__name__} of {len(got)}" if isinstance(got, list | tuple) else type(got).__name__
-        raise CheckFailed(problem, expected=f"a list or tuple of {len(expected)}", got=found, kind="wrong type")
+        raise wrong_type(problem, expected=f"a list or tuple of {len(expected)}", got=found)
     names = [parts] * len(expected) if isinstance(parts, str) else parts
     for k, (part, mine, right) in enumerate(zip(names, got, expected, strict=True)):
         if isinstance(right, list | tuple):

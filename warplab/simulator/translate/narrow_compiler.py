@@ -1,6 +1,6 @@
 """Compiles functions on 64-bit integers to machine code of this processor, with the LLVM that Numba brings (llvmlite).
 
-Source is a small part of Python: `def`, assignments, `if`, `while`, `for … in range(n)`, `return` (0 without), integers.
+Source is a small part of Python: `def`, assignments, `if`, `while`, `for … in range(n)`, `return` (else 0), integers.
 All values are 64 bits wide and wrap; `>>` shifts zeros in, `<` compares as signed. `ld1` … `ld8` and `st1` … `st8` read
 and write memory at an address, `call(address, …)` calls another function, `f32add(a, b)` takes the bits of floats,
 `f32flush(a)` makes a subnormal number a zero.
