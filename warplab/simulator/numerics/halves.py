@@ -1,4 +1,4 @@
-"""float16 and bfloat16, on whole arrays of their bits (uint16). NumPy alone: it has no bfloat16.
+"""float16 and bfloat16, on whole arrays of their bits (uint16).
 
 Both are computed in float32 or float64 and narrowed. That rounds twice, which is harmless where the wider type has at
 least 2p + 2 bits for a sum, product or quotient of p-bit numbers (Figueroa, "When is double rounding innocuous?",
@@ -7,6 +7,7 @@ float32 and is taken in float64, where it is exact, and so is that of an fma, wh
 """
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from warplab.simulator.numerics.rounding import (
     canonical,
@@ -34,18 +35,7 @@ def half_to_f32(bits, kind: str, ftz: bool = False):
 
 def half_from_f32(a, kind: str, rounding: str = "rn"):
     """Convert float32 to uint16 bits."""
-    if kind == "f16":
-        bits = narrow(a, a.astype(np.float16), rounding).view(np.uint16)
-    else:
-        wide = a.view(np.uint32)
-        low = wide & 0xFFFF
-        if rounding == "rn":
-            up = 0x7FFF + ((wide >> 16) & 1)
-        elif rounding == "rz":
-            up = 0
-        else:  # away from zero for numbers of one sign
-            up = np.where((low != 0) & (np.signbit(a) == (rounding == "rm")), np.uint32(0x10000), np.uint32(0))
-        bits = (np.where(np.isfinite(a), wide + up, wide) >> 16).astype(np.uint16)
+    bits = narrow(a, a.astype(np.float16 if kind == "f16" else bfloat16), rounding).view(np.uint16)
     return np.where(a != a, _NAN, bits) if np.isnan(a).any() else bits
 
 

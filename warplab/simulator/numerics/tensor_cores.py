@@ -26,6 +26,7 @@ bits below the largest exponent, and a sum in f32 is cut off after 13 bits of it
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 
 from warplab.simulator.numerics import fma_f32, fma_f64
@@ -35,44 +36,24 @@ _SMALL_FRACTION_BITS = 13  # of wgmma with 8-bit floats, of each addend and of a
 _WARPS_AT_A_TIME = 128  # so that a step's arrays stay in the processor's cache
 _SUMS_AT_A_TIME = 1 << 14  # of warpgroups, likewise
 _NAN = {"f16": 0x7FFF, "f32": 0x7FFFFFFF}
+_DTYPES: dict[str, type] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
+_DTYPES |= {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+_DTYPES |= {"s8": np.int8, "u8": np.uint8, "s32": np.int32}
 _LEAST = {  # the exponent of subnormal numbers; 8-bit factors are f16 by then
     **dict.fromkeys(("bf16", "tf32", "f32"), 2.0**-126),
     **dict.fromkeys(("f16", "e5m2", "e4m3"), 2.0**-14),
 }
 
 
-def _e4m3_values() -> np.ndarray:
-    bits = np.arange(256)
-    exponent, fraction = bits >> 3 & 15, bits & 7
-    size = np.where(exponent == 0, fraction * 2.0**-9, (8 + fraction) * 2.0 ** (exponent - 10.0))
-    size[[0x7F, 0xFF]] = np.nan
-    return np.where(bits & 0x80, -size, size)
-
-
-_E4M3 = _e4m3_values()
-
-
 def decode(bits: np.ndarray, kind: str) -> np.ndarray:
     """Return values, as float64, of elements of PTX type `kind` given as unsigned integers of its width."""
-    if kind == "f16":
-        return bits.view(np.float16).astype(np.float64)
-    if kind == "bf16":
-        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
     if kind == "tf32":  # the low 13 bits of an f32 do not count
         return (bits & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
-    if kind == "f32":
-        return bits.view(np.float32).astype(np.float64)
-    if kind == "f64":
-        return bits.view(np.float64)
-    if kind == "e5m2":
-        return (bits.astype(np.uint16) << np.uint16(8)).view(np.float16).astype(np.float64)
-    if kind == "e4m3":
-        return _E4M3[bits]
     if kind == "s4":
         return ((bits ^ 8).astype(np.float64)) - 8
     if kind in ("u4", "b1"):
         return bits.astype(np.float64)
-    return bits.view({"s8": np.int8, "u8": np.uint8, "s32": np.int32}[kind]).astype(np.float64)
+    return bits.view(_DTYPES[kind]).astype(np.float64, copy=False)
 
 
 def encode(values: np.ndarray, kind: str) -> np.ndarray:

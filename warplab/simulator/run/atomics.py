@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from ml_dtypes import bfloat16
 
+from warplab.simulator.numerics import flush_f32, half_from_f32, half_to_f32
+
 _MANY_SEGMENTS, _ROUNDS = 256, 128  # rounds pay off for many segments; what is longer is finished one by one
 _CAS_ROUNDS = 8
 
@@ -24,35 +26,12 @@ class AtomicOperation(NamedTuple):
     accumulate: Callable | None = None
 
 
-def _increment(old, bound):
-    return np.where(old >= bound, old.dtype.type(0), old + old.dtype.type(1))
-
-
-def _decrement(old, bound):
-    return np.where((old == 0) | (old > bound), bound, old - old.dtype.type(1))
-
-
-def _flush(a):
-    return np.where(np.abs(a) < np.float32(2.0**-126), np.copysign(np.float32(0), a), a)
-
-
 def _add_flushed(old, b):
-    return _flush(_flush(old) + _flush(b))
-
-
-def _bf16_value(bits):
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-
-
-def _bf16_bits(value):
-    """Return bfloat16 bits of a float32, rounded to nearest even; NaN in its canonical form."""
-    bits = value.astype(np.float32).view(np.uint32)
-    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    return np.where(np.isnan(value), np.uint32(0x7FFF), rounded).astype(np.uint16)
+    return flush_f32(flush_f32(old) + flush_f32(b))
 
 
 def _on_bf16(function: Callable) -> Callable:
-    return lambda old, b: _bf16_bits(function(_bf16_value(old), _bf16_value(b)))
+    return lambda old, b: half_from_f32(function(half_to_f32(old, "bf16"), half_to_f32(b, "bf16")), "bf16")
 
 
 def _accumulate_bf16(own: np.ndarray) -> np.ndarray:
@@ -62,7 +41,7 @@ def _accumulate_bf16(own: np.ndarray) -> np.ndarray:
 
 
 def _extremes_of_bf16(ufunc: np.ufunc) -> Callable:
-    return lambda own: _bf16_bits(ufunc.accumulate(_bf16_value(own)))[1:]
+    return lambda own: half_from_f32(ufunc.accumulate(half_to_f32(own, "bf16")), "bf16")[1:]
 
 
 OPERATIONS = {
@@ -72,8 +51,8 @@ OPERATIONS = {
     "and": AtomicOperation(np.bitwise_and, np.bitwise_and),
     "or": AtomicOperation(np.bitwise_or, np.bitwise_or),
     "xor": AtomicOperation(np.bitwise_xor, np.bitwise_xor),
-    "inc": AtomicOperation(_increment),
-    "dec": AtomicOperation(_decrement),
+    "inc": AtomicOperation(lambda old, bound: np.where(old >= bound, old.dtype.type(0), old + old.dtype.type(1))),
+    "dec": AtomicOperation(lambda old, bound: np.where((old == 0) | (old > bound), bound, old - old.dtype.type(1))),
     "exch": AtomicOperation(lambda old, b: np.broadcast_to(b, old.shape)),
     "fadd": AtomicOperation(np.add, np.add),
     "fadd.ftz": AtomicOperation(_add_flushed),

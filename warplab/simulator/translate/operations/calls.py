@@ -30,14 +30,6 @@ def _assert_fail(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.system.assert_fail({', '.join(values)}, L, ({i.where.file!r}, {i.where.line}))")
 
 
-def _breakpoint(w: BlockWriter, i: Instruction) -> None:
-    w.line(f"m.system.breakpoint(L, ({i.where.file!r}, {i.where.line}))")
-
-
-def _sleep(w: BlockWriter, i: Instruction) -> None:
-    w.line(f"m.system.sleep({w.array(i.operands[0], 'u4')})")
-
-
 def _is_space(w: BlockWriter, i: Instruction) -> None:
     space = space_of(i)
     if space is None:
@@ -70,10 +62,6 @@ def _free(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.system.free({w.array(i.operands[0], 'u8')}, L, ({i.where.file!r}, {i.where.line}))")
 
 
-def _grid_handle(w: BlockWriter, i: Instruction) -> None:
-    w.define(i.operands[0], w.constant(1, "u8"), "u8")
-
-
 def _registers(w: BlockWriter, i: Instruction) -> None:
     """Write nothing for setmaxnreg: a thread's number of registers changes nothing computed here."""
     (amount,) = i.operands
@@ -83,11 +71,6 @@ def _registers(w: BlockWriter, i: Instruction) -> None:
         raise w.unsupported("it needs a target that ends in `a`: compile with -arch=sm_90a")
     if not isinstance(amount, Immediate) or not 24 <= amount.value <= 256 or amount.value % 8:
         raise w.unsupported("the number of registers must be a multiple of 8 from 24 to 256")
-
-
-def _policy(w: BlockWriter, i: Instruction) -> None:
-    """Write nothing for createpolicy: how the caches treat an access changes nothing computed here."""
-    w.define(i.operands[0], w.constant(0, "u8"), "u8")
 
 
 def _map_rank(w: BlockWriter, i: Instruction) -> None:
@@ -111,17 +94,18 @@ TABLE = {
     **dict.fromkeys(("inlined", *_HINTS), _nothing),
     "argument": _argument,
     "assertfail": _assert_fail,
-    "brkpt": _breakpoint,
-    "createpolicy": _policy,
+    "brkpt": lambda w, i: w.line(f"m.system.breakpoint(L, ({i.where.file!r}, {i.where.line}))"),
+    # How the caches treat an access changes nothing computed here.
+    "createpolicy": lambda w, i: w.define(i.operands[0], w.constant(0, "u8"), "u8"),
     "enter": _enter,
     "free": _free,
     "getctarank": _rank,
-    "gridhandle": _grid_handle,
+    "gridhandle": lambda w, i: w.define(i.operands[0], w.constant(1, "u8"), "u8"),
     "invalid": _invalid,
     "isspacep": _is_space,
     "malloc": _allocate,
     "mapa": _map_rank,
-    "nanosleep": _sleep,
+    "nanosleep": lambda w, i: w.line(f"m.system.sleep({w.array(i.operands[0], 'u4')})"),
     "setmaxnreg": _registers,
     "vprintf": _printf,
 }

@@ -135,8 +135,4 @@ def _pack_integers(w: BlockWriter, i: Instruction) -> None:
     w.define(i.operands[0], f"pack_saturated({a}, {b}, {c}, {low}, {high}, {bits})", "u4")
 
 
-def _any(w: BlockWriter, i: Instruction) -> None:
-    (_pack_integers if "pack" in i.modifiers else _convert)(w, i)
-
-
-TABLE = {"cvt": _any}
+TABLE = {"cvt": lambda w, i: (_pack_integers if "pack" in i.modifiers else _convert)(w, i)}

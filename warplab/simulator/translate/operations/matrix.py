@@ -76,10 +76,6 @@ def _mma(w: BlockWriter, i: Instruction) -> None:
     _product(w, i, product)
 
 
-def _wmma(w: BlockWriter, i: Instruction) -> None:
-    {"load": _wmma_load, "store": _wmma_store, "mma": _wmma_mma}[i.modifiers[0]](w, i)
-
-
 def _wmma_mma(w: BlockWriter, i: Instruction) -> None:
     operation = i.modifiers[1] if i.modifiers[2] == "popc" else ""
     _, _, _, layout_a, layout_b, shape, *kinds = i.modifiers[2 * bool(operation) :]
@@ -165,5 +161,5 @@ TABLE = {
     "ldmatrix": _ldmatrix,
     "mma": _mma,
     "stmatrix": _stmatrix,
-    "wmma": _wmma,
+    "wmma": lambda w, i: {"load": _wmma_load, "store": _wmma_store, "mma": _wmma_mma}[i.modifiers[0]](w, i),
 }

@@ -27,10 +27,6 @@ _OF_AXES = ("box_dim", "global_dim", "global_stride", "element_stride")
 _TYPES = {**{n: n for n in range(8)}, 9: 8, 10: 9}  # .elemtype → CUtensorMapDataType, but for those not modelled
 
 
-def _tensormap(w: BlockWriter, i: Instruction) -> None:
-    return _copy(w, i) if i.modifiers[0] == "cp_fenceproxy" else _replace(w, i)
-
-
 def _copy(w: BlockWriter, i: Instruction) -> None:
     """Copy a map by a whole warp: each lane one word."""
     *operands, size = i.operands
@@ -75,4 +71,4 @@ def _replace(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.store({w.site('store', space, dtype, 1, offset)}, {base}, ({given}).astype({dtype}), L)")
 
 
-TABLE = {"tensormap": _tensormap}
+TABLE = {"tensormap": lambda w, i: (_copy if i.modifiers[0] == "cp_fenceproxy" else _replace)(w, i)}

@@ -55,17 +55,9 @@ def _redux(w: BlockWriter, i: Instruction) -> None:
     )
 
 
-def _active(w: BlockWriter, i: Instruction) -> None:
-    w.define(i.operands[0], "m.warp.active(L)", "u4")
-
-
-def _elect(w: BlockWriter, i: Instruction) -> None:
-    _two(w, i, f"m.warp.elect({w.value(i.operands[-1], 'u4')}, L)", "u4", 1)
-
-
 TABLE = {
-    "activemask": _active,
-    "elect": _elect,
+    "activemask": lambda w, i: w.define(i.operands[0], "m.warp.active(L)", "u4"),
+    "elect": lambda w, i: _two(w, i, f"m.warp.elect({w.value(i.operands[-1], 'u4')}, L)", "u4", 1),
     "match": _match,
     "redux": _redux,
     "shfl": _shuffle,
