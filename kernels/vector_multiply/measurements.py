@@ -315,14 +315,6 @@ def multiply_time(kernel: Any, block: int, blocks: int | None = None) -> KnownTi
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
-    "ten_launches": ten_launches,
-    "copies": copies,
-    "kernel_table": kernel_table,
-    "sizes": sizes,
-    "launch_overhead": launch_overhead,
-    "block_sizes": block_sizes,
-    "grid_sizes": grid_sizes,
-    "prediction_multiply": prediction.multiply_by_size,
-    "prediction_dense": prediction.dense_layer_by_size,
-    "host_pointer": host_pointer,
-}
+    function.__name__: function
+    for function in (ten_launches, copies, kernel_table, sizes, launch_overhead, block_sizes, grid_sizes, host_pointer)
+} | {"prediction_multiply": prediction.multiply_by_size, "prediction_dense": prediction.dense_layer_by_size}

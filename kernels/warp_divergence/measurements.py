@@ -334,10 +334,6 @@ def _paths_arrays() -> tuple[Any, Any]:
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
-    "order_of_sides": order_of_sides,
-    "path_costs": path_costs,
-    "task_times": task_times,
-    "histogram_table": histogram_table,
-    "selection_table": selection_table,
-    "accelerators": accelerators,
+    function.__name__: function
+    for function in (order_of_sides, path_costs, task_times, histogram_table, selection_table, accelerators)
 }

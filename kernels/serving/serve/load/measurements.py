@@ -263,11 +263,7 @@ def load_over_http() -> dict[str, Any]:
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
-    "load_small": load_small,
-    "load_large": load_large,
-    "load_plan": load_plan,
-    "load_over_http": load_over_http,
-    "overload_over_http": overload_over_http,
+    function.__name__: function for function in (load_small, load_large, load_plan, load_over_http, overload_over_http)
 }
 
 
