@@ -17,17 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warplab.simulator.check.device_clocks import (
-    Arrival,
-    Barrier,
-    Begin,
-    DeviceClocks,
-    End,
-    Event,
-    Fence,
-    Flag,
-    WarpSync,
-)
+from warplab.simulator.check import device_clocks
 from warplab.simulator.check.device_race_report import Access, race_error
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import PeerAccess
@@ -104,19 +94,19 @@ class DeviceAccesses:
     word: int
     reachable: list[Collection[int]]
     checks: bool = True
-    events: list[Event] = field(default_factory=list)
+    events: list[device_clocks.Event] = field(default_factory=list)
     touched: dict[int, dict[int, _Touched]] = field(default_factory=dict)
     sites: list = field(default_factory=list)
     members: list[Members] = field(default_factory=list)
     threads: int = 0
 
     def __post_init__(self) -> None:
-        self.clocks = DeviceClocks(self.warps if self.checks else 0)
+        self.clocks = device_clocks.DeviceClocks(self.warps if self.checks else 0)
         self.lane_of = np.zeros(1, np.int64)  # of each thread, its lane in `device_clocks`; they are numbered from 1
         self.set: dict[int, int] = {}  # by place: how often the flag was set
         self.seen: dict[tuple[int, int, int], int] = {}  # by place, first lane and number of lanes: at which of these
 
-    def happens(self, event: Event) -> None:
+    def happens(self, event: device_clocks.Event) -> None:
         if not self.checks:
             return
         self.events.append(event)
@@ -153,7 +143,7 @@ class DeviceRaces(Observer):
         first = shared.first_warp[self.device]
         self.blocks = np.arange(first, first + chunk.warps).reshape(chunk.blocks, per_block)
         full = ((np.uint64(1) << chunk.warp_sizes.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
-        shared.happens(Begin(self.device, list(self.blocks), full))
+        shared.happens(device_clocks.Begin(self.device, list(self.blocks), full))
         return self
 
     def block(self, number: int, group: Group, time: int) -> None:
@@ -175,7 +165,7 @@ class DeviceRaces(Observer):
 
     def end_chunk(self) -> None:
         self.runs = -1, self.chunk.everyone
-        self.shared.happens(End(self.device, self.blocks.ravel()))
+        self.shared.happens(device_clocks.End(self.device, self.blocks.ravel()))
 
     # -- what orders accesses --------------------------------------------------------------------------------------
 
@@ -184,23 +174,23 @@ class DeviceRaces(Observer):
 
     def fence(self, lanes, scope: str) -> None:
         if scope:
-            self.shared.happens(Fence(self._of(lanes), scope == "sys"))
+            self.shared.happens(device_clocks.Fence(self._of(lanes), scope == "sys"))
 
     def barrier(self, lanes) -> None:
         blocks = self.blocks if lanes is None else self.blocks[np.unique(self.chunk.block_of[lanes])]
         self.looked.clear()
-        self.shared.happens(Barrier(list(blocks)))
+        self.shared.happens(device_clocks.Barrier(list(blocks)))
 
     def grid_barrier(self) -> None:
         self.looked.clear()
-        self.shared.happens(Barrier([self.blocks.ravel()]))
+        self.shared.happens(device_clocks.Barrier([self.blocks.ravel()]))
 
     def sync_warp(self, lanes) -> None:
-        self.shared.happens(WarpSync(self._of(lanes)))
+        self.shared.happens(device_clocks.WarpSync(self._of(lanes)))
 
     def exchange(self, lanes) -> None:
         if self.looked and not self.looked.isdisjoint(np.unique(self._of(lanes) // WARP_SIZE).tolist()):
-            self.shared.happens(WarpSync(self._of(lanes), orders=False))
+            self.shared.happens(device_clocks.WarpSync(self._of(lanes), orders=False))
 
     def arrive(self, places: np.ndarray, lanes: np.ndarray, relaxed: bool = False) -> None:
         self._arrival(places, lanes, waits=False)
@@ -210,7 +200,7 @@ class DeviceRaces(Observer):
 
     def _arrival(self, places: np.ndarray, lanes: np.ndarray, waits: bool) -> None:
         own = np.broadcast_to(places, lanes.shape) * len(self.shared.first_warp) + self.device
-        self.shared.happens(Arrival(tuple(own.tolist()), tuple(self._of(lanes).tolist()), waits))
+        self.shared.happens(device_clocks.Arrival(tuple(own.tolist()), tuple(self._of(lanes).tolist()), waits))
 
     def _flag(self, kind: Kind, site, space: str, addresses: np.ndarray, lanes: np.ndarray, new) -> None:
         """Follow an access that is meant to synchronise. `new`: what is stored; a flag that holds it already was not
@@ -241,7 +231,7 @@ class DeviceRaces(Observer):
             shared.seen[key] = version
         self.looked.update(np.unique(lanes // WARP_SIZE).tolist())
         shared.happens(
-            Flag(
+            device_clocks.Flag(
                 self.device,
                 numbers,
                 tuple(lanes.tolist()),

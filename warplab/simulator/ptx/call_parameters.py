@@ -3,18 +3,7 @@ address is taken or parts overlap."""
 
 from dataclasses import dataclass, replace
 
-from warplab.simulator.ptx.program import (
-    TYPE_BYTES,
-    Address,
-    Entry,
-    Instruction,
-    Register,
-    Symbol,
-    Vector,
-    as_address,
-    name_of,
-    symbols,
-)
+from warplab.simulator.ptx import program
 
 
 @dataclass
@@ -24,12 +13,12 @@ class _Access:
     is_store: bool
 
 
-def resolve_params(entry: Entry) -> None:
+def resolve_params(entry: program.Entry) -> None:
     """Turn the `.param` variables of calls, and their uses, into registers or local variables."""
     variables = {name: v for name, v in entry.variables.items() if v.space == "param"}
     uses: dict[str, list[_Access] | None] = {name: [] for name in variables}  # None: an address is taken
     for instruction in entry.instructions:
-        for name in symbols(instruction.operands):
+        for name in program.symbols(instruction.operands):
             if name in uses:
                 accesses, before = _accesses(instruction), uses[name]
                 uses[name] = None if accesses is None or before is None else before + accesses
@@ -43,16 +32,16 @@ def resolve_params(entry: Entry) -> None:
     entry.instructions[:] = [_rewritten(i, cells) for i in entry.instructions]
 
 
-def _accesses(instruction: Instruction) -> list[_Access] | None:
+def _accesses(instruction: program.Instruction) -> list[_Access] | None:
     """Return the parts of a parameter that a load or store by name accesses; None for anything else."""
     if instruction.opcode not in ("ld", "st") or not any(m.startswith("param") for m in instruction.modifiers):
         return None
     is_store = instruction.opcode == "st"
     address, value = instruction.operands if is_store else instruction.operands[::-1]
-    if not isinstance(address, Address) or not isinstance(address.base, Symbol):
+    if not isinstance(address, program.Address) or not isinstance(address.base, program.Symbol):
         return None
-    size = TYPE_BYTES[instruction.modifiers[-1]]
-    count = len(value.items) if isinstance(value, Vector) else 1
+    size = program.TYPE_BYTES[instruction.modifiers[-1]]
+    count = len(value.items) if isinstance(value, program.Vector) else 1
     return [_Access(address.offset + k * size, size, is_store) for k in range(count)]
 
 
@@ -71,8 +60,8 @@ def _cells(accesses: list[_Access]) -> dict[int, int] | None:
     return sizes
 
 
-def _rewritten(instruction: Instruction, cells: dict[str, dict[int, int] | None]) -> Instruction:
-    names = [name for name in symbols(instruction.operands) if name in cells]
+def _rewritten(instruction: program.Instruction, cells: dict[str, dict[int, int] | None]) -> program.Instruction:
+    names = [name for name in program.symbols(instruction.operands) if name in cells]
     if not names:
         return instruction
     if cells[names[0]] is None:
@@ -80,8 +69,8 @@ def _rewritten(instruction: Instruction, cells: dict[str, dict[int, int] | None]
         return replace(instruction, modifiers=modifiers)
     is_store = instruction.opcode == "st"
     address, value = instruction.operands if is_store else instruction.operands[::-1]
-    name = name_of(as_address(address).base)
-    parts = [Register(f"%{name}+{access.offset}") for access in _accesses(instruction) or ()]
-    values = value if isinstance(value, Vector) else Vector((value,))
-    operands = (Vector(tuple(parts)), values) if is_store else (values, Vector(tuple(parts)))
+    name = program.name_of(program.as_address(address).base)
+    parts = [program.Register(f"%{name}+{access.offset}") for access in _accesses(instruction) or ()]
+    values = value if isinstance(value, program.Vector) else program.Vector((value,))
+    operands = (program.Vector(tuple(parts)), values) if is_store else (values, program.Vector(tuple(parts)))
     return replace(instruction, opcode="argument", modifiers=instruction.modifiers[-1:], operands=operands)

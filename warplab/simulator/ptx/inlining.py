@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 
 from warplab.simulator.errors import UnsupportedInstruction, refusing
+from warplab.simulator.ptx import recursion
 from warplab.simulator.ptx.call_parameters import resolve_params
 from warplab.simulator.ptx.program import (
     NOWHERE,
@@ -30,19 +31,6 @@ from warplab.simulator.ptx.program import (
     items_of,
     name_of,
     symbols,
-)
-from warplab.simulator.ptx.recursion import (
-    CALLER,
-    RETURN_TO,
-    STACK,
-    STACK_BYTES,
-    Shape,
-    StackFrame,
-    call_of,
-    kept_registers,
-    out_of_line,
-    outgoing,
-    shape_of,
 )
 
 _FRAME, _NEXT = "%frame@", "%next@"  # where the running function's frame begins on the call stack, and the next one
@@ -86,7 +74,7 @@ class _Frame:
     names: dict[str, str]  # of parameters (the caller's variables), labels and variables
     active: tuple[str, ...]
     where: Where = NOWHERE
-    stack: StackFrame | None = None
+    stack: recursion.StackFrame | None = None
     at: int = 0  # number of the instruction that is being placed
 
     def register(self, register: Register) -> Register:
@@ -136,8 +124,8 @@ class _Inliner:
         )
         self.numbers = 0
         self.taken = _addresses_taken(self.program)
-        self.recursive = out_of_line(entry, self.taken)
-        self.frames: dict[str, StackFrame] = {}  # of the recursive functions that are called
+        self.recursive = recursion.out_of_line(entry, self.taken)
+        self.frames: dict[str, recursion.StackFrame] = {}  # of the recursive functions that are called
         self.places: dict[str, tuple[str, int]] = {}  # variables on the stack: the register they are near, distance
         self.sites: dict[str, list[tuple[int, Instruction]]] = {}  # calls of each recursive function
         self.kept: dict[int, list[str]] = {}  # of the function that is being placed
@@ -262,7 +250,7 @@ class _Inliner:
         inside = _Frame(function, suffix, inner, (*frame.active, name), instruction.where, frame.stack)
         return self._place(inside, after)
 
-    def _names_of(self, function: Entry, suffix: str, stack: StackFrame | None) -> dict[str, str]:
+    def _names_of(self, function: Entry, suffix: str, stack: recursion.StackFrame | None) -> dict[str, str]:
         """Return new names of a body's labels and variables; these become the kernel's, or lie on the call stack."""
         inner = {label: label + suffix for label in function.labels}
         for variable in function.variables.values():
@@ -286,7 +274,7 @@ class _Inliner:
         for name in (_FRAME, _NEXT):
             self._register(name, "b64")
         like = Instruction("mov", (), ())
-        self._emit("mov", ("u64",), (Register(_FRAME), Symbol(STACK)), like=like)
+        self._emit("mov", ("u64",), (Register(_FRAME), Symbol(recursion.STACK)), like=like)
         self._emit("mov", ("u64",), (Register(_NEXT), Register(_FRAME)), like=like)
 
     def _outgoing(self, caller: Entry) -> dict[str, str]:
@@ -294,34 +282,36 @@ class _Inliner:
         results: they lie in the frame that the callee is going to have."""
         names: dict[str, str] = {}
         for instruction in caller.instructions:
-            found = call_of(caller, instruction) if instruction.opcode == "call" else None
+            found = recursion.call_of(caller, instruction) if instruction.opcode == "call" else None
             if found is None:
                 continue
             target, results, arguments, shape = found
             if not any(name in self.recursive for name in self._callees(target, shape)):
                 continue
-            for name, place in zip((*results, *arguments), outgoing(shape), strict=False):
+            for name, place in zip((*results, *arguments), recursion.outgoing(shape), strict=False):
                 names[name] = f"{name}@{self._number()}"
                 self.places[names[name]] = _NEXT, place
         return names
 
-    def _callees(self, target: Register | Symbol, shape: Shape) -> list[str]:
+    def _callees(self, target: Register | Symbol, shape: recursion.Shape) -> list[str]:
         if isinstance(target, Symbol):
             return [target.name]
         functions = self.program.functions
-        return [name for name, function in functions.items() if name in self.taken and shape_of(function) == shape]
+        return [
+            name for name, function in functions.items() if name in self.taken and recursion.shape_of(function) == shape
+        ]
 
     def _call_recursive(self, frame: _Frame, instruction: Instruction, name: str) -> None:
         """Enter a function, whose arguments are stored already, and take up the caller's registers again."""
-        self.frames.setdefault(name, StackFrame())
-        self.room = max(self.room, outgoing(shape_of(self.program.functions[name]))[-1])
+        self.frames.setdefault(name, recursion.StackFrame())
+        self.room = max(self.room, recursion.outgoing(recursion.shape_of(self.program.functions[name]))[-1])
         number = self._number()
         self.sites.setdefault(name, []).append((number, instruction))
         here, following = Register(_FRAME), Register(_NEXT)
         where = self._register("%site@", "b32")
         self._emit("mov", ("u32",), (where, Immediate(number)), like=instruction)
-        self._emit("st", ("local", "u32"), (Address(following, RETURN_TO), where), like=instruction)
-        self._emit("st", ("local", "u64"), (Address(following, CALLER), here), like=instruction)
+        self._emit("st", ("local", "u32"), (Address(following, recursion.RETURN_TO), where), like=instruction)
+        self._emit("st", ("local", "u64"), (Address(following, recursion.CALLER), here), like=instruction)
         own = frame.function.name in self.recursive and frame.stack is not None
         kept = self.kept[frame.at] if own else []
         for register in kept:
@@ -330,7 +320,7 @@ class _Inliner:
         self._emit("bra", ("uni",), (Symbol(f"$enter@{name}"),), like=instruction)
         self._here(f"$back@{number}")
         self._emit("mov", ("u64",), (following, here), like=instruction)
-        self._emit("ld", ("local", "u64"), (here, Address(here, CALLER)), like=instruction)
+        self._emit("ld", ("local", "u64"), (here, Address(here, recursion.CALLER)), like=instruction)
         for register in kept:
             self._keep(frame, register, instruction, restore=True)
         if len(self.result.instructions) > MAX_INSTRUCTIONS:
@@ -381,23 +371,25 @@ class _Inliner:
             self.result.instructions[at] = replace(instruction, operands=operands)
             self._return(name)
         # Behind all other variables, so that it ends where the thread's local memory does.
-        self.result.variables[STACK] = Variable(STACK, "local", STACK_BYTES + self.room, 16, None, dynamic=False)
+        self.result.variables[recursion.STACK] = Variable(
+            recursion.STACK, "local", recursion.STACK_BYTES + self.room, 16, None, dynamic=False
+        )
 
     def _kept_at_calls(self, function: Entry) -> dict[int, list[str]]:
         """Return registers of a recursive function to keep at its recursive calls, by number of the call."""
         calls = []
         for number, instruction in enumerate(function.instructions):
-            found = call_of(function, instruction) if instruction.opcode == "call" else None
+            found = recursion.call_of(function, instruction) if instruction.opcode == "call" else None
             if found is not None and any(name in self.recursive for name in self._callees(found[0], found[-1])):
                 calls.append(number)
-        return kept_registers(function, calls)
+        return recursion.kept_registers(function, calls)
 
     def _return(self, name: str) -> None:
         """Jump back to whichever call the frame names."""
         self._here(f"$leave@{name}")
         like = Instruction("ret", (), (), text="ret")
         site, is_it = self._register("%site@", "b32"), self._register("%here@", "pred")
-        self._emit("ld", ("local", "u32"), (site, Address(Register(_FRAME), RETURN_TO)), like=like)
+        self._emit("ld", ("local", "u32"), (site, Address(Register(_FRAME), recursion.RETURN_TO)), like=like)
         *others, (last, _) = self.sites[name]
         for number, _ in others:
             self._emit("setp", ("eq", "u32"), (is_it, site, Immediate(number)), like=like)
@@ -430,7 +422,7 @@ class _Inliner:
 
     def _through_pointer(self, frame: _Frame, instruction: Instruction, pointer: Register, names, after: str) -> None:
         """Compare the pointer with each function that it may hold: those of the same shape whose address is taken."""
-        found = call_of(frame.function, instruction)
+        found = recursion.call_of(frame.function, instruction)
         assert found is not None
         self._emit("inlined", like=instruction)
         for name in self._callees(pointer, found[-1]):

@@ -7,18 +7,8 @@ caller's place on the stack, results and arguments, local arrays, and the regist
 
 from dataclasses import dataclass, field
 
+from warplab.simulator.ptx import program
 from warplab.simulator.ptx.graphs import components, reached
-from warplab.simulator.ptx.program import (
-    Entry,
-    Instruction,
-    Operand,
-    Register,
-    Symbol,
-    Vector,
-    items_of,
-    name_of,
-    registers_of,
-)
 
 STACK = "%stack@"  # the variable at whose place the call stack begins, behind all others in local memory
 STACK_BYTES = 1 << 16  # per thread
@@ -60,29 +50,31 @@ def outgoing(shape: Shape) -> list[int]:
     return [*places, frame.size]
 
 
-def shape_of(function: Entry) -> Shape:
+def shape_of(function: program.Entry) -> Shape:
     """Return bytes of a function's results and arguments."""
     return [p.size for p in function.returns], [p.size for p in function.params]
 
 
-def call_of(caller: Entry, instruction: Instruction) -> tuple[Register | Symbol, list[str], list[str], Shape] | None:
+def call_of(
+    caller: program.Entry, instruction: program.Instruction
+) -> tuple[program.Register | program.Symbol, list[str], list[str], Shape] | None:
     """Return the target of a call, the variables for its results and arguments, and their shape; None for a call that
     `inlining` refuses."""
     operands = list(instruction.operands)
-    results = items_of(operands.pop(0)) if operands and isinstance(operands[0], Vector) else ()
+    results = program.items_of(operands.pop(0)) if operands and isinstance(operands[0], program.Vector) else ()
     target = operands.pop(0) if operands else None
-    if not isinstance(target, Register | Symbol):
+    if not isinstance(target, program.Register | program.Symbol):
         return None
-    arguments = items_of(operands.pop(0)) if operands and isinstance(operands[0], Vector) else ()
-    passed: list[Operand] = [*results, *arguments]
-    if not all(isinstance(item, Symbol) and item.name in caller.variables for item in passed):
+    arguments = program.items_of(operands.pop(0)) if operands and isinstance(operands[0], program.Vector) else ()
+    passed: list[program.Operand] = [*results, *arguments]
+    if not all(isinstance(item, program.Symbol) and item.name in caller.variables for item in passed):
         return None
-    names = [name_of(item) for item in results], [name_of(item) for item in arguments]
+    names = [program.name_of(item) for item in results], [program.name_of(item) for item in arguments]
     sizes = [[caller.variables[name].size for name in part] for part in names]
     return target, *names, (sizes[0], sizes[1])
 
 
-def out_of_line(entry: Entry, taken: set[str]) -> set[str]:
+def out_of_line(entry: program.Entry, taken: set[str]) -> set[str]:
     """Return the functions that cannot be inlined into a kernel which calls them: recursive ones, and whatever a
     pointer may call in their place. `taken`: functions whose address is taken."""
     functions = entry.program.functions
@@ -99,7 +91,7 @@ def out_of_line(entry: Entry, taken: set[str]) -> set[str]:
             if found is None:
                 continue
             target, shape = found[0], found[-1]
-            if isinstance(target, Symbol):
+            if isinstance(target, program.Symbol):
                 called.update({target.name} & functions.keys())
             else:
                 candidates = shapes.get(str(shape), [])
@@ -116,10 +108,10 @@ def out_of_line(entry: Entry, taken: set[str]) -> set[str]:
     return result & ({entry.name} | reached(graph, entry.name))
 
 
-def kept_registers(function: Entry, calls: list[int]) -> dict[int, list[str]]:
+def kept_registers(function: program.Entry, calls: list[int]) -> dict[int, list[str]]:
     """Return, for each of these calls, by number of the instruction: the registers used before and after it."""
     instructions = function.instructions
-    used = [{name for part in (*i.operands, i.guard) for name in registers_of(part)} for i in instructions]
+    used = [{name for part in (*i.operands, i.guard) for name in program.registers_of(part)} for i in instructions]
     if len(calls) * len(instructions) > _MOST_STEPS:
         return {call: list(function.registers) for call in calls}
     forwards: list[list[int]] = [[] for _ in instructions]
@@ -127,7 +119,7 @@ def kept_registers(function: Entry, calls: list[int]) -> dict[int, list[str]]:
     for number, instruction in enumerate(instructions):
         following = []
         if instruction.opcode == "bra":
-            following.append(function.labels.get(name_of(instruction.operands[0]), len(instructions)))
+            following.append(function.labels.get(program.name_of(instruction.operands[0]), len(instructions)))
         if instruction.opcode not in ("bra", "ret", "exit", "trap") or instruction.guard is not None:
             following.append(number + 1)
         for other in following:

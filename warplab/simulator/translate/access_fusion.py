@@ -9,17 +9,7 @@ fuses accesses at known addresses across variables as well.
 
 from __future__ import annotations
 
-from warplab.simulator.ptx.program import (
-    Address,
-    Entry,
-    Immediate,
-    Instruction,
-    Operand,
-    Register,
-    Symbol,
-    Variable,
-    as_address,
-)
+from warplab.simulator.ptx import program
 from warplab.simulator.translate.basic_blocks import Block, destinations
 
 WIDEST = 16  # bytes
@@ -30,7 +20,7 @@ _FLUSH = frozenset(("atom", "red", "membar", "fence", "ldmatrix", "stmatrix", "w
 
 
 def fused_accesses(
-    entry: Entry, blocks: list[Block], variables: dict[str, Variable], offsets: dict[str, int]
+    entry: program.Entry, blocks: list[Block], variables: dict[str, program.Variable], offsets: dict[str, int]
 ) -> dict[int, int]:
     """Return, by `id(instruction)`, bytes per lane of a fused access for its first instruction, 0 for others.
 
@@ -51,7 +41,7 @@ def _runs(block: Block, known: _Known):
     """Yield accesses of a block that may be fused, as they have the same base, item size and direction: by their
     distance from the base, which is None for locations in static shared memory.
     """
-    open_runs: dict[tuple, dict[int, Instruction]] = {}  # by opcode, base, item size
+    open_runs: dict[tuple, dict[int, program.Instruction]] = {}  # by opcode, base, item size
 
     def close(keys):
         for key in list(keys):
@@ -62,7 +52,7 @@ def _runs(block: Block, known: _Known):
         if i.opcode in ("ld", "st") and modifiers.isdisjoint(("global", "param", "const", "local")):
             item = _ITEMS.get(i.modifiers[-1])
             mergeable = item and "shared" in modifiers and modifiers.isdisjoint(("v2", "v4", "volatile"))
-            base, distance = known.place(as_address(i.operands[0 if i.opcode == "st" else 1]))
+            base, distance = known.place(program.as_address(i.operands[0 if i.opcode == "st" else 1]))
             key = (i.opcode, base, item) if mergeable else None
             # A store may change what the loads read, and a store with another base may hit any word.
             others = [k for k in open_runs if k != key and (k[0] == "st" or i.opcode == "st")]
@@ -72,11 +62,11 @@ def _runs(block: Block, known: _Known):
         elif i.opcode in _FLUSH:
             yield from close(open_runs)
         written = destinations(i)
-        yield from close([k for k in open_runs if isinstance(k[1], Register) and k[1].name in written])
+        yield from close([k for k in open_runs if isinstance(k[1], program.Register) and k[1].name in written])
     yield from close(open_runs)
 
 
-def _merge(run: dict[int, Instruction], item: int, zero_bits: int, result: dict[int, int]) -> None:
+def _merge(run: dict[int, program.Instruction], item: int, zero_bits: int, result: dict[int, int]) -> None:
     for width in (WIDEST, WIDEST // 2):
         if width == item or 1 << zero_bits < width:
             continue
@@ -92,11 +82,11 @@ def _merge(run: dict[int, Instruction], item: int, zero_bits: int, result: dict[
 class _Known:
     """What is known about addresses: how many of their lowest bits are zero. Without an entry: any number."""
 
-    def __init__(self, variables: dict[str, Variable], offsets: dict[str, int]) -> None:
+    def __init__(self, variables: dict[str, program.Variable], offsets: dict[str, int]) -> None:
         self.variables, self.offsets = variables, offsets
         self.bits: dict[str, int] = {}
 
-    def follow(self, entry: Entry) -> None:
+    def follow(self, entry: program.Entry) -> None:
         changed = True
         while changed:
             changed = False
@@ -106,13 +96,13 @@ class _Known:
                     if self.bits.get(name) != known:
                         self.bits[name], changed = known, True
 
-    def place(self, address: Address) -> tuple[Operand | None, int]:
+    def place(self, address: program.Address) -> tuple[program.Operand | None, int]:
         """Return the base and distance from it. Base None: the distance is from the start of static shared memory."""
-        if isinstance(address.base, Symbol) and address.base.name in self.offsets:
+        if isinstance(address.base, program.Symbol) and address.base.name in self.offsets:
             return None, self.offsets[address.base.name] + address.offset
         return address.base, address.offset
 
-    def _result(self, i: Instruction) -> int:
+    def _result(self, i: program.Instruction) -> int:
         def of(number: int) -> int:
             return self.zero_bits(i.operands[number])
 
@@ -128,16 +118,16 @@ class _Known:
             return min(_MOST, of(1) + of(2))
         if i.opcode == "mad" and "hi" not in i.modifiers:
             return min(of(1) + of(2), of(3))
-        if i.opcode == "shl" and isinstance(i.operands[2], Immediate):
+        if i.opcode == "shl" and isinstance(i.operands[2], program.Immediate):
             return min(_MOST, of(1) + int(i.operands[2].value))
         return 0
 
-    def zero_bits(self, operand: Operand | None) -> int:
-        if isinstance(operand, Register):
+    def zero_bits(self, operand: program.Operand | None) -> int:
+        if isinstance(operand, program.Register):
             return self.bits.get(operand.name, 0 if operand.name.startswith("%") and "." in operand.name else _MOST)
-        if isinstance(operand, Immediate):
+        if isinstance(operand, program.Immediate):
             return 0 if isinstance(operand.value, float) else _zeros(int(operand.value))  # a float is no address
-        if isinstance(operand, Symbol) and operand.name in self.variables:
+        if isinstance(operand, program.Symbol) and operand.name in self.variables:
             variable = self.variables[operand.name]
             if variable.space == "shared":
                 return _zeros(self.offsets.get(operand.name, variable.align))
