@@ -120,14 +120,11 @@ class _Traffic(Observer):
         self.all, self._since, self.waited_for = np.zeros(chunk.lanes, np.int64), np.zeros(chunk.lanes, np.int64), 0
         return super().watch(chunk)
 
-    def load(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
+    def load(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, _: Any = None) -> None:
         if space == "global":
             self._since[slice(None) if lanes is None else lanes] += site.width
 
-    copy_request = load
-
-    def store(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values: Any) -> None:
-        self.load(site, space, addresses, lanes)
+    copy_request = store = load
 
     def barrier(self, lanes: Lanes) -> None:
         self.all += self._since

@@ -86,9 +86,7 @@ class ThreadWork(Observer):
         if space == "global":
             self._add("bytes_written", lanes, site.width)
 
-    def atomic(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, reads: bool) -> None:
-        if space == "global":
-            self._add("bytes_written", lanes, site.width)
+    atomic = store
 
     def _add(self, kind: str, lanes: Lanes, amount: int) -> None:
         if lanes is None:

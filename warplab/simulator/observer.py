@@ -74,13 +74,13 @@ class Observer:
     def loaded(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values: list[np.ndarray]) -> None:
         """Note that the group has loaded `values`: for each element one entry per lane, or one for all."""
 
-    def store(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values) -> None:
+    def store(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values, /) -> None:
         """Note that the group is about to store `values`."""
 
     def stored(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
         """Note that the group has stored."""
 
-    def atomic(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, reads: bool) -> None:
+    def atomic(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, reads: bool, /) -> None:
         """Note that the group is about to execute an atomic operation. `reads`: what was there before matters."""
 
     def freed(self, address: int) -> None:

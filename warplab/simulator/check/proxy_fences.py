@@ -6,8 +6,6 @@ time: the number of fences and synchronisations so far. A read is in order if th
 since, as is usual, or a thread of either block that had synchronised since, such as the one that starts the copy.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.errors import MissingProxyFence
@@ -28,7 +26,7 @@ class ProxyFences(Observer):
     def __init__(self, translation) -> None:
         self.sites = translation.sites
 
-    def watch(self, chunk) -> ProxyFences:
+    def watch(self, chunk) -> "ProxyFences":
         pieces = -(-chunk.access.shared.nbytes // _BYTES)
         self.chunk, self.now = chunk, 0
         self.writer = np.full(pieces, -1, np.int32)  # lane of the latest ordinary store, -1 for none
@@ -45,8 +43,7 @@ class ProxyFences(Observer):
             piece, every = self._pieces(site, addresses, lanes)
             self.writer[piece], self.written_at[piece], self.site[piece] = every, self.now, site.index
 
-    def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
-        self.store(site, space, addresses, lanes, None)
+    atomic = store
 
     def copy_done(self, site, space: str, addresses: Addresses, lanes, values) -> None:
         """Note cp.async as an ordinary store; the bulk copies are none."""

@@ -16,8 +16,6 @@ but not two warps, unless the kernel waits for flags; with `volatile_orders` off
 write that its thread followed by a fence or a release counts as published to all.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.check.cluster_lifetimes import ClusterLifetimes
@@ -54,7 +52,7 @@ class Races(WordRaces):
         self.fence_epochs = np.zeros((2, blocks + 1), np.int32)
         self.allocations: dict[int, Record] = {}
 
-    def watch(self, chunk) -> Races:
+    def watch(self, chunk) -> "Races":
         """Begin a new chunk of blocks, with new shared memory and no barriers passed."""
         self.chunk = chunk
         self.numbers = GridNumbers(chunk, self.warps_per_block)
@@ -205,7 +203,7 @@ class Races(WordRaces):
 
     copy_read = load
 
-    def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
+    def store(self, site, space: str, addresses: Addresses, lanes, values=None) -> None:
         """Examine it; also for an atomic operation, without `values`."""
         if space not in self.word:
             return
@@ -229,10 +227,9 @@ class Races(WordRaces):
     copy_done = store
 
     def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
-        self.store(site, space, addresses, lanes, None)
+        self.store(site, space, addresses, lanes)
 
-    def reduced(self, site, space: str, addresses: Addresses, lanes) -> None:
-        self.store(site, space, addresses, lanes, None)
+    reduced = store
 
     def copy_issued(self, site, addresses: Addresses, lanes, values) -> None:
         self.store(site, "shared", addresses, lanes, values)

@@ -38,8 +38,7 @@ class StaleTexels(Observer):
 
     copy_done = store
 
-    def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
-        self.store(site, space, addresses, lanes, None)
+    atomic = store
 
     def copy_read(self, site, space: str, addresses: Addresses, lanes) -> None:
         if not isinstance(site, TexelSite):

@@ -4,8 +4,6 @@ A compiler may load what a kernel then throws away, so such a read is noted, and
 in its place (`undefined_values`): it is an error if the result depends on it.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np
@@ -46,7 +44,7 @@ class UnwrittenReads(Observer):
         self.noted, self.shared = noted, shared
         self.checks = Checks(memory)
 
-    def watch(self, chunk) -> UnwrittenReads:
+    def watch(self, chunk) -> "UnwrittenReads":
         self.chunk = self.checks.chunk = chunk
         return self
 
@@ -54,8 +52,7 @@ class UnwrittenReads(Observer):
         if space == "local":
             mark_written(self.chunk.access.local.written, addresses, site)
 
-    def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
-        self.store(site, space, addresses, lanes, None)
+    atomic = store
 
     def loaded(self, site, space: str, addresses: Addresses, lanes, values: list[np.ndarray]) -> None:
         """Note the lanes that have read what nobody wrote, and change what they read where that is asked for."""

@@ -28,7 +28,7 @@ class AccessTrace(Observer):
         """Return how many more accesses are traced."""
         return max(0, self.most - len(self.accesses))
 
-    def load(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None) -> None:
+    def load(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None, _=None) -> None:
         if len(self.accesses) >= self.most:
             return
         chunk = self.chunk
@@ -53,10 +53,4 @@ class AccessTrace(Observer):
             Access(site.op, space, where.file, where.line, site.width, block, thread, address, name, start)
         )
 
-    copy_request = load
-
-    def store(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None, values) -> None:
-        self.load(site, space, addresses, lanes)
-
-    def atomic(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None, reads: bool) -> None:
-        self.load(site, space, addresses, lanes)
+    copy_request = store = atomic = load

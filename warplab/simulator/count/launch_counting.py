@@ -1,7 +1,5 @@
 """Counts while a launch runs, by basic block and memory site, and sums into `Counts` by source line at the end."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.constants import SECTOR_BYTES
@@ -59,7 +57,7 @@ class Counting(Observer):
         self.taken_threads[block.index] += group.count
         self.taken_warps[block.index] += group.warps
 
-    def load(self, site: Site, space: str, addresses: Addresses, lanes) -> None:
+    def load(self, site: Site, space: str, addresses: Addresses, lanes, _=None) -> None:
         group = self.chunk.group
         row = self.accesses.get((site.index, space))
         if row is None:
@@ -81,13 +79,7 @@ class Counting(Observer):
         else:
             row[0] += group.warps
 
-    copy_request = load
-
-    def store(self, site: Site, space: str, addresses: Addresses, lanes, values) -> None:
-        self.load(site, space, addresses, lanes)
-
-    def atomic(self, site: Site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
-        self.load(site, space, addresses, lanes)
+    copy_request = store = atomic = load
 
     def copy(self, site: Site, reader: Site, source: Addresses, target: Addresses, read: np.ndarray | None) -> None:
         """Count the writing side; what the reader loads is counted already."""
@@ -206,7 +198,7 @@ class Counting(Observer):
         )
         fill_footprint(profile, self.touched_sectors())
 
-    def touched_sectors(self) -> dict[Touched, int]:
+    def touched_sectors(self) -> "dict[Touched, int]":
         """Count the distinct sectors touched so far by kind of access, source line (None: all lines) and allocation."""
         every: dict[tuple[str, int], np.ndarray] = {}
         result: dict[Touched, int] = {}
@@ -216,7 +208,7 @@ class Counting(Observer):
             every[op, address] = bitmap if before is None else before | bitmap
         return result | {(op, None, address): int(np.count_nonzero(bitmap)) for (op, address), bitmap in every.items()}
 
-    def sectors_of(self, key: Touched) -> int:
+    def sectors_of(self, key: "Touched") -> int:
         """Count all sectors of an allocation that `touched_sectors` names."""
         return next(bitmap.shape[0] for (*_, address), bitmap in self.touched.items() if address == key[2])
 

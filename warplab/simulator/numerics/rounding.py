@@ -74,11 +74,6 @@ def negative_f64(a):
     return _keep_nan(a, -a)
 
 
-def copy_sign(a, b):
-    """Return b with the sign of a (copysign)."""
-    return np.copysign(b, a)
-
-
 def has_property(a, what: str):
     """Compute testp."""
     size = np.abs(a)

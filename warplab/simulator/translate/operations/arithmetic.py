@@ -59,8 +59,8 @@ FLOATS = {
     ("fma", "f8"): ("fma_f64({0}, {1}, {2})", "fma_f64_rounded({0}, {1}, {2}, {r!r})"),
     ("abs", "f8"): ("absolute_f64({0})", None),
     ("neg", "f8"): ("negative_f64({0})", None),
-    ("copysign", "f4"): ("copy_sign({0}, {1})", None),
-    ("copysign", "f8"): ("copy_sign({0}, {1})", None),
+    ("copysign", "f4"): ("np.copysign({1}, {0})", None),
+    ("copysign", "f8"): ("np.copysign({1}, {0})", None),
 }
 APPROXIMATE = {
     ("div", "approx", "f4"): "div_approx({0}, {1})",
