@@ -4,8 +4,6 @@ A file is replaced whole or not at all, a line is appended whole or skipped, and
 A folder may have been copied from somebody else: nothing is written through a link in it, only plain files are read.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl
@@ -258,7 +256,7 @@ class Lock:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def __enter__(self) -> Lock:
+    def __enter__(self) -> "Lock":
         if not self.acquire():
             raise DigitsError(f"Another process works on {self.path.parent.name}. Wait until it is done, or stop it.")
         return self

@@ -4,8 +4,6 @@ A lab that needs more GPUs than this machine has is left out, and a lab that fai
 measured. The last line is JSON with all figures, by lab. Exit code: 0, 1 when a benchmark failed, 2 without a GPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -13,8 +13,6 @@ reader's; of a widget, what readers without a running kernel can see is kept.
 Ends with 1 if a notebook failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import datetime

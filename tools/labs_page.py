@@ -7,8 +7,6 @@ The page of a lab is README.md in its package, beside its pictures. What is not 
 that nobody has run on a GPU, the page says.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import json

@@ -4,8 +4,6 @@ A line is a line of a file, as `wc -l` counts: also a comment, a docstring, an e
 budget.toml allows. `--release VERSION` prints the part of that file that a release writes anew.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tomllib

@@ -6,8 +6,6 @@ committed file is used. Then the same launches run in the simulator, and counter
 exit code is 1 when a counter differs by more than is allowed.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

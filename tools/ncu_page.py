@@ -1,7 +1,5 @@
 """The comparisons of `tools.ncu` as pages: counters.md beside the kernels of each topic."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path

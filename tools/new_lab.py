@@ -6,8 +6,6 @@ Writes kernels/TOPIC, the notebook, the solution and its exercise, tests and wro
 the lesson, and brings README's table and the pages up to date. All of it works, and says that it is a skeleton.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -4,8 +4,6 @@ python -m tools.pictures_page            of all lessons, which are executed in t
 python -m tools.pictures_page 04 05      of these labs; the others' sections stay
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

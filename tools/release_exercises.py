@@ -4,8 +4,6 @@ python -m tools.release_exercises            writes what is out of date
 python -m tools.release_exercises --check    writes nothing; exit code 1 if exercises/ is out of date
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

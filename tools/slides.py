@@ -5,8 +5,6 @@ heading and the paragraph above it and its words below. One file per notebook, w
 touch turn pages, and the browser prints them, a slide a page.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Needs only Python itself to start; everything else is tried and reported. A *pro
 used (exit code 1); a *note* does not, such as a GPU that is too old, for then the simulator runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib.metadata

@@ -1,7 +1,5 @@
 """Where the course is on this machine, and where the learner's own copy of it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

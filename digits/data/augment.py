@@ -4,8 +4,6 @@ What becomes of an image is a function of the seed, the epoch and the image's in
 was drawn before, so that training may be broken off and resumed anywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -52,7 +50,7 @@ class Augmentation:
             raise DigitsError(f"Augmentation: flip is {self.flip!r}. Choose one of {', '.join(FLIPS)}.")
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any] | None) -> Augmentation:
+    def from_dict(cls, value: Mapping[str, Any] | None) -> "Augmentation":
         """Return what a run's description asks for; none if it is empty. Raises DigitsError if it makes no sense."""
         if not isinstance(value or {}, Mapping):
             raise DigitsError(f"Augmentation must be given by names such as {{'shift': 0.1}}, not as {value!r}.")

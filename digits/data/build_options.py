@@ -1,7 +1,5 @@
 """What a dataset of images is to become: size, resize mode, split, and how many images of a class."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +43,7 @@ class BuildOptions:
             raise DigitsError(f"At most {self.most} images of a class, but at least {self.least}: no class has both.")
 
     @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> BuildOptions:
+    def from_dict(cls, value: dict[str, Any]) -> "BuildOptions":
         try:
             return cls(**value)
         except TypeError as error:

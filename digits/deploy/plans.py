@@ -13,8 +13,6 @@ plans/ID/log.txt         what the process printed
 Nothing here imports TensorFlow or a lab.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 from collections.abc import Mapping
@@ -77,7 +75,7 @@ class PlanSpec:
             raise DigitsError(f"tuned must be true or false, not {self.tuned!r}.")
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> PlanSpec:
+    def from_json(cls, given: Mapping[str, Any]) -> "PlanSpec":
         """Return the spec in a plan.json; unknown keys are left aside."""
         return cls(**{key: given[key] for key in cls.__dataclass_fields__ if key in given})
 

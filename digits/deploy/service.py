@@ -4,8 +4,6 @@ with start(workspace, plan_id) as running:
     running.ask(images)
 """
 
-from __future__ import annotations
-
 from types import TracebackType
 from typing import Any
 
@@ -60,7 +58,7 @@ class RunningService:
         except ServiceError as error:
             raise DigitsError(f"The service did not stop as it should: {error}") from error
 
-    def __enter__(self) -> RunningService:
+    def __enter__(self) -> "RunningService":
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:

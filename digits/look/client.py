@@ -1,7 +1,5 @@
 """The page's side of a look: starts the model's process, asks it, and starts it again when it has died."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
@@ -21,7 +19,7 @@ START = 120.0  # seconds in which TensorFlow starts even on a busy machine
 Progress = Callable[[float], None]
 
 
-def open(run: Any) -> Inside:
+def open(run: Any) -> "Inside":
     """Look inside a run: a Run, or the folder of one. No process starts before the first question.
 
     LookError if there is no such run.
@@ -120,7 +118,7 @@ class Inside:
         with self._lock:
             self._end()
 
-    def __enter__(self) -> Inside:
+    def __enter__(self) -> "Inside":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,8 +9,6 @@ A page keeps nothing: datasets, runs and plans are folders (`digits.workspace`),
 that was closed, opened twice, or whose kernel died shows the same runs again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import functools
@@ -74,7 +72,7 @@ class Page:
     `widget`: the whole page, an ipywidgets Box. As the value of a notebook's cell it shows itself.
     """
 
-    _shown: Page | None = None
+    _shown: "Page | None" = None
 
     def __init__(self, workspace: Workspace | None = None, panels: Any = PANELS, open_at: str = "") -> None:
         """Lay out the page of a workspace, the learner's own if None; a panel is made when it is opened first.

@@ -5,8 +5,6 @@ A line is {"time": seconds since 1970, "cpu": %, of all cores of the machine, "p
 "gpus": [{"name", "gpu": % of time busy, "memory_used", "memory_total"}].
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path
@@ -29,7 +27,7 @@ class Sampler:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._sample, name="load", daemon=True)
 
-    def __enter__(self) -> Sampler:
+    def __enter__(self) -> "Sampler":
         self._thread.start()
         return self
 

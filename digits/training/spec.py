@@ -3,8 +3,6 @@
 RunSpec(dataset="20261123-101500-digits", network={"name": "lenet"}, solver=Solver(epochs=10))
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -121,7 +119,7 @@ class RunSpec:
         return asdict(self) | {"network": dict(self.network)}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> RunSpec:
+    def from_json(cls, value: Mapping[str, Any]) -> "RunSpec":
         """Read what `to_json` gave. Raises DigitsError for what is missing, unknown or wrong."""
         solver = value.get("solver", {})
         if not isinstance(solver, Mapping):

@@ -17,8 +17,6 @@ The hook is TensorFlow's own, that of `tf.debugging.experimental.enable_dump_deb
 it; `tests/labs/08_recomputation/test_tape.py` holds it to counts by hand.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -53,7 +51,7 @@ class Tracker:
         self._before = frozenset(map(_address, before))
         self._holders: dict[int, list[int]] = {}  # by address: [bytes, tensors that hold them]
 
-    def __enter__(self) -> Tracker:
+    def __enter__(self) -> "Tracker":
         op_callbacks.add_op_callback(self._made)
         return self
 

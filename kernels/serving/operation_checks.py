@@ -1,7 +1,5 @@
 """The check of stream operations written as tuples: all there, ordered where they share a buffer, and overlapped."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -33,11 +31,11 @@ class Times(NamedTuple):
     outs: Sequence[float]
 
     @classmethod
-    def equal(cls, chunks: int, weights: float = 1, into: float = 1, kernel: float = 1, out: float = 1) -> Times:
+    def equal(cls, chunks: int, weights: float = 1, into: float = 1, kernel: float = 1, out: float = 1) -> "Times":
         return cls(weights, [into] * chunks, [kernel] * chunks, [out] * chunks)
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator, chunks: int) -> Times:
+    def drawn(cls, rng: np.random.Generator, chunks: int) -> "Times":
         ins, kernels, outs = (rng.integers(1, 9, chunks).tolist() for _ in range(3))
         return cls(int(rng.integers(1, 9)), ins, kernels, outs)
 

@@ -6,8 +6,6 @@ if __name__ == "__main__":
     raise SystemExit(BENCHMARK.main())
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import traceback
@@ -34,7 +32,7 @@ class Table(NamedTuple):
         columns: Mapping[str, str | Callable[[Any], Any]],
         summary: Callable[[Any], dict[str, Any]] = lambda value: {},
         rows: str = "rows",
-    ) -> Table:
+    ) -> "Table":
         """Return the table of a value that is a list of rows, or has one under the key `rows`.
 
         `heading`: a function of the value, or a text in which its keys stand, as in "sum of {n:,} float32". `columns`:

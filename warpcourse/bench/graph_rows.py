@@ -1,7 +1,5 @@
 """A network's layers in rows, as pictures of it stand: each layer below what it reads, lines led around the boxes."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +16,8 @@ class Place:
     row: int
     number: int
     content: Any
-    above: list[Place]
-    below: list[Place] = field(default_factory=list)
+    above: "list[Place]"
+    below: "list[Place]" = field(default_factory=list)
     x: float = 0.0
 
 

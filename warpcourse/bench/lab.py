@@ -3,8 +3,6 @@
 README, docs, `make bench` and tests all call `labs()`; there is no other list of labs.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import sys
@@ -79,7 +77,7 @@ class Lab:
         return COURSE / "notebooks" / f"{self.slug}.ipynb"
 
     @property
-    def lessons(self) -> tuple[Lab, ...]:
+    def lessons(self) -> "tuple[Lab, ...]":
         """Return the lab once for each of its lessons, with that one's slug, cells and pictures."""
         further = [replace(self, slug=slug, code_cells=c, pictures=p, further=()) for slug, c, p in self.further]
         return tuple(sorted([self, *further], key=lambda one: one.slug)) if self.code_cells else ()
@@ -91,7 +89,7 @@ class Lab:
         return path if path.exists() else None
 
     @property
-    def exercises(self) -> tuple[Lab, ...]:
+    def exercises(self) -> "tuple[Lab, ...]":
         """Return the lab once for each of its exercises, with that one's slug: each lesson may have its own."""
         return tuple(one for one in self.lessons or (self,) if one.solution)
 

@@ -7,8 +7,6 @@ that a drift of the clocks reaches all of them, and every second round goes back
 the card slows those after it, which would otherwise always be the same.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import importlib.metadata
@@ -55,7 +53,7 @@ class Timing:
     runs: int
 
     @classmethod
-    def of(cls, samples: Sequence[float]) -> Timing:
+    def of(cls, samples: Sequence[float]) -> "Timing":
         """Make one from a list of seconds; raises ValueError when it is empty."""
         if not samples:
             raise ValueError("a timing needs at least one run; none was made")

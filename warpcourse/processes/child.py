@@ -1,7 +1,5 @@
 """A process that this one starts, asks through its standard input and output, and ends."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import selectors

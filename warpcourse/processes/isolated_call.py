@@ -6,8 +6,6 @@ runs `measure()` of that module in a new Python process and returns its result, 
 command line alone, for programs such as ncu that start the process themselves.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

@@ -6,8 +6,6 @@ The most significant byte of a length comes first. Whoever reads a message reads
 be pickles, are refused on both sides, and arrays at all where none are expected.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Processes of this machine, read from /proc: their tree, processor time and memory; and how to end a tree."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """`CheckFailed`: what a learner reads when an answer is wrong."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from warplab.simulator import errors as simulated
@@ -88,11 +86,11 @@ class CheckFailed(AssertionError):
                 lines.append(f"  {label:<9} " + text.replace("\n", "\n" + " " * 12))
         super().__init__("\n".join(lines))
 
-    def at(self, where: str) -> CheckFailed:
+    def at(self, where: str) -> "CheckFailed":
         """Return the same failure, with more of the input that showed it."""
         return self.but(where=", ".join(filter(None, (self.where, where))))
 
-    def but(self, **parts: Any) -> CheckFailed:
+    def but(self, **parts: Any) -> "CheckFailed":
         """Return the same failure with other `parts`, named as those of a new one."""
         names = ("problem", "expected", "got", "where", "look_at", "kind", "line", "missed")
         return CheckFailed(**{name: getattr(self, name) for name in names} | parts)

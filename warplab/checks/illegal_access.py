@@ -3,8 +3,6 @@
 To find out more than the simulator reports, the kernel runs once more, with room around its arrays.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -52,7 +50,7 @@ class OutsideAccess:
     itemsize: int
 
     @classmethod
-    def of(cls, message: str, arrays: dict[str, np.ndarray]) -> OutsideAccess | None:
+    def of(cls, message: str, arrays: dict[str, np.ndarray]) -> "OutsideAccess | None":
         """Read it from the simulator's message; None if it is not about an array of the launch."""
         found = re.match(
             r"illegal address: an? ([a-z ]+) of (\d+) bytes at \w+: ([\d,]+) bytes (past the end|before the start) "

@@ -6,8 +6,6 @@ or read its operands, and the scoreboards that it waits for (Jia, Maggioni, Stai
 Volta GPU architecture via microbenchmarking", 2018, section 2.1).
 """
 
-from __future__ import annotations
-
 import struct
 from typing import NamedTuple
 

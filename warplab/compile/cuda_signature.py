@@ -4,8 +4,6 @@ The compiler has accepted the source already, so this module only finds `__globa
 parameters. Arguments of a type that it does not know (a template parameter, a struct, a macro) are not checked.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ At the top level of a file these stay: functions for the device, types, constant
 preprocessor's lines except `#include`, of which headers that NVRTC knows stay. Functions and variables of the host go.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Machine code as text: NVIDIA's nvdisasm, which comes as a pip package and needs no GPU."""
 
-from __future__ import annotations
-
 import functools
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What can go wrong when a kernel is compiled, and how NVRTC's log of it reads in a notebook."""
 
-from __future__ import annotations
-
 import collections
 import functools
 import importlib.util

@@ -1,7 +1,5 @@
 """Where headers are: CUDA's in pip packages, and in a toolkit of the machine where there is one; the course's here."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path

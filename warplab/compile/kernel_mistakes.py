@@ -4,8 +4,6 @@ Numba's message says what its compiler could not do. Which mistake led there sho
 looked at, and only after a kernel has failed to compile.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

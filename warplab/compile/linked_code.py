@@ -1,7 +1,5 @@
 """What a Numba kernel links: CUDA C++ and PTX, given by its author or by Numba's own functions."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import warnings

@@ -6,8 +6,6 @@ machine code stays as it is: lines take no part in what the assembler optimises
 (`tests/warplab/compile/test_machine_lines.py` compares).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

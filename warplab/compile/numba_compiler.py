@@ -1,7 +1,5 @@
 """Python kernels to PTX by Numba and NVVM, which come as pip packages; needs no GPU and no CUDA toolkit."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable

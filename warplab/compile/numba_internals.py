@@ -7,8 +7,6 @@ load, RuntimeError where Numba's own simulator has taken its place.
 """
 # ruff: noqa: F401, I001 - imports are for others, by purpose, and after a check
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

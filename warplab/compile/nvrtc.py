@@ -1,7 +1,5 @@
 """CUDA C++ to PTX or machine code by NVRTC, which comes as a pip package; needs no GPU and no CUDA toolkit."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -4,8 +4,6 @@ nvJitLink assembles code that is to be linked, which finds its shared variables 
 assembles a whole program, as NVRTC does for CUDA C++ and the driver for Numba's PTX. Both come as pip packages.
 """
 
-from __future__ import annotations
-
 import functools
 import subprocess
 import tempfile

@@ -4,8 +4,6 @@ Numba compiles a kernel to one module. What the kernel calls may be in others: h
 takes from CUDA's headers, and the CUDA C++ or PTX that the kernel's author links.
 """
 
-from __future__ import annotations
-
 import re
 
 _HEADER = re.compile(r"^\.(version|target|address_size)\b.*\n", re.M)

@@ -1,7 +1,5 @@
 """How an error looks in a notebook and under `run`: the program's own lines and the message, without internals."""
 
-from __future__ import annotations
-
 import linecache
 import sys
 import sysconfig

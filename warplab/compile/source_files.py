@@ -3,8 +3,6 @@
 A notebook cell is shown as "cell [5]", a file by its base name, whatever path the compiler wrote.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import linecache

@@ -16,8 +16,6 @@ Reads reach the L2 where the L1 does not serve them (`simulator.count.reuse`). W
 again, comes from DRAM, in pieces of at least `Rates.memory_bytes`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 
@@ -157,7 +155,7 @@ class _Model:
         loop = self.work.code[row.block].loop
         return loop if loop >= 0 else -1 - row.block
 
-    def _in_order(self) -> dict[int, tuple[_Turns, _Turns]]:
+    def _in_order(self) -> "dict[int, tuple[_Turns, _Turns]]":
         """Return which loads the L1 and the L2 do not serve: what is read first is not there yet, so the first ones."""
         times: dict[int, float] = {}
         for row in self.work.rows:

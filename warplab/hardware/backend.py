@@ -4,8 +4,6 @@ The GPU runs them if the driver supports CUDA 13.0 or newer, CUDA 13 compiles fo
 it. WARPLAB_BACKEND=simulator|gpu overrides.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import os

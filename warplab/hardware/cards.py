@@ -4,8 +4,6 @@ Peaks are what the data sheet promises at boost clock; a card under load runs be
 SMs x FP32 cores per SM x 2 (an FMA is two operations) x boost clock; the others likewise.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass, field

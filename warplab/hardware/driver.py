@@ -3,8 +3,6 @@
 Needs no package and costs a millisecond where there is no driver. Names are those of the CUDA Driver API.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import glob

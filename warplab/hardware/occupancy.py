@@ -5,8 +5,6 @@ with shared memory set to its largest share of the L1 cache. The limits are thos
 cards.toml. A test holds the two together.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from warplab.hardware.cards import Card, card

@@ -4,8 +4,6 @@ An answer in Python is executed here, so nothing that it does to its own process
 standard input, the result goes to the file that the command line names; both are JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -6,8 +6,6 @@ process that an answer could have changed, and time is an estimate from counters
 input.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -72,7 +70,7 @@ class JudgedKernel:
     blank = False
 
     @property
-    def _warplab_source(self) -> JudgedKernel:
+    def _warplab_source(self) -> "JudgedKernel":
         return self
 
     def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:

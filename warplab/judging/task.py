@@ -13,8 +13,6 @@ task = Task(
 )
 """
 
-from __future__ import annotations
-
 import runpy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Where a kernel's array arguments are on a simulated device, with copies of those that are on the host."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab import simulator

@@ -5,8 +5,6 @@ float for `float x` arrives as nonsense. Here an argument that would not arrive 
 parameter as the source declares it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ The arrays of both drop-ins are made of `DeviceArray`. A kernel sees its address
 through the copies that the drop-ins offer, as on a GPU.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import weakref
@@ -226,7 +224,7 @@ class MappedArray(np.ndarray, OnDevice):
     _stream: int | None = None
 
     @classmethod
-    def _allocate(cls, shape, dtype, order: Order = "C", strides=None) -> MappedArray:
+    def _allocate(cls, shape, dtype, order: Order = "C", strides=None) -> "MappedArray":
         array = DeviceArray._allocate(shape, dtype, order, strides)
         array._mark(array._view)  # the host may write any byte at any time
         mapped = array._view.view(cls)

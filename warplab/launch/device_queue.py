@@ -1,7 +1,5 @@
 """Launches on virtual devices: prepared like any other, queued, and run at the same time by `simulator.DeviceGroup`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from warplab import simulator

@@ -1,7 +1,5 @@
 """Grids and blocks as three integers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.launch.errors import ArgumentError

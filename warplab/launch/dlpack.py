@@ -3,8 +3,6 @@
 NumPy's own `from_dlpack` knows no bfloat16, and takes arrays of producers without versions for read-only.
 """
 
-from __future__ import annotations
-
 import ctypes
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """What can be wrong with a launch before it runs."""
 
-from __future__ import annotations
-
 from warplab.compile.short_traceback import short_traceback
 
 

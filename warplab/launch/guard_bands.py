@@ -1,7 +1,5 @@
 """Device arrays with room around them, in which the accesses of a kernel that misses its arrays can be seen."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.launch.device_arrays import POISON_BYTE, Buffer, DeviceArray

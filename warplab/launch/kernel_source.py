@@ -1,7 +1,5 @@
 """What a kernel is made from, in either language, and how it is compiled for the arguments of a launch."""
 
-from __future__ import annotations
-
 import dis
 import functools
 import inspect

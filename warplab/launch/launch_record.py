@@ -1,7 +1,5 @@
 """`LaunchRecord`: what the simulator counted, and what only the launch itself knows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +27,6 @@ class LaunchRecord(LaunchProfile):
     gpu_name: str | None = None
 
     @classmethod
-    def of(cls, profile: LaunchProfile, assemble: Assemble | None = None, **known: Any) -> LaunchRecord:
+    def of(cls, profile: LaunchProfile, assemble: Assemble | None = None, **known: Any) -> "LaunchRecord":
         """Return the record of a launch with this profile, which may be a record already. `known`: further fields."""
         return profile if isinstance(profile, cls) else cls(**vars(profile), assemble=assemble, **known)

@@ -5,8 +5,6 @@ size, itemsize, data pointer, shape, strides (eight bytes each); a tuple is its 
 floats; a record is a pointer to it.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 

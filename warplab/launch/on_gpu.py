@@ -6,8 +6,6 @@ launch runs on the GPU, timed with events.
 Outside a profile a launch costs one more function call.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

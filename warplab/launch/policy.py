@@ -3,8 +3,6 @@
 `warplab run`, `pytest --warplab` and the judge set it; lessons never do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """What reports, pictures and estimates ask of a profile: its launches, titles, sectors, source lines."""
 
-from __future__ import annotations
-
 from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.count.counters import Counts, LaunchProfile
 from warplab.text.tables import TIMES, shape

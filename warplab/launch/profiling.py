@@ -6,8 +6,6 @@ counters (`warplab.launch.on_gpu`). Profiles may be nested; each gets the launch
 and by those that have no profile open.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -9,8 +9,6 @@ NVRTC, as in CuPy, Numba's kernels through ptxas, whose code is the one that run
 none, and may differ by some registers.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 The drop-ins, the grading checks and `profile` on a GPU launch through this module.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Delaying a stream, so that work queued meanwhile runs without gaps and a time between events is the GPU's alone."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

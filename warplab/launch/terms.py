@@ -3,8 +3,6 @@
 The simulator says it for CUDA C++ with Numba's words in brackets, and conditions as Python writes them.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePath
 

@@ -7,8 +7,6 @@ SASS is what a GPU runs: NVIDIA's assembler makes it of PTX, for one architectur
 loops that were unrolled, branches that became predicates, vector loads, registers that were spilled.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 

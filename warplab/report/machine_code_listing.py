@@ -1,7 +1,5 @@
 """How machine code is shown beside its source: an overview by source line, and a listing in the order of addresses."""
 
-from __future__ import annotations
-
 import linecache
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """`with warplab.profile() as p:` collects the launches inside it and shows them as a table."""
 
-from __future__ import annotations
-
 from html import escape
 
 from warplab.launch.profiling import RecordedLaunches, collect, stop

@@ -4,8 +4,6 @@ Both take a profile (anything with `.launches`) or one `LaunchProfile`. Launches
 block and counts share a column. Up to four columns stand side by side, more stand one below the other.
 """
 
-from __future__ import annotations
-
 from statistics import median
 from textwrap import fill
 

@@ -1,7 +1,5 @@
 """What the simulator reports: one class per kind of mistake, with a message that a learner can act on."""
 
-from __future__ import annotations
-
 import struct
 import traceback
 from collections.abc import Mapping
@@ -149,7 +147,7 @@ class DeviceRace(DataRace):
 class DeviceDeadlock(SimulatorError):
     """Kernels of several devices wait for flags that none of them can set any more. `waiting`: who waits for what."""
 
-    def __init__(self, what: str, *, waiting: tuple[FlagWait, ...], **where) -> None:
+    def __init__(self, what: str, *, waiting: "tuple[FlagWait, ...]", **where) -> None:
         self.waiting = waiting
         super().__init__(what, **where)
 

@@ -4,8 +4,6 @@ The HTML takes its colours from the page, so that it fits JupyterLab's light and
 sheet, as on GitHub, it is a plain table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape

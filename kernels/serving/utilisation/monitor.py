@@ -9,8 +9,6 @@ Without a GPU it plays a recording of another machine, and every picture says so
 draws while the program runs.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time
@@ -183,7 +181,7 @@ class Monitor:
         head: dict[str, Any] = {**about, "interval": self.interval, "marks": self.marks}
         path.write_text("".join(json.dumps(_short(line)) + "\n" for line in (head, *lines)))
 
-    def __enter__(self) -> Monitor:
+    def __enter__(self) -> "Monitor":
         self._began = self._clock()
         self._thread = threading.Thread(target=self._run, name="gpu-monitor", daemon=True)
         self._thread.start()

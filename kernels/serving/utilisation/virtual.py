@@ -13,8 +13,6 @@ kernels was executing on the GPU"; a period is between 1/6 s and 1 s, depending 
 "Profiling metrics" (SM activity, SM occupancy). Times here are virtual: nothing is measured.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -63,7 +61,7 @@ class Kernel:
         registers: int = 0,
         shared_bytes: int = 0,
         name: str = "",
-    ) -> Kernel:
+    ) -> "Kernel":
         """Return a launch of `grid` blocks of `block` threads, whose blocks all take as long as each other.
 
         They run in waves: as many at once as SMs have room for (`warplab.hardware.occupancy`), first one on each SM.

@@ -4,8 +4,6 @@ For kernels of several devices that run at the same time (`run.device_group`). A
 than the loops in which it looks at what other threads write (`translate.waiting_loops`), or when such a loop writes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +93,7 @@ class FlagWaits(Observer):
         self._loop: frozenset[int] | None = None
         self._undecided: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
-    def watch(self, chunk) -> FlagWaits:
+    def watch(self, chunk) -> "FlagWaits":
         self.chunk = chunk
         self.worked = True
         self.looks.clear()

@@ -4,8 +4,6 @@ The record keeps, for each 16 bytes of shared memory, the swizzle of the latest 
 store themselves may lie in any way.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.simulator.errors import WrongDescriptor
@@ -27,7 +25,7 @@ def has_both(translation: Translation) -> bool:
 class OperandLayouts(Observer):
     """The record of one chunk."""
 
-    def watch(self, chunk) -> OperandLayouts:
+    def watch(self, chunk) -> "OperandLayouts":
         self.chunk = chunk
         self.layout = np.zeros(-(-chunk.access.shared.nbytes // _PIECE_BYTES), np.uint8)
         return self

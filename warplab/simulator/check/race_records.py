@@ -3,8 +3,6 @@
 Records are kept small, as those of earlier chunks take the processor's cache from later ones.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import ClassVar
 
@@ -67,7 +65,7 @@ class LaneSnapshot:
     def time(self) -> np.ndarray:
         return self._times[self._of_lanes(self._numbers.warp_of)]
 
-    def compact(self, narrowing: Narrowing) -> None:
+    def compact(self, narrowing: "Narrowing") -> None:
         """Drop the arrays until they are needed again."""
         for kept in (self, self._numbers):
             for name in ("thread", "block", "warp", "epoch", "time"):
@@ -95,7 +93,7 @@ class RecordedAccess:
             word *= self._factor
         return word if word.shape[0] == self.lanes else np.repeat(word, self.lanes)
 
-    def compact(self, narrowing: Narrowing) -> None:
+    def compact(self, narrowing: "Narrowing") -> None:
         """Take less memory, as the chunk has ended."""
         self.by.compact(narrowing)
         self._places, self._lowest = narrowing.of(self._places)

@@ -1,7 +1,5 @@
 """How often each basic block of a kernel's PTX ran, and where its branches went: what machine code is counted by."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from warplab.simulator.translate.translation import Translation
@@ -25,7 +23,7 @@ class BlockFlow:
     parted: list[float]
     trips: dict[int, dict[int, float]]
 
-    def add_scaled(self, other: BlockFlow, factor: float) -> None:
+    def add_scaled(self, other: "BlockFlow", factor: float) -> None:
         """Add `factor` times the counts of another run of the same kernel."""
         for name in ("threads", "warps", "taken_threads", "taken_warps", "parted"):
             ours, theirs = getattr(self, name), getattr(other, name)

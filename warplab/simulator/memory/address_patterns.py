@@ -3,8 +3,6 @@
 Most kernels that compute an index from `threadIdx` do so. The cost of one warp is then computed once and multiplied.
 """
 
-from __future__ import annotations
-
 import functools
 from types import SimpleNamespace
 
@@ -26,7 +24,7 @@ class Pattern:
         self._key = lane.tobytes()
 
     @classmethod
-    def of(cls, base: np.ndarray, warps: int) -> Pattern | None:
+    def of(cls, base: np.ndarray, warps: int) -> "Pattern | None":
         """Return the pattern of `base`, uint64 addresses of the lanes of full warps; None if there is none."""
         rows = base.view(np.int64).reshape(warps, WARP_SIZE)
         lane = rows[0] - rows[0, 0]

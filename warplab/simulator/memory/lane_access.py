@@ -1,7 +1,5 @@
 """Loads and stores of a group of lanes: where they go, who is told, and the gather or scatter itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -56,7 +54,7 @@ class Addresses:
             self._pattern, self._warps = Pattern.of(self.base, self._warps), 0
         return self._pattern
 
-    def like(self, base: np.ndarray) -> Addresses:
+    def like(self, base: np.ndarray) -> "Addresses":
         """Return other addresses of the same lanes."""
         return Addresses(base, self._warps or (0 if self._pattern is None else self._pattern.first.shape[0]))
 

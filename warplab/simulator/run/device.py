@@ -1,7 +1,5 @@
 """`Device`: a simulated GPU that holds memory and launches kernels, one chunk of thread blocks after another."""
 
-from __future__ import annotations
-
 import math
 import sys
 import threading
@@ -58,7 +56,7 @@ class Device:
 
     echo = True
     number = 0
-    siblings: Sequence[Device] = ()  # all devices of the address space that it shares with others
+    siblings: "Sequence[Device]" = ()  # all devices of the address space that it shares with others
     queue: Any = None  # what takes the launches of a device that runs them later, together with those of others
 
     def __init__(self, memory_bytes: int = 16 << 30, *, memory: DeviceMemory | None = None) -> None:

@@ -5,8 +5,6 @@ and who is told, is the business of `async_copies`, as for any bulk copy. Pieces
 NaN, and are not stored; they count among the bytes that an mbarrier waits for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -40,7 +38,7 @@ class TensorStore(OutCopy):
 
     box: Box = None  # type: ignore[assignment]
 
-    def select(self, chosen: np.ndarray) -> TensorStore:
+    def select(self, chosen: np.ndarray) -> "TensorStore":
         part = super().select(chosen)
         part.box = self.box._replace(address=self.box.address[chosen], inside=self.box.inside[chosen])
         return part

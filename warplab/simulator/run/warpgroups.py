@@ -5,8 +5,6 @@ memory counts as read twice, when it is issued and when its warpgroup waits for 
 time in between: whoever writes there meanwhile is caught. `warpgroup_registers` looks after the registers.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +50,7 @@ class _Reading:
     group: np.ndarray
     data: np.ndarray
 
-    def select(self, chosen: np.ndarray) -> _Reading:
+    def select(self, chosen: np.ndarray) -> "_Reading":
         arrays = self.address, self.lanes, self.warpgroup, self.group, self.data
         return _Reading(self.site, *(array[chosen] for array in arrays))
 

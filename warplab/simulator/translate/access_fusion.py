@@ -7,8 +7,6 @@ no store lies between them. The same goes for stores. If three of four words are
 fuses accesses at known addresses across variables as well.
 """
 
-from __future__ import annotations
-
 from warplab.simulator.ptx import program
 from warplab.simulator.translate.basic_blocks import Block, destinations
 
@@ -37,7 +35,7 @@ def fused_accesses(
     return result
 
 
-def _runs(block: Block, known: _Known):
+def _runs(block: Block, known: "_Known"):
     """Yield accesses of a block that may be fused, as they have the same base, item size and direction: by their
     distance from the base, which is None for locations in static shared memory.
     """

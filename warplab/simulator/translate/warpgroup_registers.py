@@ -7,8 +7,6 @@ violated, as it tells ptxas. A move passes on what is known of a register, as co
 which costs no instruction. Further products of the same shape may add to sums under way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -54,10 +52,10 @@ class _State:
     def __init__(self, used: dict[str, _Use], touched: frozenset[str], fenced: bool) -> None:
         self.used, self.touched, self.fenced = used, touched, fenced
 
-    def copy(self) -> _State:
+    def copy(self) -> "_State":
         return _State(dict(self.used), self.touched, self.fenced)
 
-    def join(self, other: _State) -> bool:
+    def join(self, other: "_State") -> bool:
         """Take in what may hold on another way here. True if that is anything new."""
         before = len(self.touched), self.fenced, dict(self.used)
         for name, use in other.used.items():

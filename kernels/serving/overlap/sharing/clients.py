@@ -10,8 +10,6 @@ buffers and graphs before the window that counts begins, and all serve until it 
 while others still start. WAYS names the ways to share; `summary` makes a row of a table of a reading.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -118,7 +116,7 @@ class Clients:
     def __len__(self) -> int:
         return len(self._environments)
 
-    def __enter__(self) -> Clients:
+    def __enter__(self) -> "Clients":
         try:
             for added in self._environments:
                 self._clients.append(self._started(added))

@@ -14,8 +14,6 @@ synchronization behavior", "API synchronization behavior"):
   "might be synchronous with respect to host"; one to the device may return once the memory is staged.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -148,7 +146,7 @@ class Schedule:
         what = f"stream {stream}" if stream is not None else event if event is not None else "device"
         return self._add("sync", f"sync {what}", stream, event=event)
 
-    def without(self, *operations: Operation) -> Schedule:
+    def without(self, *operations: Operation) -> "Schedule":
         """Return the same schedule without these operations."""
         left = Schedule(default_stream=self.default_stream, non_blocking=self.non_blocking)
         kept = (o for o in self._operations if o not in operations)

@@ -5,8 +5,6 @@ share, NVDEC, and the host thread. No time here is a GPU's: it follows from the 
 from the order that CUDA's rules leave.
 """
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass, replace
 
@@ -88,7 +86,7 @@ class Timeline:
         pairs = ((a, b) for a in self._intervals(one) for b in self._intervals(other))
         return sum(max(0.0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
 
-    def copies_in_turns(self) -> Timeline:
+    def copies_in_turns(self) -> "Timeline":
         """Return the times by events, with each copy's start put off until its engine had ended the copy before.
 
         An event in front of a copy says when the copy could begin, not when its engine took it up; an engine does one

@@ -9,8 +9,6 @@ rules    - requests leave in the order of their arrival
          - at most `capacity` requests wait; another one is turned away at once, with HTTP's 429, to go elsewhere
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque
@@ -183,7 +181,7 @@ class AsyncBatcher:
             self._news.set()
         return pending.answer
 
-    async def __aenter__(self) -> AsyncBatcher:
+    async def __aenter__(self) -> "AsyncBatcher":
         self._workers = [asyncio.create_task(self._work()) for _ in range(self._engines)]
         return self
 

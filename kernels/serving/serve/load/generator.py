@@ -15,8 +15,6 @@ such a generator would have reported of the requests that were sent late.
 Source: LoadGen, github.com/mlcommons/inference, loadgen/. It keeps global state: one `offer` at a time per process.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import http.client
@@ -281,7 +279,7 @@ class InProcess:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="batcher", daemon=True)
 
-    def __enter__(self) -> InProcess:
+    def __enter__(self) -> "InProcess":
         # Python stops all threads for each full garbage collection: 50 to 100 ms where PyTorch is imported. What is
         # there now stays anyway, and is left out of them.
         gc.collect()
@@ -350,7 +348,7 @@ class OverHttp:
         self._requests: queue.SimpleQueue[tuple[int, int, Done] | None] = queue.SimpleQueue()
         self._threads = [threading.Thread(target=self._ask, daemon=True) for _ in range(connections)]
 
-    def __enter__(self) -> OverHttp:
+    def __enter__(self) -> "OverHttp":
         for thread in self._threads:
             thread.start()
         return self

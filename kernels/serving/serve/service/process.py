@@ -4,8 +4,6 @@ with start("kernels.serving.serve.engines:digits", batch_limit=32) as service:
     print(service.ask(images)[0])
 """
 
-from __future__ import annotations
-
 import json
 import queue
 import signal
@@ -84,7 +82,7 @@ class RunningService:
         """End it at once, and lose what it has in hand."""
         self._child.kill()
 
-    def __enter__(self) -> RunningService:
+    def __enter__(self) -> "RunningService":
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
