@@ -120,7 +120,6 @@ def launch(
 
     `doing`: for the sentence where it cannot. `anew`: whether the log begins anew.
     """
-    assert lock.descriptor is not None
     with explained(doing), open_log(folder / LOG, anew=anew) as log:
         _children.append(
             subprocess.Popen(

@@ -55,7 +55,6 @@ def activation(layer: LayerOutput) -> str:
 
 def weights(layer: str, of: LayerWeights) -> str:
     """Return what the picture of weights shows."""
-    assert of.tiles is not None
     count, inputs, height, width = of.tiles.shape
     about = f"values from {number(of.statistics.least)} to {number(of.statistics.most)}"
     if len(of.shape) == 2:

@@ -244,7 +244,6 @@ class DataPanel(Panel):
 
     def _delete_it(self) -> None:
         dataset = self._shown
-        assert dataset is not None
         for run in runs.listing(self.page.workspace):
             if run.alive and _dataset_of(run) == dataset.id:
                 raise DigitsError(f"The run {run.name} trains on {dataset.name}. Stop it, then delete the dataset.")

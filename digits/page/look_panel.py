@@ -141,7 +141,6 @@ class LookPanel(Panel):
         self._many.start()
 
     def _told(self, run: runs.Run) -> str:
-        assert self.dataset is not None
         height, width, channels = self.dataset.shape
         lines = {
             "Network": run.spec.network["name"],
@@ -154,7 +153,6 @@ class LookPanel(Panel):
         return facts(lines)
 
     def _fill_weights(self) -> None:
-        assert self.inside is not None
         found = [("the last", "")]
         for weights in trained.listed(self.inside.folder):
             if weights.name != trained.FINAL:

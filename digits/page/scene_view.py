@@ -97,7 +97,6 @@ def _scene(answers: Answers, index: int, found: list[np.ndarray] | None) -> str:
         if labelled:
             told += f"; {int((said != answers.truth[index]).sum())} px wrong"
     else:
-        assert found is not None
         boxes = found[index]
         if labelled:
             truth = answers.truth[index]

@@ -237,7 +237,6 @@ class ScenesPanel(Panel):
             raise DigitsError("The network is busy with the last question. Wait for its answer.")
         if not trained.listed(run.folder):
             raise DigitsError(f"The run {run.name} has no weights yet. Wait for its first checkpoint.")
-        assert self._inside is not None
         return self._inside, Dataset.open(self.page.workspace, run.spec.dataset)
 
     def _ask(self) -> None:

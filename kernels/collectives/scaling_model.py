@@ -59,9 +59,7 @@ class Cluster:
             raise ValueError(f"{gpus} GPUs are no whole number of nodes of {self.per_node}")
         if self.algorithm == "best":
             return min(time(self, n, gpus // self.per_node) for time in ALGORITHMS.values() if time is not None)
-        time = ALGORITHMS[self.algorithm]
-        assert time is not None
-        return time(self, n, gpus // self.per_node)
+        return ALGORITHMS[self.algorithm](self, n, gpus // self.per_node)
 
 
 def flat_ring(cluster: Cluster, n: float, nodes: int) -> float:

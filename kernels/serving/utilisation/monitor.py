@@ -189,7 +189,6 @@ class Monitor:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        assert self._thread
         self._thread.join()
         self.source.close()
         if self._picture:

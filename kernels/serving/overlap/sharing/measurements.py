@@ -89,7 +89,6 @@ def request_times(sizes: Sequence[int]) -> list[dict[str, Any]]:
     weights, rows = on_device(NETWORK), []
     for batch in sizes:
         requests = Requests(NETWORK, weights, batch)
-        assert requests.stream is not None
         with requests.stream:
             rows.append({"batch": batch, "seconds": timing.time_gpu(requests.queue, runs=20).seconds})
     return rows

@@ -65,12 +65,10 @@ class _Run:
 
     def _issue(self, o: Operation, pair: Any) -> None:
         if o.kind == "host":
-            assert o.action is not None
             o.action()
         elif o.kind == "sync":
             self._synchronize(o)
         else:
-            assert o.stream is not None
             stream = self.streams[o.stream]
             pair[0].record(stream)
             if o.kind == "record":
@@ -79,7 +77,6 @@ class _Run:
                 if o.event in self.events:
                     stream.wait_event(self.events[o.event])
             else:
-                assert o.action is not None
                 with stream:
                     o.action()
             pair[1].record(stream)

@@ -55,7 +55,6 @@ class PipelineOnGpu:
             next(self.decoded)
         schedule = schedule_of(self.action)
         decoding = next(o.stream for o in schedule if o.kind == "decode")
-        assert decoding is not None
         timeline = execute(schedule, {decoding: self.stream})
         self.decoded.close()  # type: ignore[attr-defined]  # a generator: the decoder goes now
         return timeline

@@ -174,7 +174,7 @@ class _Simulation:
             return False
         while self.running and self.running[0][0] <= self.now:
             _, i = heapq.heappop(self.running)
-            self.free[self._engine(i)] += self.operations[i].share
+            self.free[self.engine[i]] += self.operations[i].share
             self._settle(i)
         return True
 
@@ -196,13 +196,8 @@ class _Simulation:
         if self.engine[i] is None:
             self.start[i] = self.end[i] = self.now
             return True
-        self.queues[self._engine(i)].append((self.now, i))
+        self.queues[self.engine[i]].append((self.now, i))
         return False
-
-    def _engine(self, i: int) -> str:
-        name = self.engine[i]
-        assert name is not None
-        return name
 
     def _issue(self) -> bool:
         """Issue the host's next call, if the host is free."""

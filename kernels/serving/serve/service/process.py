@@ -103,7 +103,6 @@ class RunningService:
                 raise Refused(error.code, json.loads(error.read())["error"]) from None
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:  # to the end, or the pipe would fill up and stop the service
                 self._lines.put(line.decode(errors="replace").rstrip("\n"))
