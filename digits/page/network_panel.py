@@ -9,21 +9,7 @@ import ipywidgets as widgets
 from digits.data.dataset import Dataset
 from digits.files import DigitsError, read_json, write_json
 from digits.networks import NETWORKS, configuration, custom, drawing, keras_file, starts, summary
-from digits.page.elements import (
-    Markup,
-    button,
-    check,
-    choice,
-    column,
-    escape,
-    integer,
-    note,
-    real,
-    row,
-    section,
-    table,
-    upload,
-)
+from digits.page import elements as ui
 from digits.page.panel import Panel
 from digits.training import runs, trained
 
@@ -46,51 +32,51 @@ class NetworkPanel(Panel):
         self._draft: dict[str, Any] = {}
         self._refusal = ("", (), "")  # code, what it was for, and why it cannot be used
         self._options: dict[str, Any] = {}
-        self._for = note("")
-        self._network = choice("Network")
-        self._start = choice("Start from", [(_RANDOM, "")])
-        self._freeze = check("Freeze the start's layers", page.selected.freeze)
-        self._file = upload("Start from a .keras file", ".keras")
+        self._for = ui.note("")
+        self._network = ui.choice("Network")
+        self._start = ui.choice("Start from", [(_RANDOM, "")])
+        self._freeze = ui.check("Freeze the start's layers", page.selected.freeze)
+        self._file = ui.upload("Start from a .keras file", ".keras")
         for wide in (self._network, self._start):
             wide.layout.max_width = "44rem"
-        self._option_box, self._wrong = column(), note("")
+        self._option_box, self._wrong = ui.column(), ui.note("")
         self._wrong.add_class("digits-live")
         self._code = widgets.Textarea(
             custom.EXAMPLE, description="Keras code", continuous_update=False, layout={"width": "100%"}
         )
         self._code.add_class("digits-code")
-        self._confirmed = check("I have read this code, and want to run it in the sandbox")
+        self._confirmed = ui.check("I have read this code, and want to run it in the sandbox")
         self._confirmed.add_class("digits-confirm")
-        self._check = button("Check the code", page.guarded(self._check_code), kind="primary")
+        self._check = ui.button("Check the code", page.guarded(self._check_code), kind="primary")
         self._cancelled = threading.Event()
-        self._break = button("Break off", page.guarded(self._cancelled.set))
+        self._break = ui.button("Break off", page.guarded(self._cancelled.set))
         self._break.layout.display = "none"
-        self._own = section(
+        self._own = ui.section(
             "Your own code",
-            note(f'<p class="digits-warning"><strong>Warning.</strong> {escape(custom.WARNING)}</p>'),
+            ui.note(f'<p class="digits-warning"><strong>Warning.</strong> {ui.escape(custom.WARNING)}</p>'),
             self._code,
-            row(self._confirmed, self._check, self._break),
-            note(
+            ui.row(self._confirmed, self._check, self._break),
+            ui.note(
                 '<p class="digits-muted">The function is run once. What it returns may consist of Keras\' own layers; '
                 "their names, settings and connections are kept, and nothing of the code.</p>"
             ),
         )
-        self._show = button("Show the layers", page.guarded(self._summarise))
-        self._layers = note("")
+        self._show = ui.button("Show the layers", page.guarded(self._summarise))
+        self._layers = ui.note("")
         self._layers.add_class("digits-layers")
-        self.widget = column(
-            section(
+        self.widget = ui.column(
+            ui.section(
                 "Which network",
                 self._for,
                 self._network,
                 self._option_box,
                 self._start,
                 self._freeze,
-                row(self._file),
+                ui.row(self._file),
                 self._wrong,
             ),
             self._own,
-            section("Layers", row(self._show), self._layers),
+            ui.section("Layers", ui.row(self._show), self._layers),
         )
         self._when(self._network, call=self._network_chosen)
         self._when(self._start, call=lambda: page.selected.set_trait("start", self._start.value))
@@ -143,7 +129,7 @@ class NetworkPanel(Panel):
         """Show what is selected. `with_code`: its code, too, in place of what is in the editor."""
         kind, (height, width, channels), classes = self._task()
         said = "For images of" if self.page.selected.dataset else "No dataset is selected; shown for images of"
-        self._for.value = f"<p>{said} {height} × {width} × {channels}, {classes} classes, {escape(kind)}.</p>"
+        self._for.value = f"<p>{said} {height} × {width} × {channels}, {classes} classes, {ui.escape(kind)}.</p>"
         fitting = [(one.title, one.name) for one in NETWORKS.values() if kind in one.kinds]
         wanted = self.page.selected.network.get("name", self._network.value)
         self._offer(self._network, fitting, wanted)
@@ -159,7 +145,7 @@ class NetworkPanel(Panel):
         for name, default in network.options.items():
             value, label = _number(values.get(name), default), _LABELS.get(name, name.replace("_", " ").capitalize())
             whole = isinstance(default, int) and not isinstance(default, bool)
-            made = integer(label, value, 0, 1_000_000) if whole else real(label, value, 0, 1_000_000)
+            made = ui.integer(label, value, 0, 1_000_000) if whole else ui.real(label, value, 0, 1_000_000)
             self._when(made, call=self._changed)
             self._options[name] = made
         self._option_box.children = list(self._options.values())
@@ -214,7 +200,7 @@ class NetworkPanel(Panel):
                 refused = "Your code has not been checked for this dataset. Confirm, and check it."
             selected.network_error = why or refused
             self._layers.value = ""
-            self._wrong.value = f'<p class="digits-error">Not usable yet: {escape(selected.network_error)}</p>'
+            self._wrong.value = f'<p class="digits-error">Not usable yet: {ui.escape(selected.network_error)}</p>'
             self._write_draft()
             return
         selected.network_error, self._wrong.value = "", ""
@@ -336,9 +322,9 @@ def layers_table(found: Mapping[str, Any]) -> str:
     """Return the HTML of a network's table of layers, with its sums, as `digits.networks.summary` describes it."""
     rows = [
         [
-            Markup(
-                f'{escape(layer["name"])} <span class="digits-muted">{escape(layer["kind"])}, '
-                f"{escape(' × '.join(map(str, layer['shape'])))}</span>"
+            ui.Markup(
+                f'{ui.escape(layer["name"])} <span class="digits-muted">{ui.escape(layer["kind"])}, '
+                f"{ui.escape(' × '.join(map(str, layer['shape'])))}</span>"
             ),
             f"{layer['parameters']:,}",
             f"{layer['multiply_adds']:,}",
@@ -352,4 +338,4 @@ def layers_table(found: Mapping[str, Any]) -> str:
         f"For one image in float32. {found['trainable']:,} of {found['parameters']:,} parameters are trained; all "
         f"together take {found['parameter_bytes']:,} bytes."
     )
-    return f"<p>{escape(told)}</p>" + table(head, rows, f"{len(found['layers'])} layers")
+    return f"<p>{ui.escape(told)}</p>" + ui.table(head, rows, f"{len(found['layers'])} layers")

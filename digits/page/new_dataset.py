@@ -11,23 +11,8 @@ from digits.data.builtin import sklearn_digits
 from digits.data.dataset import Dataset
 from digits.data.resize import MODES, MOST_SIDE
 from digits.files import DigitsError
+from digits.page import elements as ui
 from digits.page.data_view import resize_example
-from digits.page.elements import (
-    button,
-    camera,
-    choice,
-    column,
-    escape,
-    integer,
-    note,
-    real,
-    row,
-    said,
-    section,
-    table,
-    text,
-    upload,
-)
 from digits.page.panel import Panel
 
 DIGITS = "scikit-learn's digits"
@@ -51,37 +36,37 @@ class NewDataset(Panel):
         self._made = made
         self._files: dict[str, list[tuple[str, bytes]]] = {}
         self._archive: tuple[str, bytes] | None = None
-        self._source = choice("Source", list(_ABOUT))
-        self._about, self._collected, self._packed, self._meaning, self._example = (note("") for _ in range(5))
-        self._name = text("Name", placeholder="what the dataset is called")
-        self._path = text("Folder or .zip file", placeholder="its path on this machine")
+        self._source = ui.choice("Source", list(_ABOUT))
+        self._about, self._collected, self._packed, self._meaning, self._example = (ui.note("") for _ in range(5))
+        self._name = ui.text("Name", placeholder="what the dataset is called")
+        self._path = ui.text("Folder or .zip file", placeholder="its path on this machine")
         self._failed = ""  # id of the dataset that this form made and that could not be built
-        self._zip = upload("Choose a .zip file", ".zip,application/zip")
-        self._class = text("Class")
-        self._images = upload("Choose images of this class", "image/*", multiple=True)
-        self._camera = camera("Take a photo of this class")
-        self._forget = button("Start over", page.guarded(self._start_over), "Forgets the images chosen so far")
-        self._width = integer("Width (pixels)", 32, 1, MOST_SIDE)
-        self._height = integer("Height (pixels)", 32, 1, MOST_SIDE)
-        self._channels = choice("Colour", [("Grey", 1), ("Colour (RGB)", 3)], 3)
+        self._zip = ui.upload("Choose a .zip file", ".zip,application/zip")
+        self._class = ui.text("Class")
+        self._images = ui.upload("Choose images of this class", "image/*", multiple=True)
+        self._camera = ui.camera("Take a photo of this class")
+        self._forget = ui.button("Start over", page.guarded(self._start_over), "Forgets the images chosen so far")
+        self._width = ui.integer("Width (pixels)", 32, 1, MOST_SIDE)
+        self._height = ui.integer("Height (pixels)", 32, 1, MOST_SIDE)
+        self._channels = ui.choice("Colour", [("Grey", 1), ("Colour (RGB)", 3)], 3)
         modes = [(meaning.split(":")[0], mode) for mode, meaning in MODES.items()]
-        self._resize = choice("Resize mode", modes, "squash")
-        self._show = button("Show an example", page.guarded(self._show_example))
-        self._validation = real("Validation (% of a class)", 15, 0, 99)
-        self._test = real("Test (% of a class)", 15, 0, 99)
-        self._seed = integer("Seed of the split", 0, 0, 2**31 - 1)
-        self._least = integer("Fewest images of a class", 2, 1, 10**6)
-        self._most = integer("Most images of a class (0: all)", 0, 0, 10**6)
-        self._make = button("Make the dataset", page.guarded(self._start), kind="primary")
-        self._limits = column(self._least, self._most)
-        self._packing = column(row(self._zip), self._packed)
-        self._uploads = column(self._class, row(self._images, self._camera, self._forget), self._collected)
-        self._form = column(self._height, self._channels, self._resize, self._meaning, row(self._show))
-        self.widget = column(
-            section("New dataset", self._source, self._about, self._path, self._packing, self._uploads, self._name),
-            section("Images", self._width, self._form, self._example),
-            section("Split", self._validation, self._test, self._seed, self._limits),
-            row(self._make),
+        self._resize = ui.choice("Resize mode", modes, "squash")
+        self._show = ui.button("Show an example", page.guarded(self._show_example))
+        self._validation = ui.real("Validation (% of a class)", 15, 0, 99)
+        self._test = ui.real("Test (% of a class)", 15, 0, 99)
+        self._seed = ui.integer("Seed of the split", 0, 0, 2**31 - 1)
+        self._least = ui.integer("Fewest images of a class", 2, 1, 10**6)
+        self._most = ui.integer("Most images of a class (0: all)", 0, 0, 10**6)
+        self._make = ui.button("Make the dataset", page.guarded(self._start), kind="primary")
+        self._limits = ui.column(self._least, self._most)
+        self._packing = ui.column(ui.row(self._zip), self._packed)
+        self._uploads = ui.column(self._class, ui.row(self._images, self._camera, self._forget), self._collected)
+        self._form = ui.column(self._height, self._channels, self._resize, self._meaning, ui.row(self._show))
+        self.widget = ui.column(
+            ui.section("New dataset", self._source, self._about, self._path, self._packing, self._uploads, self._name),
+            ui.section("Images", self._width, self._form, self._example),
+            ui.section("Split", self._validation, self._test, self._seed, self._limits),
+            ui.row(self._make),
         )
         self._when(self._source, call=self._choose)
         self._when(self._zip, call=self._take_archive)
@@ -104,7 +89,7 @@ class NewDataset(Panel):
     def _choose(self) -> None:
         """Show the controls that the chosen source needs."""
         source = self._source.value
-        self._about.value = said(_ABOUT[source])
+        self._about.value = ui.said(_ABOUT[source])
         for control, sources in (
             (self._path, (FOLDER,)),
             (self._packing, (ARCHIVE,)),
@@ -121,7 +106,7 @@ class NewDataset(Panel):
 
     def _explain(self) -> None:
         meaning = MODES[self._resize.value].split(":", 1)[1].strip()
-        self._meaning.value = said(f"{meaning[:1].upper()}{meaning[1:]}.")
+        self._meaning.value = ui.said(f"{meaning[:1].upper()}{meaning[1:]}.")
 
     def _show_example(self) -> None:
         self._example.value = resize_example(self._height.value, self._width.value, self._channels.value)
@@ -134,7 +119,7 @@ class NewDataset(Panel):
         self._archive, self._packed.value = None, ""
         building.check_archive(name, data)
         self._archive = (name, data)
-        self._packed.value = f"<p>Chosen: {escape(name)}, {len(data) / 1e6:.1f} MB</p>"
+        self._packed.value = f"<p>Chosen: {ui.escape(name)}, {len(data) / 1e6:.1f} MB</p>"
         if not self._name.value:
             self._name.value = PurePath(name).stem
         self.page.say(f"{name} has been uploaded. Make the dataset.")
@@ -153,7 +138,7 @@ class NewDataset(Panel):
 
     def _show_collected(self) -> None:
         lines = [(label, len(files)) for label, files in self._files.items()]
-        self._collected.value = table(("Class", "Images"), lines, "Uploaded so far") if lines else ""
+        self._collected.value = ui.table(("Class", "Images"), lines, "Uploaded so far") if lines else ""
 
     def _start_over(self) -> None:
         self._files, self._archive, self._zip.value = {}, None, ()

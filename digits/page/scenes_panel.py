@@ -11,22 +11,8 @@ from digits.data.dataset import Dataset
 from digits.files import DigitsError
 from digits.look import scene_answers
 from digits.look.scene_answers import Answers
+from digits.page import elements as ui
 from digits.page import run_figures, scene_view
-from digits.page.elements import (
-    button,
-    check,
-    choice,
-    column,
-    escape,
-    integer,
-    note,
-    progress,
-    real,
-    row,
-    said,
-    section,
-    upload,
-)
 from digits.page.new_scenes import NewScenes
 from digits.page.panel import Panel
 from digits.tasks.detection import SURE
@@ -60,59 +46,59 @@ class ScenesPanel(Panel):
         self._first = 0  # of the scenes that are shown
         self._new = NewScenes(page, self._made)
 
-        self._dataset = choice("Dataset of scenes")
-        self._epochs = integer("Epochs on scenes", 12, 1, 10_000)
-        self._start = button("Train on these scenes", page.guarded(self._start_run), kind="primary")
-        self._state = note("")
-        self._pause = button("Pause training", page.guarded(lambda: self._run_asked("pause")))
-        self._stop = button("Stop training", page.guarded(lambda: self._run_asked("stop")))
-        self._resume = button("Resume training", page.guarded(lambda: self._run_asked("resume")))
-        self._watch = button("Watch its curves", page.guarded(lambda: page.open("Train")))
+        self._dataset = ui.choice("Dataset of scenes")
+        self._epochs = ui.integer("Epochs on scenes", 12, 1, 10_000)
+        self._start = ui.button("Train on these scenes", page.guarded(self._start_run), kind="primary")
+        self._state = ui.note("")
+        self._pause = ui.button("Pause training", page.guarded(lambda: self._run_asked("pause")))
+        self._stop = ui.button("Stop training", page.guarded(lambda: self._run_asked("stop")))
+        self._resume = ui.button("Resume training", page.guarded(lambda: self._run_asked("resume")))
+        self._watch = ui.button("Watch its curves", page.guarded(lambda: page.open("Train")))
 
-        self._run = choice("Run on scenes")
-        self._part = choice("Part", [("Validation", "validation"), ("Test", "test"), ("Training", "train")])
-        self._way = choice("From cells to boxes", WAYS)
-        self._least = real("Least score shown", SURE, 0.05, 0.99)
-        self._class = choice("Precision and recall of", [("–", 0)])
-        self._order = choice("Scenes", [WORST, IN_ORDER])
-        self._find = button("Find the digits", page.guarded(self._ask), kind="primary")
-        self._upload = upload("Try a picture of your own", "image/*")
-        self._invert = check("Invert my picture (dark on light)")
-        self._progress, self._figures, self._chart, self._gallery, self._own = (note("") for _ in range(5))
-        self._back = button("Back", page.guarded(lambda: self._turn(-SHOWN)))
-        self._on = button("More", page.guarded(lambda: self._turn(SHOWN)))
-        self._pages = row(self._order, self._back, self._on)
-        self._coverage = check("Show coverage instead of boxes")
-        self._boxes_only = column(self._way, self._least, self._coverage)
-        measured = column(self._figures, column(self._class, self._chart))
+        self._run = ui.choice("Run on scenes")
+        self._part = ui.choice("Part", [("Validation", "validation"), ("Test", "test"), ("Training", "train")])
+        self._way = ui.choice("From cells to boxes", WAYS)
+        self._least = ui.real("Least score shown", SURE, 0.05, 0.99)
+        self._class = ui.choice("Precision and recall of", [("–", 0)])
+        self._order = ui.choice("Scenes", [WORST, IN_ORDER])
+        self._find = ui.button("Find the digits", page.guarded(self._ask), kind="primary")
+        self._upload = ui.upload("Try a picture of your own", "image/*")
+        self._invert = ui.check("Invert my picture (dark on light)")
+        self._progress, self._figures, self._chart, self._gallery, self._own = (ui.note("") for _ in range(5))
+        self._back = ui.button("Back", page.guarded(lambda: self._turn(-SHOWN)))
+        self._on = ui.button("More", page.guarded(lambda: self._turn(SHOWN)))
+        self._pages = ui.row(self._order, self._back, self._on)
+        self._coverage = ui.check("Show coverage instead of boxes")
+        self._boxes_only = ui.column(self._way, self._least, self._coverage)
+        measured = ui.column(self._figures, ui.column(self._class, self._chart))
         measured.add_class("digits-sheet")
-        self.widget = column(
-            note(
+        self.widget = ui.column(
+            ui.note(
                 "<p>Several digits in one picture. <strong>Detection</strong> puts a box around each digit and names "
                 "it; <strong>segmentation</strong> names the digit of each pixel.</p>"
             ),
             self._new.widget,
-            section(
+            ui.section(
                 "Train on scenes",
                 self._dataset,
                 self._epochs,
-                note(
-                    said(
+                ui.note(
+                    ui.said(
                         f"Adam, {BATCH} scenes per step, rate {RATE:g} that falls as a cosine. Other networks and "
                         "solvers: choose them in their panels and start from Train."
                     )
                 ),
-                row(self._start),
+                ui.row(self._start),
                 self._state,
-                row(self._pause, self._stop, self._resume, self._watch),
+                ui.row(self._pause, self._stop, self._resume, self._watch),
             ),
-            section(
+            ui.section(
                 "What the network finds",
                 self._run,
                 self._part,
                 self._boxes_only,
-                row(self._find),
-                row(self._upload, self._invert),
+                ui.row(self._find),
+                ui.row(self._upload, self._invert),
                 self._progress,
                 self._own,
                 measured,
@@ -269,7 +255,7 @@ class ScenesPanel(Panel):
             pixels = images.one(content, dataset)
             answers = scene_answers.of_images(inside, dataset, (255 - pixels if invert else pixels)[None])
             found = scene_answers.sure(answers.boxes(way), least) if answers.kind == "detection" else None
-            return f"<h4>{escape(name)}</h4>{scene_view.drawn(answers, [0], found)}"
+            return f"<h4>{ui.escape(name)}</h4>{scene_view.drawn(answers, [0], found)}"
 
         self._begin(ask, lambda drawn: setattr(self._own, "value", drawn))
 
@@ -289,7 +275,7 @@ class ScenesPanel(Panel):
         self._progress.value = ""
 
     def _show_progress(self) -> None:
-        bar = progress(self._share, "Scenes looked at") if self._share else ""
+        bar = ui.progress(self._share, "Scenes looked at") if self._share else ""
         self._progress.value = f"<p>The network looks at the scenes …</p>{bar}"
 
     def _show(self) -> None:
