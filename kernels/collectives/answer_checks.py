@@ -11,7 +11,7 @@ import numpy as np
 from kernels.collectives.programs import ProgramLine, find_deadlock
 from kernels.collectives.schedule import ADDING, Schedule, ScheduleError, Send, check_schedule
 from warplab.checks import CheckFailed, returned
-from warplab.checks.errors import wrong_type
+from warplab.checks.errors import whole, wrong_type
 
 _FIELDS = ("step", "source", "destination", "slice")
 
@@ -114,10 +114,6 @@ def _listed(name: str, got: Any) -> list[Any]:
     return list(got)
 
 
-def _whole(value: Any) -> bool:
-    return type(value) is int or isinstance(value, np.integer)  # no bool, no class that may compare as it likes
-
-
 def _sends(name: str, got: Any, collective: str, ranks: int, slices: int, most: int) -> list[Send]:
     """Return the messages as sends, with fields in range. `most`: steps that no schedule here needs."""
     fields = (*_FIELDS, "add") if collective == "all-reduce" else _FIELDS
@@ -125,7 +121,7 @@ def _sends(name: str, got: Any, collective: str, ranks: int, slices: int, most: 
     for number, message in enumerate(_listed(name, got)):
         numbers = tuple(message)[: len(_FIELDS)] if isinstance(message, list | tuple) else ()
         flags = tuple(message)[len(_FIELDS) :] if isinstance(message, list | tuple) else ()
-        right = len(numbers) == len(_FIELDS) and all(map(_whole, numbers)) and len(flags) == len(fields) - len(_FIELDS)
+        right = len(numbers) == len(_FIELDS) and all(map(whole, numbers)) and len(flags) == len(fields) - len(_FIELDS)
         if not right or not all(isinstance(flag, bool | np.bool_) for flag in flags):
             raise wrong_type(
                 f"{name}: message {number} is not one.",
@@ -163,7 +159,7 @@ def _operations(name: str, got: Any, ranks: int, slices: int, adding: bool) -> l
         found.append([])
         for line in lines if isinstance(lines, list | tuple) else [lines]:
             parts = tuple(line) if isinstance(line, list | tuple) else ()
-            right = len(parts) == 3 and type(parts[0]) in (str, np.str_) and all(map(_whole, parts[1:]))
+            right = len(parts) == 3 and type(parts[0]) in (str, np.str_) and all(map(whole, parts[1:]))
             right = right and parts[0] in ("send", "receive")
             if not right or not 0 <= parts[1] < ranks or parts[1] == rank or not 0 <= parts[2] < slices:
                 raise wrong_type(
@@ -207,7 +203,7 @@ def check_never_go_on(got: Any, right: Sequence[int], waits: Sequence[int | None
     if got is not None and not isinstance(got, list | tuple):
         problem = "stuck returns the wrong type."
         raise wrong_type(problem, expected="a list", got=type(got).__name__, where=where)
-    named = [rank for rank in got or () if type(rank) is int or isinstance(rank, np.integer)]
+    named = [rank for rank in got or () if whole(rank)]
     if got is not None and (left_out := [rank for rank in right if rank not in named]):
         raise CheckFailed(f"stuck leaves out rank {left_out[0]}, which never goes on.", got=repr(got), where=where)
     if more := [rank for rank in named if rank not in right]:

@@ -5,10 +5,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from warplab.checks import CheckFailed
-from warplab.checks.errors import wrong_type
+from warplab.checks.errors import whole, wrong_type
 
 
 def check_serving(
@@ -29,10 +27,6 @@ def check_serving(
         raise failed.at(where) from None
 
 
-def _whole(value: Any) -> bool:
-    return type(value) is int or isinstance(value, np.integer)  # no bool, no class that may compare as it likes
-
-
 def _served(name: str, got: Any, requests: int, most: int) -> tuple[list[tuple[int, list[int]]], list[int]]:
     """Return the batches and the refused requests, with types and ranges as they must be."""
     if got is None:
@@ -42,8 +36,8 @@ def _served(name: str, got: Any, requests: int, most: int) -> tuple[list[tuple[i
         raise wrong_type(f"{name} returns the wrong type.", expected="(batches, refused), two lists", got=found)
     batches = []
     for number, batch in enumerate(got[0]):
-        right = isinstance(batch, list | tuple) and len(batch) == 2 and _whole(batch[0])
-        if not right or not isinstance(batch[1], list | tuple) or not all(map(_whole, batch[1])):
+        right = isinstance(batch, list | tuple) and len(batch) == 2 and whole(batch[0])
+        if not right or not isinstance(batch[1], list | tuple) or not all(map(whole, batch[1])):
             raise wrong_type(
                 f"{name}: batch {number} is not one.",
                 expected="(begin, list of request numbers), begin in whole µs",
@@ -58,7 +52,7 @@ def _served(name: str, got: Any, requests: int, most: int) -> tuple[list[tuple[i
             )
     refused = list(got[1])
     for request in [request for _, served in batches for request in served] + refused:
-        if not _whole(request) or not 0 <= request < requests:
+        if not whole(request) or not 0 <= request < requests:
             raise CheckFailed(
                 f"{name} names a request that does not exist.", expected=f"0 to {requests - 1}", got=repr(request)
             )

@@ -9,7 +9,7 @@ from kernels.serving.overlap.streams.hazards import races
 from kernels.serving.overlap.streams.schedule import Schedule
 from kernels.serving.overlap.streams.timeline import simulate
 from warplab.checks import CheckFailed
-from warplab.checks.errors import wrong_type
+from warplab.checks.errors import whole, wrong_type
 
 _PARTS = {
     "weights": ("stream",),
@@ -76,10 +76,6 @@ def check_operations(
         raise failed.at(shown) from None
 
 
-def _whole(value: Any) -> bool:
-    return type(value) is int or isinstance(value, np.integer)  # no bool, no class that may compare as it likes
-
-
 def _operations(name: str, got: Any, chunks: int, buffers: int) -> list[tuple]:
     if got is None:
         raise CheckFailed(f"{name} is not written yet: it returns nothing.", kind="not written")
@@ -92,11 +88,11 @@ def _operations(name: str, got: Any, chunks: int, buffers: int) -> list[tuple]:
         parts = tuple(operation) if isinstance(operation, list | tuple) else ()
         what = parts[0] if parts and type(parts[0]) in (str, np.str_) and parts[0] in _PARTS else ""
         wanted = (what, *_PARTS[what]) if what else ()
-        right = what and len(parts) == len(wanted) and _whole(parts[1]) and parts[1] >= 0
+        right = what and len(parts) == len(wanted) and whole(parts[1]) and parts[1] >= 0
         if right and wanted[2:] == ("event",):
-            right = _whole(parts[2]) or type(parts[2]) in (str, np.str_)
+            right = whole(parts[2]) or type(parts[2]) in (str, np.str_)
         elif right:
-            right = all(map(_whole, parts[2:]))
+            right = all(map(whole, parts[2:]))
         if not right:
             kinds = f"({', '.join((repr(what), *_PARTS[what]))})" if what else "one of " + ", ".join(map(repr, _PARTS))
             raise wrong_type(

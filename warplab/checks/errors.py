@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+import numpy as np
+
 from warplab.simulator import errors as simulated
 
 # Kinds of failure: all that a student is told about a hidden test, since its message would show the input.
@@ -103,3 +105,8 @@ class CheckFailed(AssertionError):
 def wrong_type(problem: str, **parts: Any) -> CheckFailed:
     """Return the failure of an answer of the wrong type, with `parts` as CheckFailed takes them."""
     return CheckFailed(problem, kind="wrong type", **parts)
+
+
+def whole(value: Any) -> bool:
+    """Return whether an answer is a whole number."""
+    return type(value) is int or isinstance(value, np.integer)  # no bool, no class that may compare as it likes
