@@ -32,23 +32,23 @@ def image_png(image: np.ndarray) -> bytes:
     return _png(np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image)
 
 
-def heat_png(values: np.ndarray, limits: Limits | None = None) -> bytes:
+def heat_png(values: np.ndarray) -> bytes:
     """Return numbers of shape (h, w), a pixel each."""
-    return _png(_coloured(values, limits or limits_of(values)))
+    return _png(_coloured(values, limits_of(values)))
 
 
-def tiles_png(maps: np.ndarray, columns: int | None = None, limits: Limits | None = None) -> bytes:
+def tiles_png(maps: np.ndarray, columns: int | None = None) -> bytes:
     """Return maps of shape (n, h, w) side by side in rows, all with the same limits, gaps of one pixel see-through."""
-    limits = limits or limits_of(maps)
+    limits = limits_of(maps)
     return _png(_grid([_coloured(one, limits) for one in maps], columns or _columns(maps.shape)))
 
 
-def vector_png(values: np.ndarray, limits: Limits | None = None) -> bytes:
+def vector_png(values: np.ndarray) -> bytes:
     """Return numbers of shape (n,), a pixel each, in rows of 32, the first at the top left."""
     rows = -(-len(values) // COLUMNS)
     padded = np.full(rows * COLUMNS, 0.0, np.float32)
     padded[: len(values)] = values
-    pixels = _opaque(_coloured(padded.reshape(rows, COLUMNS), limits or limits_of(values)))
+    pixels = _opaque(_coloured(padded.reshape(rows, COLUMNS), limits_of(values)))
     pixels.reshape(-1, 4)[len(values) :, 3] = 0
     return _png(pixels[:, : len(values)])
 

@@ -15,11 +15,11 @@ from warpcourse.bench.graph_rows import Place
 BOX, LANE, HEIGHT, GAP = 168, 24, 44, 22  # pixels: widths of a box and of a passing line, a box's height, between rows
 
 
-def svg(summary: Mapping[str, Any], says: str = "") -> str:
-    """Return the picture of a network as `digits.networks.summary` describes it. `says`: its text alternative."""
+def svg(summary: Mapping[str, Any]) -> str:
+    """Return the picture of a network as `digits.networks.summary` describes it."""
     rows, width = _placed(summary["layers"])
     height = len(rows) * (HEIGHT + GAP) + GAP
-    says = says or f"The network {summary['name']}: {len(summary['layers'])} layers, from top to bottom"
+    says = f"The network {summary['name']}: {len(summary['layers'])} layers, from top to bottom"
     lines = "".join(_line(above, place) for row in rows for place in row for above in place.above)
     boxes = "".join(_box(place) for row in rows for place in row)
     return (

@@ -41,20 +41,11 @@ def check_messages(
         raise failed.at(where) from None
 
 
-def check_programs(
-    name: str,
-    got: Any,
-    collective: str,
-    ring: Sequence[int],
-    slices: int,
-    *,
-    rounds: int,
-    links: Collection[tuple[int, int]] | None = None,
-) -> None:
+def check_programs(name: str, got: Any, collective: str, ring: Sequence[int], slices: int, *, rounds: int) -> None:
     """Check the blocking programs of all ranks; raise CheckFailed unless they end in `rounds` rounds, and are right.
 
     `got`: a list with the program of rank 0, of rank 1 and so on, each a list of (what, peer, slice), what = "send" or
-    "receive". In a round each rank does at most one of them. `links`: those of the ring, if None.
+    "receive". In a round each rank does at most one of them.
     """
     k = len(ring)
     try:
@@ -73,7 +64,7 @@ def check_programs(
             )
         sends = in_rounds(operations)
         schedule = Schedule(collective, k, slices, tuple(sends))
-        _right(name, schedule, ring_links(ring) if links is None else links)
+        _right(name, schedule, ring_links(ring))
         _limit(name, "rounds", schedule.steps, rounds, "which ranks wait for which, round by round")
     except CheckFailed as failed:
         raise failed.at(f"ring = {list(ring)}") from None

@@ -6,7 +6,7 @@ of copies, which leaves all multiprocessors to the network.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,20 +30,12 @@ WAYS = "nccl", "tma", "copies"
 class Training:
     """k ranks that train the same network. `way`: who sums the gradients, one of WAYS; None: nobody."""
 
-    def __init__(
-        self,
-        task: Task,
-        k: int,
-        *,
-        way: str | None = "nccl",
-        overlap: bool = True,
-        devices: Sequence[int] | None = None,
-    ) -> None:
+    def __init__(self, task: Task, k: int, *, way: str | None = "nccl", overlap: bool = True) -> None:
         if way not in (*WAYS, None):
             raise ValueError(f"no way {way!r} to sum gradients; choose one of {', '.join(WAYS)}, or None")
         self.task, self.overlap, self.way = task, overlap, way
-        self.ranks = Ranks(k, devices)
-        self.communication = Ranks(k, devices, urgent=True)  # the same GPUs, other streams
+        self.ranks = Ranks(k)
+        self.communication = Ranks(k, urgent=True)  # the same GPUs, other streams
         x, labels = task.data()
         self.networks, self._data = [], []
         for rank in range(k):

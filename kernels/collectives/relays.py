@@ -116,24 +116,20 @@ class TmaAllReduce(_Relay):
 
 
 class StoreBroadcast:
-    """Rank 0's buffer to all, along the ring, by forward.cu: threads load and store. `slices`, `blocks`, `threads` of
-    each rank; all blocks must be on its GPU at once, of which there is at most one per multiprocessor.
+    """Rank 0's buffer to all, along the ring, by forward.cu: threads load and store, 512 in a block. All blocks of a
+    rank must be on its GPU at once, of which there is at most one per multiprocessor.
     """
 
-    def __init__(
-        self, ranks: Ranks, *, slices: int = 64, blocks: int | None = None, threads: int = 512, unroll: int = 4
-    ) -> None:
-        self.ranks = ranks
-        blocks = _blocks(ranks, blocks)
-        self._kernels = []
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks, self._kernels = ranks, []
         for rank in range(len(ranks)):
             with ranks.on(rank):
-                self._kernels.append(_kernel(ring_forwarding.FILE, ring_forwarding.ENTRY, UNROLL=unroll))
+                self._kernels.append(_kernel(ring_forwarding.FILE, ring_forwarding.ENTRY, UNROLL=4))
         self._ring = RingForwarding(
             range(len(ranks)),
-            slices=slices,
-            blocks=blocks,
-            threads=threads,
+            slices=64,
+            blocks=_blocks(ranks, None),
+            threads=512,
             flags=self._flags,
             start=self._start,
             abort=[ranks.abort] * len(ranks),

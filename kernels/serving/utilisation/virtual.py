@@ -117,20 +117,15 @@ def looked_at(kernels: Iterable[Kernel], start: float, end: float, card: str | C
 
 
 def samples(
-    kernels: Sequence[Kernel],
-    period: float,
-    until: float | None = None,
-    *,
-    begin: float = 0.0,
-    card: str | Card = "H100",
+    kernels: Sequence[Kernel], period: float, until: float | None = None, *, card: str | Card = "H100"
 ) -> list[Look]:
-    """Return one `Look` per sample period of `period` seconds, from `begin` on; the last one begins before `until`.
+    """Return one `Look` per sample period of `period` seconds, from 0 on; the last one begins before `until`.
 
     `until`: else when the last kernel ends. ValueError for a period that is not positive.
     """
     if not period > 0:
         raise ValueError(f"a sample period of {period} s samples nothing; NVML's are 1/6 s to 1 s")
-    until = max((k.end for k in kernels), default=begin) if until is None else until
+    until = max((k.end for k in kernels), default=0.0) if until is None else until
     # The last period is not one more because of rounding.
-    count = max(0, math.ceil((until - begin) / period - 1e-9))
-    return [looked_at(kernels, begin + i * period, begin + (i + 1) * period, card) for i in range(count)]
+    count = max(0, math.ceil(until / period - 1e-9))
+    return [looked_at(kernels, i * period, (i + 1) * period, card) for i in range(count)]

@@ -128,17 +128,17 @@ RUNS_OF_PIPELINE = {
 
 
 @contextmanager
-def _clips(folder: str | Path | None, times: int) -> Iterator[dict[str, Path]]:
-    """Yield the clips by name, each repeated; made by PyAV unless `folder` holds them (small.h264, hd.h264)."""
+def _clips() -> Iterator[dict[str, Path]]:
+    """Yield the clips by name, made by PyAV, each repeated."""
     with tempfile.TemporaryDirectory() as work:
         found = {}
         for name, (width, height, frames) in CLIPS.items():
             file = "small.h264" if width < 1000 else "hd.h264"
-            once = Path(folder or work) / file
-            if not folder and video.make_clip(once, width=width, height=height, frames=frames) != "libx264":
+            once = Path(work) / file
+            if video.make_clip(once, width=width, height=height, frames=frames) != "libx264":
                 raise RuntimeError("PyAV's FFmpeg has no libx264, and NVDEC is measured on H.264; install PyAV's wheel")
             found[name] = Path(work) / f"long_{file}"
-            video.repeat(once, times * 90 // frames, found[name])
+            video.repeat(once, 4 * 90 // frames, found[name])
         yield found
 
 
@@ -173,15 +173,15 @@ def preprocess_table() -> dict[str, Any]:
     return {"frame": "1920 × 1080", "rows": rows}
 
 
-def nvdec(folder: str | Path | None = None) -> dict[str, Any]:
+def nvdec() -> dict[str, Any]:
     """Measure frames per second that NVDEC decodes from H.264: of one video, and of several at once, a thread each.
 
-    `folder`: where the clips are; None: they are made by PyAV. Counted between the last thread's tenth frame and the
-    first one's last frame, so that neither start nor end counts. Rows: clip, sessions, frames_per_second.
+    Counted between the last thread's tenth frame and the first one's last frame, so that neither start nor end counts.
+    Rows: clip, sessions, frames_per_second.
     """
     timing.cupy_on_gpu()
     rows = []
-    with _clips(folder, 4) as clips:
+    with _clips() as clips:
         for name, path in clips.items():
             for sessions in SESSIONS:
                 stamps = _decode_together(path, sessions)
@@ -212,7 +212,7 @@ def _decode_together(path: Path, sessions: int) -> list[list[float]]:
     return stamps
 
 
-def pipeline(folder: str | Path | None = None, frames: int = FRAMES) -> dict[str, Any]:
+def pipeline(frames: int = FRAMES) -> dict[str, Any]:
     """Decode, preprocess and infer 1080p frames: one after the other, and pipelined with 1 to 4 buffers.
 
     All answers must be the same bit by bit, and the first four NumPy's. Rows: milliseconds per frame (the better of
@@ -222,7 +222,7 @@ def pipeline(folder: str | Path | None = None, frames: int = FRAMES) -> dict[str
     rows: list[dict[str, Any]] = []
     answers: np.ndarray | None = None
     stages: dict[int, Stages] = {}
-    with _clips(folder, 4) as clips:
+    with _clips() as clips:
         for name, (depth, batch) in RUNS_OF_PIPELINE.items():
             gpu = PipelineOnGpu(clips["1920 × 1080"], frames, NETWORK, depth=depth, batch=batch, ahead=bool(rows))
             gpu.run(_program(name, 2 * WARM_UP, Stages(0, 0, 0), depth, batch))
