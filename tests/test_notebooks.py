@@ -264,7 +264,8 @@ def test_committed_outputs_name_the_device(committed):
     about = notebook.metadata.warplab
     assert set(about) == {"backend", "device", "date"}
     shown = "\n".join(text_of(cell) for cell in tool.code_cells(notebook))
-    assert about.backend == "simulator" or about.device in shown
+    measured = "measured on" in shown  # a lesson may measure nothing
+    assert about.backend == "simulator" or about.device in shown or not measured
     assert not tool.BANNER.search(shown), "the saved output says what this machine has; the reader's has something else"
 
 
