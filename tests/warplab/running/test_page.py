@@ -48,7 +48,8 @@ def test_the_times_beside_numbas_simulator_are_the_records() -> None:
     assert all(re.fullmatch(r"2 cores.* \(x86[-_]64\)", one["machine"]) for one in times.values())
     pairs = (f"{name} {times[script]['run']} and {times[script]['numba_simulator']}" for script, name in names.items())
     first, last = min(one["date"] for one in times.values()), max(one["date"] for one in times.values())
-    said = f" simulator: {', '.join(pairs)} ({first} and {last[8:]}, 2 cores, x86-64). "
+    days = first if first == last else f"{first} and {last[8:]}"
+    said = f" simulator: {', '.join(pairs)} ({days}, 2 cores, x86-64). "
     assert said in " ".join(PAGE.split())
 
 
