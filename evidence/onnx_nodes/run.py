@@ -104,6 +104,7 @@ def with_constants(model: onnx.ModelProto, inputs: Sequence[np.ndarray]) -> onnx
     for one, value in zip(model.graph.input[1:], inputs[1:], strict=True):
         made.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), one.name))
     del made.graph.input[1:]
+    made.ir_version = max(made.ir_version, 4)  # in which constants need not be inputs
     return made
 
 

@@ -47,18 +47,22 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model without calls of functions, its own and those of ONNX that are not imported as they are."""
     if model.functions:
         model = inline_local_functions(model)
+    kept = {*IMPORTED, "Range"}  # a range is made of constants, and as a function a loop
     for _ in range(4):  # functions of functions
         versions = {one.domain: one.version for one in model.opset_import}
-        unknown = {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")} - IMPORTED.keys()
-        # A range is made of constants, and as a function a loop.
-        calls = [("", name) for name in sorted(unknown) if name != "Range" and _is_function(name, versions.get("", 1))]
+        unknown = {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")} - kept
+        calls = [name for name in sorted(unknown) if _is_function(name, versions.get("", 1))]
         if not calls:
             return model
         model = infer_shapes(model)  # functions may depend on their inputs' types, those of constants, too
         model.graph.value_info.extend(
             onnx.helper.make_tensor_value_info(one.name, one.data_type, one.dims) for one in model.graph.initializer
         )
-        model = inline_selected_functions(model, calls, inline_schema_functions=True)
+        for name in calls:
+            try:
+                model = inline_selected_functions(model, [("", name)], inline_schema_functions=True)
+            except RuntimeError:  # a type that it does not find; the operator is refused by its name
+                kept.add(name)
     return model
 
 
