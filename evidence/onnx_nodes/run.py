@@ -2,10 +2,10 @@
 
     python -m evidence.onnx_nodes.run [OPERATOR ...]
 
-A test that is refused as it is, is tried once more with all but its first input as constants: ONNX's tests give weights
-as inputs. What is imported runs through the passes and the engine, and is held to the outputs that ONNX expects, by
-ONNX's own tolerances. With operators named, prints what became of their tests. The exit code is 1 where a result is
-wrong, or an error is no UnsupportedOperator.
+A test that is refused as it is, is tried again with those inputs as constants that have not the first one's batch, and
+with all but the first: ONNX's tests give weights as inputs. What is imported runs through the passes and the engine,
+and is held to the outputs that ONNX expects, by ONNX's own tolerances. With operators named, prints what became of
+their tests. The exit code is 1 where a result is wrong, or an error is no UnsupportedOperator.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ _HEAD = """# ONNX's node tests through lab 09's engine
 <!-- Written by `python -m evidence.onnx_nodes.run`; do not edit. -->
 
 onnx {version} has {tests:,} tests of single operators ("node tests"). **{passed} pass**: {as_is} as they are, and
-{constants} with all inputs but the first as constants, since ONNX's tests give weights as inputs, and the importer
-wants them known. {wrong} give a wrong result. The other {refused:,} are refused by an `UnsupportedOperator` that names
-the operator, and the setting, and says what would do. What passes is imported, goes through the passes of lab 09 and
-through its engine in the simulator, and is held to the expected outputs by ONNX's own relative tolerance, {rtol:g}.
+{constants} with those inputs as constants that have not the first one's batch, or all but the first, since the tests
+give weights as inputs, and the importer wants them known. {wrong} give a wrong result. The other {refused:,} are refused
+by an `UnsupportedOperator` that names the operator, and the setting, and says what would do. What passes is imported,
+goes through the passes of lab 09 and through its engine in the simulator, and is held to the expected outputs by ONNX's
+own relative tolerance, {rtol:g}.
 
 An operator that ONNX defines as a function of others counts as passed where these are: {functions} such operators are
 not in the importer's table. Below are operators with a test that passes, then the others by name.
@@ -77,34 +78,44 @@ def outcomes(operators: Sequence[str] = ()) -> list[Outcome]:
 
 
 def _outcome(test: Any, operator: str) -> Outcome:
-    why = ""
-    for kind in (AS_IS, CONSTANTS):
-        model, (inputs, outputs) = test.model, test.data_sets[0]
-        if kind == CONSTANTS:
-            if len(inputs) < 2 or not all(isinstance(one, np.ndarray) for one in inputs):
-                break
-            model, inputs = with_constants(model, inputs), inputs[:1]
+    (given, outputs), why = test.data_sets[0], ""
+    for computed in _choices(given):
+        inputs = [given[i] for i in computed]
         try:
             with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                graph = import_onnx(model)
+                graph = import_onnx(with_constants(test.model, given, computed))
                 differences = _differences(graph, inputs, outputs, test.rtol)
         except UnsupportedOperator as error:
             why = str(error)
             continue
         except Exception:
             return Outcome(test.name, operator, WRONG, traceback.format_exc(limit=-3))
+        kind = AS_IS if len(computed) == len(given) else CONSTANTS
         return Outcome(test.name, operator, WRONG if differences else kind, differences)
     return Outcome(test.name, operator, REFUSED, why)
 
 
-def with_constants(model: onnx.ModelProto, inputs: Sequence[np.ndarray]) -> onnx.ModelProto:
-    """Return the model with all inputs but the first as constants of these values."""
+def _choices(given: Sequence[Any]) -> list[Sequence[int]]:
+    """Return which inputs are computed: all; those that have the first one's batch; the first."""
+    everything = list(range(len(given)))
+    if not all(isinstance(one, np.ndarray | np.generic) for one in given) or not given or not np.ndim(given[0]):
+        return [everything]
+    batch = [i for i in everything if np.ndim(given[i]) > 1 and len(given[i]) == len(given[0])]
+    floats = [i for i in batch if given[i].dtype == np.float32]
+    return list(dict.fromkeys(map(tuple, (everything, floats if 0 in floats else everything, [0]))))
+
+
+def with_constants(model: onnx.ModelProto, given: Sequence[Any], computed: Sequence[int]) -> onnx.ModelProto:
+    """Return the model with its inputs as constants of these values, but for those that are computed."""
     made = copy.deepcopy(model)
-    for one, value in zip(model.graph.input[1:], inputs[1:], strict=True):
-        made.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), one.name))
-    del made.graph.input[1:]
-    made.ir_version = max(made.ir_version, 4)  # in which constants need not be inputs
+    for i, one in enumerate(model.graph.input):
+        if i not in computed:
+            made.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(given[i]), one.name))
+    del made.graph.input[:]
+    made.graph.input.extend(model.graph.input[i] for i in computed)
+    if len(computed) < len(given):
+        made.ir_version = max(made.ir_version, 4)  # in which constants need not be inputs
     return made
 
 

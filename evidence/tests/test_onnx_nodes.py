@@ -25,7 +25,7 @@ def test_the_page_has_the_rows_of_its_runs(found):
 
 
 def test_wrong_results_are_found(monkeypatch):
-    monkeypatch.setattr(run, "fuse", lambda graph: graph.rebuilt([n for n in graph.nodes]))
+    monkeypatch.setattr(run, "fuse", lambda graph: graph.rebuilt(graph.nodes))
     monkeypatch.setattr(run.interpret, "run", lambda graph, *inputs: {graph.outputs[0]: -inputs[0]})
     (first, *_) = run.outcomes(("Relu",))
     assert (first.kind, first.why[:12]) == (run.WRONG, "interpreter:")
@@ -35,7 +35,7 @@ def test_constants_take_the_place_of_inputs():
     shown = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("a", "b", "y")]
     node = helper.make_node("Add", ["a", "b"], ["y"])
     model = helper.make_model(helper.make_graph([node], "add", shown[:2], shown[2:]))
-    made = run.with_constants(model, [np.zeros((2, 3)), np.ones((2, 3), np.float32)])
+    made = run.with_constants(model, [np.zeros((2, 3)), np.ones((2, 3), np.float32)], [0])
     assert [one.name for one in made.graph.input] == ["a"]
     assert [one.name for one in made.graph.initializer] == ["b"]
     assert len(model.graph.input) == 2
