@@ -43,10 +43,10 @@ _HEAD = """# ONNX's node tests through lab 09's engine
 
 onnx {version} has {tests:,} tests of single operators ("node tests"). **{passed} pass**: {as_is} as they are, and
 {constants} with those inputs as constants that have not the first one's batch, or all but the first, since the tests
-give weights as inputs, and the importer wants them known. {wrong} give a wrong result. The other {refused:,} are refused
-by an `UnsupportedOperator` that names the operator, and the setting, and says what would do. What passes is imported,
-goes through the passes of lab 09 and through its engine in the simulator, and is held to the expected outputs by ONNX's
-own relative tolerance, {rtol:g}.
+give weights as inputs, and the importer wants them known. {wrong} give a wrong result. The other {refused:,} are
+refused by an `UnsupportedOperator` that names the operator, and the setting, and says what would do. What passes is
+imported, goes through the passes of lab 09 and through its engine in the simulator, and is held to the expected outputs
+by ONNX's own relative tolerance, {rtol:g}.
 
 An operator that ONNX defines as a function of others counts as passed where these are: {functions} such operators are
 not in the importer's table. Below are operators with a test that passes, then the others by name.
