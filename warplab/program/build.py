@@ -200,7 +200,7 @@ class _Build:
         try:
             self._run(["-no-pie", *objects, "-o", target, "-lpthread", "-lm", *libraries])
         except BuildError as error:
-            names = dict.fromkeys(_MISSING.findall(str(error)))
+            names = sorted(dict.fromkeys(_MISSING.findall(str(error))), key=lambda name: not name.startswith("cuda"))
             if not names:
                 called = re.search(r"undefined reference to [`'](.*)'", str(error))
                 if called is None:
@@ -209,8 +209,9 @@ class _Build:
                 raise BuildError(f"{told}, or in no file that was named") from None
             if "main" in names:
                 raise BuildError("the program has no main; name the file that has it, too") from None
-            shown = ", ".join(list(names)[:5]) + ", ..." * (len(names) > 5)
-            raise BuildError(f"the program calls {shown}, which Warp Lab's CUDA runtime does not have") from None
+            shown = ", ".join(names[:5]) + ", ..." * (len(names) > 5)
+            who = "Warp Lab's CUDA runtime does not have" if shown.startswith("cuda") else "no file that was named has"
+            raise BuildError(f"the program calls {shown}, which {who}") from None
         return target
 
     def kernels(self, executable: Path, units: Sequence[Unit]) -> dict[int, Kernel]:

@@ -29,7 +29,7 @@ from warplab.running import session
 from warplab.running.strictness import BOOKS, DEFAULT, SECONDS
 
 FORMATS = ("json", "junit", "sarif")
-CUDA = (".cu", ".cuda")
+C_PLUS_PLUS = (".cu", ".cuda", ".cpp", ".cc", ".cxx", ".c")
 
 
 class BadInput(ValueError):
@@ -209,7 +209,7 @@ class _Program:
             raise BadInput(f"there is no file {path}")
         if path.endswith(".ipynb"):
             raise BadInput(f"{path} is a notebook: write `import warplab; warplab.install()` in its first cell")
-        return (_CudaProgram if path.endswith(CUDA) else cls)(path, command[1:])
+        return (_CudaProgram if path.endswith(C_PLUS_PLUS) else cls)(path, command[1:])
 
     @property
     def name(self) -> str:

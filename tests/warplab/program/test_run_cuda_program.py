@@ -74,9 +74,9 @@ def test_managed_pinned_and_pitched_memory_streams_and_events(tmp_path):
 
 
 @pytest.mark.thorough
-def test_several_files_and_macros(tmp_path):
-    words = ["main.cu", "second.cu", "host.cpp", "-DSTEP=3", "--", "hello"]
-    done, report = run(tmp_path, *words, folder=PROGRAMS / "parts")
+@pytest.mark.parametrize("files", [["main.cu", "second.cu", "host.cpp"], ["host.cpp", "main.cu", "second.cu"]])
+def test_several_files_and_macros(tmp_path, files: list[str]):
+    done, report = run(tmp_path, *files, "-DSTEP=3", "--", "hello", folder=PROGRAMS / "parts")
     assert (done.returncode, done.stdout) == (4, "7 8 hello\n"), done.stderr
     assert [Path(kernel["file"]).name for kernel in report["kernels"]] == ["kernels.cuh", "second.cu"]
 
@@ -154,13 +154,17 @@ def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):
             "#include <cub/cub.cuh>\nint main() { cub::DeviceScan::Up(); }",
             "uses more of CUB than Warp Lab has",
         ),
+        (
+            'extern "C" int far();\nint main() { return far(); }',
+            "the program calls far, which no file that was named has",
+        ),
         ("int main() { return undeclared; }", "the C++ compiler refuses the program: prog.cu:1:21: error: "),
         (
             "struct S { __device__ int f() { return threadIdx.x; } };\nint main() { S().f(); }",
             "code for the device alone",
         ),
     ],
-    ids=["header", "function", "member", "host", "device"],
+    ids=["header", "function", "member", "elsewhere", "host", "device"],
 )
 def test_what_the_host_lacks_is_named(tmp_path, text: str, said: str):
     (tmp_path / "prog.cu").write_text(text)
