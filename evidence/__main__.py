@@ -51,6 +51,9 @@ PARTS = {
     "attacks": Part("what hostile submissions get", "-m evidence.attacks_page --try", "bubblewrap and a browser"),
     "fuzz": Part("random PTX, descriptions and notebooks, and how the grading ends", "-m evidence.fuzz"),
     "odd-class": Part("twelve odd submissions from an archive to grades", "-m evidence.odd_class"),
+    "hub": Part(
+        "a class of thirty on a hub: times, memory, who reaches what", "-m evidence.hub", f"root, npm; {INDEX}"
+    ),
     "mutations": Part("which random faults of the course's code its tests find", "-m evidence.mutations", TIMES),
     "simulator-speed": Part("the simulator's speed and Numba's own", "-m evidence.simulator.speed", TIMES),
     "grading-speed": Part("the grading's speed and nbgrader's", "-m evidence.grading_speed", TIMES),

@@ -1,6 +1,7 @@
 """The hub's settings: hub/up names their places. Each user is an ordinary user of the machine, with a home."""
 
 import os
+import sys
 
 root, exchange = os.environ["WARPLAB_HUB"], os.environ["WARPLAB_EXCHANGE"]
 
@@ -21,3 +22,11 @@ c.Spawner.default_url = "/lab"
 c.Spawner.environment = {"WARPLAB_HUB": root, "WARPLAB_BACKEND": "simulator", "OPENBLAS_NUM_THREADS": "1"}
 c.Spawner.http_timeout = c.Spawner.start_timeout = 300  # a class that starts at once
 c.JupyterHub.concurrent_spawn_limit = 30
+
+# Ends servers that nobody has used for a while, with their kernels: each takes memory that others need.
+idle = os.environ.get("WARPLAB_HUB_CULL", "3600")
+c.JupyterHub.services = [
+    {"name": "cull", "command": [sys.executable, "-m", "jupyterhub_idle_culler", f"--timeout={idle}"]}
+]
+scopes = ["list:users", "read:users:activity", "read:servers", "delete:servers"]
+c.JupyterHub.load_roles = [{"name": "cull", "services": ["cull"], "scopes": scopes}]
