@@ -266,10 +266,11 @@ def files_reached(name: str, others: list[str], folder: Path) -> list[str]:
     """Return what a student can list or read and should not, and what makes them more than an ordinary user."""
     closed = [f"~{other}" for other in others] + [f"~{TEACHER}", f"~{TEACHER}/warplab-course"]
     closed += [f"{folder}/exchange/warplab/{part}" for part in ("inbound", "feedback")]
-    closed += [f"{folder}/hub/state", f"{folder}/hub/course/solutions", f"{folder}/hub/course/tests", f"{folder}/log"]
+    closed += [f"{folder}/hub/state", f"{folder}/hub/course/solutions", f"{folder}/hub/course/tests"]
     look = f"for path in {' '.join(closed)}; do ls $path > /dev/null 2>&1 && echo {name}: $path; done\n"
     if name < min(others):  # what one can read there, all can
-        look += f"grep -rls --include=*.ipynb 'BEGIN SOLUTION' {folder}\n"
+        look += f"grep -rls --include=*.ipynb --exclude-dir=.venv 'BEGIN SOLUTION' {folder}\n"
+    look += f"test ! -r {folder}/log || echo {name}: the passwords\n"
     look += f"sudo -n true 2> /dev/null && echo {name}: sudo\n"
     look += f'test "$(id -u)" -ge 1000 -a "$(id -Gn)" = "$(id -un)" || echo {name}: "$(id)"\n'
     for process in psutil.process_iter():
