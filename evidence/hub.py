@@ -131,13 +131,12 @@ class Student:
 
 
 class Memory(threading.Thread):
-    """Watches what the class takes: `most`, the highest sum over the users' processes, and that of one user, in MB."""
+    """Watches memory, in MB: `most` of all students together, `one` of one of them, `grading` of the teacher."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(daemon=True)
         self._names, self._over = {*names}, threading.Event()
-        self.most = self.one = self.processes = 0
-        self.least_free = psutil.virtual_memory().available >> 20
+        self.most = self.one = self.grading = self.processes = 0
 
     def run(self) -> None:
         while not self._over.wait(5):
@@ -148,10 +147,10 @@ class Memory(threading.Thread):
                     if (name := process.username()) in self._names:
                         by_user[name] = by_user.get(name, 0) + process.memory_full_info().pss
                         count += 1
+            self.grading = max(self.grading, by_user.pop(TEACHER, 0) >> 20)
             self.most = max(self.most, sum(by_user.values()) >> 20)
             self.one = max(self.one, max(by_user.values(), default=0) >> 20)
             self.processes = max(self.processes, count)
-            self.least_free = min(self.least_free, psutil.virtual_memory().available >> 20)
 
     def stop(self) -> None:
         self._over.set()
@@ -254,7 +253,7 @@ def the_class(folder: Path, address: str, passwords: dict[str, str], figures: di
         got = list(pool.map(Student.feedback, students))
     wrong += [f"{one.name} has no feedback" for one, page in zip(students, got, strict=True) if not page]
     memory.stop()
-    figures["MB"] = {"class": memory.most, "student": memory.one, "machine's least free": memory.least_free}
+    figures["MB"] = {"class": memory.most, "student": memory.one, "grading": memory.grading}
     figures["processes"] = memory.processes
     for one in students:
         reached += files_reached(one.name, [other.name for other in students if other is not one], folder)
@@ -312,18 +311,18 @@ def main(arguments: list[str]) -> int:
             passwords = {line[0]: line[1] for line in lines if len(line) == 2 and line[0] in names}
             wrong = the_class(folder, address, passwords, figures)
             figures["load"] = round(os.getloadavg()[2], 1)
+            print(*wrong, json.dumps(figures), sep="\n", flush=True)
         with hub(folder, [], options.python, WARPLAB_HUB_CULL=str(IDLE)) as address:
             student = Student(address, names[0], passwords[names[0]])
             figures["idle server ends"] = idle_server_ends(address, student)
+        print(json.dumps(figures), flush=True)
+        if options.write:
+            RECORD.write_text(json.dumps(figures, indent=1) + "\n")
     finally:
         shutil.copy(folder / "log", "/tmp/warplab-hub.log")
         for name in names:
             subprocess.run(["userdel", "--remove", "--force", name], capture_output=True)
         shutil.rmtree(folder)
-    print(*wrong, sep="\n")
-    print(json.dumps(figures))
-    if options.write:
-        RECORD.write_text(json.dumps(figures, indent=1) + "\n")
     return bool(wrong)
 
 
