@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernels.convolution.beside import depthwise, fft, winograd
+from kernels.convolution.beside import depthwise, fft, patch, winograd
 from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.hopper import backward_data, backward_filter, forward, padded
@@ -25,6 +25,7 @@ FORWARD: dict[str, Step] = by_name(
     *mma_step.FORWARD,
     *padded.FORWARD,
     *forward.FORWARD,
+    *patch.FORWARD,
     *depthwise.FORWARD,
 )
 BACKWARD_DATA: dict[str, Step] = by_name(
@@ -32,6 +33,7 @@ BACKWARD_DATA: dict[str, Step] = by_name(
     *mma_backward.BACKWARD_DATA,
     *padded.BACKWARD_DATA,
     *backward_data.BACKWARD_DATA,
+    *patch.BACKWARD_DATA,
     *depthwise.BACKWARD_DATA,
 )
 BACKWARD_FILTER: dict[str, Step] = by_name(

@@ -1,5 +1,6 @@
 """Inclusive prefix sum of a float32 vector of any length: block by block, with decoupled look-back, and pipelined."""
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -62,12 +63,13 @@ def _pipelined(a: Any, out: Any) -> Callable[[], None]:
     vectors = 6 if large else 3
     tile = 4 * PIPELINED_BLOCK * vectors
     chosen = Kernel("cuda_pipelined", SOURCES, "scan.cu", f"scan_pipelined<{vectors}>")
-    sums, shared_bytes = cp.empty(math.ceil(a.size / tile), np.uint64), 2 * 4 * tile
+    sums, shared_bytes = cp.zeros(math.ceil(a.size / tile), np.uint64), 2 * 4 * tile
+    flags = itertools.count(1)  # of launches, the lower 32 bits
     grid = min(sums.size, chosen.resident_blocks(PIPELINED_BLOCK, shared_bytes))
 
     def launch() -> None:
-        sums.fill(0)
-        chosen.launch(grid, PIPELINED_BLOCK, (a, out, np.uint64(a.size), sums), shared_bytes)
+        flag = np.uint32(next(flags) % 2**32)
+        chosen.launch(grid, PIPELINED_BLOCK, (a, out, np.uint64(a.size), sums, flag), shared_bytes)
 
     return launch
 

@@ -17,8 +17,8 @@
 // as many (2472 × 488 × 5912 42 to 36 µs). Over networks' shapes 1.01, the least 0.81; over the lab's 0.99, the least 0.90
 // (H100 80GB HBM3, 2026-11-26, operands not in the L2 cache; two more processes gave 1.26 for the first). Sums of parts
 // that are asked for one after the other took 34 µs of 128 × 256 × 65536, all at once 28. bfloat16 takes float16's time;
-// e4m3 0.95 to 1.03 of the library's, with the library's error, 2.3e-4, which one level of sums raises to 1.9e-3 at 8192³;
-// at 4096³ and 8192³, with clusters that shape_rule.py leaves out since, 0.72 and 0.62.
+// e4m3 0.94 to 1.02 of the library's, 0.88 at 8192³, with the library's error, 2.3e-4, which one level of sums raises to
+// 1.9e-3 there.
 // Tried and left out: the steps of the last waves divided evenly among all blocks (stream-K), which took 0.9 to 2.1 times
 // as long as whole tiles, since blocks at different depths share nothing in the L2 cache; threads that copy rows of any
 // length themselves, from 0.85 to 10 times the time of the copy to wider rows.

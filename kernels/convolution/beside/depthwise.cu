@@ -5,7 +5,8 @@
 // forward          y[n, p, q, c] = Σ x[n, p · stride − pad + r · dilation, q · ..., c] · w[c, r, s]
 // backward_data    dx[n, h, w, c] = Σ dy[n, p, q, c] · w[c, r, s] over all p, q, r, s that reach h, w
 // backward_filter  dw[c, r, s] = Σ x · dy over images and pixels; blocks leave partial sums, a second kernel adds them
-// The kernels *_any take any filter, stride and dilation at run time; the others have dilation 1 and equal strides.
+// The kernels *_any take any filter, stride and dilation at run time; the others have equal strides, and any dilation
+// where these are 1 (DILATED).
 //
 // A thread computes ROWS × WIDE elements of y for VEC neighbouring channels. It takes the rows of x one after the
 // other; each goes, from registers, into all the sums that need it. At 3 × 3 with 7 × 2 elements for a thread, x is
@@ -16,15 +17,14 @@
 // neighbouring columns, and a warp mostly has one channel.
 // Expected: the time of reading x and writing y once, as a copy of so many bytes takes it.
 // Reached, 3 × 3 layers of MobileNet at batch 32, FP16, of the speed of cuDNN 9.19's fastest plan, geometric mean and
-// least: forward 1.17 and 1.00, backward_data 1.77 and 1.32, backward_filter 1.11 and 1.01; FP32 forward 1.67 and 1.43
-// (forward in FP16 all layers, the others three of them; 128 × 56² alone is below 1, at 0.998). Of the speed of
-// cudaMemcpyAsync from x to y, forward with stride 1: from 0.81, 112 × 112, to 0.69, 7 × 7. NVIDIA H100 80GB HBM3,
-// 2026-11-23.
+// least: forward 1.19 and 1.05, backward_data 1.77 and 1.33, backward_filter 1.06 and 1.00; FP32 forward 1.66 and 1.40
+// (forward in FP16 all layers, the others three of them; NVIDIA H100 80GB HBM3, 2026-11-26). Of the speed of
+// cudaMemcpyAsync from x to y, forward with stride 1: from 0.81, 112 × 112, to 0.69, 7 × 7 (2026-11-23).
 // ReLU is a bound (`least`; vectors.cuh). A day before it was fmaxf, which makes NaN 0; then a test for each element
 // whether ReLU is wanted, with which four of the five layers of stride 1 took 4 to 25 % longer than now, and the others
 // within 2 % as long. Machine code for sm_90, NVRTC 13.0: instructions and registers with fmaxf, with the test, now:
-//     FP16, stride 1   1831, 128   1892, 133   1704, 128        FP32, stride 1    350, 40    349, 40    334, 40
-//     FP16, stride 2    954, 164   1001, 166    949, 163        FP32, stride 2    420, 48    434, 48    420, 48
+//     FP16, stride 1   1831, 128   1892, 133   1614, 128        FP32, stride 1    350, 40    349, 40    337, 38
+//     FP16, stride 2    954, 164   1001, 166    925, 162        FP32, stride 2    420, 48    434, 48    413, 48
 // A multiprocessor holds three blocks of 133 registers, and four of 128: of the 448 blocks of 14 × 14, which gained
 // most, an H100 holds 396 by three; 7 × 7 has 256, and gained nothing.
 // forward_any has 302 instructions in FP16 (303, 304), 288 in FP32 (251, 290): for what lies outside of x ptxas took
@@ -59,6 +59,29 @@ __device__ __forceinline__ Work work(unsigned number, int c, int tiles_down, int
         mine.channel = number % c, mine.image = number / c;
     }
     return mine;
+}
+
+// Dilation d and stride 1: pixels of y with equal rows modulo d, and equal columns, meet pixels of x of one such lattice
+// alone, and there the dilation is 1. Images are numbered lattice by lattice: of number `image`, changes sizes, padding
+// and steps to those of its lattice, moves x and y to its first pixels, and returns the image itself.
+__device__ __forceinline__ int along(bool dilated, int size, int dilation) {
+    return dilated ? (size - 1) / dilation + 1 : size;
+}
+template <bool DILATED, bool NHWC, typename X, typename Y>
+__device__ __forceinline__ int lattice(int image, Sizes &g, Strides<NHWC> &of_x, Strides<NHWC> &of_y, X *&x, Y *&y) {
+    if constexpr (DILATED) {
+        const int high = g.dilation_h, wide = g.dilation_w, number = image % (high * wide);
+        const int p = number / wide, q = number - p * wide;
+        const int h = (p - g.pad_h % high + high) % high, w = (q - g.pad_w % wide + wide) % wide;
+        image /= high * wide;
+        x += ptrdiff_t(h) * of_x.row + ptrdiff_t(w) * of_x.column;
+        y += ptrdiff_t(p) * of_y.row + ptrdiff_t(q) * of_y.column;
+        of_x.row *= high, of_x.column *= wide, of_y.row *= high, of_y.column *= wide;
+        g.pad_h = (g.pad_h - p + h) / high, g.pad_w = (g.pad_w - q + w) / wide;
+        g.h = (g.h - h + high - 1) / high, g.w = (g.w - w + wide - 1) / wide;
+        g.p = (g.p - p + high - 1) / high, g.q = (g.q - q + wide - 1) / wide;
+    }
+    return image;
 }
 
 // The filters of a thread's channels: to[tap * VEC + v]. All threads of the block call it.
@@ -105,16 +128,21 @@ __device__ __forceinline__ void load_row(
 }
 
 // `least`: of the results; 0 for ReLU, -∞ for none.
-template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE, int AHEAD>
+template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE, int AHEAD,
+          bool DILATED = false>
 __global__ void __launch_bounds__(BLOCK)
     depthwise_forward(const T *x, const T *w, const float *bias, T *y, Sizes g, float least) {
     constexpr int COLUMNS = (WIDE - 1) * STRIDE + S, LINES = (ROWS - 1) * STRIDE + R;  // of x, for a tile of y
     constexpr int OPEN = (R - 1) / STRIDE + 1;  // rows of y that a row of x can be needed for
     using Vector = typename Packed<T, VEC>::type;
-    const Work mine = work<NHWC, VEC, CHANNELS>(blockIdx.x, g.c, (g.p + ROWS - 1) / ROWS, (g.q + WIDE - 1) / WIDE);
-    const bool inside = mine.image < g.n && mine.channel < g.c;
-    const Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
-    const T *from = x + of_x.first(mine.image, mine.channel, g.h, g.w);
+    const int most_p = along(DILATED, g.p, g.dilation_h), most_q = along(DILATED, g.q, g.dilation_w);
+    const int tiles_down = (most_p + ROWS - 1) / ROWS, tiles_across = (most_q + WIDE - 1) / WIDE;
+    const Work mine = work<NHWC, VEC, CHANNELS>(blockIdx.x, g.c, tiles_down, tiles_across);
+    Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
+    const int height = g.h, width = g.w, high = g.p, wide = g.q;
+    const int image = lattice<DILATED>(mine.image, g, of_x, of_y, x, y);
+    const bool inside = image < g.n && mine.channel < g.c;
+    const T *from = x + of_x.first(image, mine.channel, height, width);
     const int first_p = mine.down * ROWS, first_q = mine.across * WIDE;
     const int top = first_p * STRIDE - g.pad_h, left = first_q * STRIDE - g.pad_w;
     Vector line[LINES][COLUMNS];
@@ -126,7 +154,7 @@ __global__ void __launch_bounds__(BLOCK)
     float weight[R * S * VEC];
     load_filters<T, NHWC, VEC, CHANNELS, R * S>(weight, w, g.c, mine.channel, inside);
     if (!inside) return;
-    T *to = y + of_y.first(mine.image, mine.channel, g.p, g.q) + ptrdiff_t(first_p) * of_y.row +
+    T *to = y + of_y.first(image, mine.channel, high, wide) + ptrdiff_t(first_p) * of_y.row +
             ptrdiff_t(first_q) * of_y.column;
     float start[VEC] = {};
     if (bias) {
@@ -171,21 +199,26 @@ __global__ void __launch_bounds__(BLOCK)
 // Rows STRIDE · g − pad ... + STRIDE − 1 of dx, group g, get products of rows g, g − 1, ... of dy: row g − k of dy
 // meets the filter's row f + STRIDE · k at row f of the group. Columns likewise. So no thread asks which products there
 // are, and stride 1 and 2 are one kernel. A thread computes ROWS × WIDE groups.
-template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE, int AHEAD>
+template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE, int AHEAD,
+          bool DILATED = false>
 __global__ void __launch_bounds__(BLOCK)
     depthwise_backward_data(const T *dy, const T *w, T *dx, Sizes g) {
     constexpr int BEFORE_R = (R - 1) / STRIDE, BEFORE_S = (S - 1) / STRIDE;  // earlier rows of dy that a group needs
     constexpr int OPEN = BEFORE_R + 1, COLUMNS = WIDE + BEFORE_S, LINES = ROWS + BEFORE_R;
     using Vector = typename Packed<T, VEC>::type;
-    const int first_down = g.pad_h / STRIDE, first_across = g.pad_w / STRIDE;  // groups before these lie in the padding
-    const int groups_down = (g.h - 1 + g.pad_h) / STRIDE - first_down + 1;
-    const int groups_across = (g.w - 1 + g.pad_w) / STRIDE - first_across + 1;
+    const int groups_down =
+        DILATED ? along(true, g.h, g.dilation_h) : (g.h - 1 + g.pad_h) / STRIDE - g.pad_h / STRIDE + 1;
+    const int groups_across =
+        DILATED ? along(true, g.w, g.dilation_w) : (g.w - 1 + g.pad_w) / STRIDE - g.pad_w / STRIDE + 1;
     const Work mine = work<NHWC, VEC, CHANNELS>(
         blockIdx.x, g.c, (groups_down + ROWS - 1) / ROWS, (groups_across + WIDE - 1) / WIDE);
-    const bool inside = mine.image < g.n && mine.channel < g.c;
-    const Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
-    const T *from = dy + of_y.first(mine.image, mine.channel, g.p, g.q);
-    T *to = dx + of_x.first(mine.image, mine.channel, g.h, g.w);
+    Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
+    const int height = g.h, width = g.w, high = g.p, wide = g.q;
+    const int image = lattice<DILATED>(mine.image, g, of_x, of_y, dx, dy);
+    const bool inside = image < g.n && mine.channel < g.c;
+    const T *from = dy + of_y.first(image, mine.channel, high, wide);
+    T *to = dx + of_x.first(image, mine.channel, height, width);
+    const int first_down = g.pad_h / STRIDE, first_across = g.pad_w / STRIDE;  // groups before these lie in the padding
     const int down = first_down + mine.down * ROWS, across = first_across + mine.across * WIDE;
     Vector line[LINES][COLUMNS];
     auto load_line = [&](int j) {
@@ -238,25 +271,32 @@ __global__ void __launch_bounds__(BLOCK)
 // Sums over a thread's tiles, then over the block's threads of a channel: partial[blocks of a chunk][R · S][c].
 // A thread keeps the rows of dy that the next rows of x still need. The grid is `blocks` for each chunk of channels; in
 // NCHW a chunk is one channel, and a block takes its tiles in turn.
-template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE>
+template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE,
+          bool DILATED = false>
 __global__ void __launch_bounds__(BLOCK)
     depthwise_backward_filter(const T *x, const T *dy, float *partial, Sizes g, int blocks) {
     constexpr int COLUMNS = (WIDE - 1) * STRIDE + S, OPEN = (R - 1) / STRIDE + 1, TAPS = R * S;
     constexpr int LANES = NHWC ? CHANNELS / VEC : 1, COPIES = BLOCK / LANES;  // threads of a block in x; in y
     using Vector = typename Packed<T, VEC>::type;
-    const int tiles_down = (g.p + ROWS - 1) / ROWS, tiles_across = (g.q + WIDE - 1) / WIDE;
+    const int tiles_down = (along(DILATED, g.p, g.dilation_h) + ROWS - 1) / ROWS;
+    const int tiles_across = (along(DILATED, g.q, g.dilation_w) + WIDE - 1) / WIDE;
+    const int images = DILATED ? g.n * g.dilation_h * g.dilation_w : g.n;
     const int chunks = NHWC ? (g.c + CHANNELS - 1) / CHANNELS : g.c;
     const int lane = NHWC ? threadIdx.x : 0, copy = NHWC ? threadIdx.y : threadIdx.x;
     const int first_channel = blockIdx.x % chunks * (NHWC ? CHANNELS : 1), channel = first_channel + lane * VEC;
     const int block = blockIdx.x / chunks;
-    const Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
+    const Strides<NHWC> all_x(g.c, g.h, g.w), all_y(g.c, g.p, g.q);
+    const Sizes all = g;
     float sum[TAPS][VEC] = {};
-    const unsigned tiles = channel < g.c ? unsigned(g.n) * tiles_down * tiles_across : 0;
+    const unsigned tiles = channel < g.c ? unsigned(images) * tiles_down * tiles_across : 0;
     for (unsigned tile = block * COPIES + copy; tile < tiles; tile += blocks * COPIES) {
         const int across = tile % tiles_across, down = tile / tiles_across % tiles_down;
-        const int image = tile / tiles_across / tiles_down;
-        const T *from_x = x + of_x.first(image, channel, g.h, g.w);
-        const T *from_y = dy + of_y.first(image, channel, g.p, g.q);
+        const int number = tile / tiles_across / tiles_down;
+        Strides<NHWC> of_x = all_x, of_y = all_y;
+        const T *from_x = x, *from_y = dy;
+        g = all;
+        const int image = lattice<DILATED>(number, g, of_x, of_y, from_x, from_y);
+        from_x += of_x.first(image, channel, all.h, all.w), from_y += of_y.first(image, channel, all.p, all.q);
         const int first_p = down * ROWS, first_q = across * WIDE;
         const int top = first_p * STRIDE - g.pad_h, left = first_q * STRIDE - g.pad_w;
         float grad[OPEN][WIDE][VEC];
@@ -376,15 +416,20 @@ __global__ void __launch_bounds__(BLOCK)
     dx[i] = T(sum);
 }
 
-// One block for each element of dw, whose threads share the pixels of y.
+// A block has one tap, 32 channels in NHWC and one in NCHW, and each of `blocks` takes its share of the pixels of y:
+// partial[blocks][R · S][c].
 template <typename T, bool NHWC>
 __global__ void __launch_bounds__(BLOCK)
-    depthwise_backward_filter_any(const T *x, const T *dy, T *dw, Sizes g) {
-    const int s = blockIdx.x % g.s, r = blockIdx.x / g.s % g.r, channel = blockIdx.x / g.s / g.r;
+    depthwise_backward_filter_any(const T *x, const T *dy, float *partial, Sizes g, int blocks) {
+    constexpr int LANES = NHWC ? 32 : 1, COPIES = BLOCK / LANES;
+    const int taps = g.r * g.s, chunks = (g.c + LANES - 1) / LANES, tap = blockIdx.x / chunks % taps;
+    const int block = blockIdx.x / chunks / taps, r = tap / g.s, s = tap - r * g.s;
+    const int channel = blockIdx.x % chunks * LANES + threadIdx.x % LANES, copy = threadIdx.x / LANES;
     const Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
     float sum = 0;
-    const unsigned pixels = g.n * g.p * g.q;
-    for (unsigned i = threadIdx.x; i < pixels; i += BLOCK) {
+    const unsigned pixels = channel < g.c ? g.n * g.p * g.q : 0;
+#pragma unroll 4
+    for (unsigned i = block * COPIES + copy; i < pixels; i += blocks * COPIES) {
         const int image = i / g.q / g.p, y_row = i / g.q % g.p, y_column = i % g.q;
         const int row = y_row * g.stride_h - g.pad_h + r * g.dilation_h;
         const int column = y_column * g.stride_w - g.pad_w + s * g.dilation_w;
@@ -395,12 +440,12 @@ __global__ void __launch_bounds__(BLOCK)
                           ptrdiff_t(y_column) * of_y.column];
         sum += float(value) * float(grad);
     }
-    __shared__ float shared[BLOCK / 32];
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = sum;
+    __shared__ float shared[BLOCK];
+    for (int step = 16; step > 0 && !NHWC; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);
+    shared[threadIdx.x] = sum;
     __syncthreads();
-    if (threadIdx.x == 0) {
-        for (int k = 1; k < BLOCK / 32; k++) sum += shared[k];
-        dw[blockIdx.x] = T(sum);
+    if (copy == 0 && channel < g.c) {
+        for (int k = 32; k < BLOCK; k += 32) sum += shared[k + threadIdx.x];
+        partial[(size_t(block) * taps + tap) * g.c + channel] = sum;
     }
 }

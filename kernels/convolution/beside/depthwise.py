@@ -20,8 +20,9 @@ from kernels.convolution.definition.geometry import Convolution
 FILE = "beside/depthwise.cu"
 FORMATS = (("NHWC", "float16"), ("NCHW", "float32"))
 BLOCK = 128  # threads, as in the kernels
-FAST_FILTERS = (3, 5, 7)  # heights, equal to the widths, that the fast kernels are compiled for
+MOST_FILTER = 7  # high and wide, that the fast kernels are compiled for
 FAST_STRIDES = (1, 2)
+WARP, LEAST_PIXELS = 32, 8  # of y for each thread of backward_filter_any
 MOST_PARTIAL = 8 * 132  # blocks of backward_filter, each with sums of its own
 
 
@@ -67,17 +68,17 @@ def tile(conv: Convolution, kind: str, dtype: Any, address: int = 0) -> Tile | N
 
     `address`: the bitwise or of the arrays' addresses.
     """
-    square = conv.r == conv.s and conv.r in FAST_FILTERS
+    small, taps = max(conv.r, conv.s) <= MOST_FILTER, conv.r * conv.s
     even = conv.stride[0] == conv.stride[1] and conv.stride[0] in FAST_STRIDES
-    if not square or not even or conv.dilation != (1, 1):
+    if not small or not even or (conv.dilation != (1, 1) and conv.stride != (1, 1)):
         return None
     name = np.dtype(dtype).name
     found = TILES[kind, name, conv.stride[0]]
-    if conv.r > 3:
+    if taps > 9:
         found = found._replace(vec=min(found.vec, 2), wide=min(found.wide, 2))
         if (kind, name) == ("forward", "float16") and conv.stride[0] == 2:
             found = found._replace(rows=4, wide=2)
-        if kind == "backward_filter" and conv.r > 5:  # its sums would not fit shared memory
+        if kind == "backward_filter" and taps > 25:  # its sums would not fit shared memory
             found = found._replace(vec=1)
     while found.vec > 1 and (conv.c % found.vec or address % (found.vec * np.dtype(dtype).itemsize)):
         found = found._replace(vec=found.vec // 2)
@@ -91,7 +92,8 @@ def _entry(kind: str, conv: Convolution, dtype: Any, chosen: Tile | None) -> str
     if chosen is None:
         return instance(f"depthwise_{kind}_any", dtype, nhwc)
     last = chosen[2:4] if kind == "backward_filter" else chosen[2:]
-    return instance(f"depthwise_{kind}", dtype, nhwc, *chosen[:2], conv.r, conv.s, conv.stride[0], *last)
+    dilated = (True,) if conv.dilation != (1, 1) else ()
+    return instance(f"depthwise_{kind}", dtype, nhwc, *chosen[:2], conv.r, conv.s, conv.stride[0], *last, *dilated)
 
 
 def _block(dtype: Any, chosen: Tile) -> tuple[int, int]:
@@ -102,14 +104,16 @@ def _block(dtype: Any, chosen: Tile) -> tuple[int, int]:
 
 
 def _tiles(conv: Convolution, kind: str, chosen: Tile) -> int:
-    """Count the tiles of all images, of one channel."""
+    """Count the tiles of all images, or of their lattices where there is a dilation, of one channel."""
     down, across = conv.p, conv.q
     if kind == "backward_data":
         down, across = (
             (size - 1 + pad) // stride - pad // stride + 1
             for size, pad, stride in zip((conv.h, conv.w), conv.padding, conv.stride, strict=True)
         )
-    return conv.n * math.ceil(down / chosen.rows) * math.ceil(across / chosen.wide)
+    high, wide = conv.dilation
+    down, across = math.ceil(down / high), math.ceil(across / wide)
+    return conv.n * high * wide * math.ceil(down / chosen.rows) * math.ceil(across / chosen.wide)
 
 
 def least(relu: bool) -> np.float32:
@@ -131,9 +135,13 @@ def queued(conv: Convolution, kind: str, dtype: Any, arrays: tuple, chosen: Tile
     return Queued(FILE, entry, math.ceil(conv.c / chosen.channels) * math.ceil(tiles / block[1]), block, arguments)
 
 
-def partial_blocks(conv: Convolution, dtype: Any, chosen: Tile) -> tuple[int, int]:
+def partial_blocks(conv: Convolution, dtype: Any, chosen: Tile | None) -> tuple[int, int]:
     """Return, of backward_filter, chunks of channels, and blocks for each, which leave so many partial sums."""
     single = np.dtype(dtype) == np.float32
+    if chosen is None:
+        chunks, lanes = (conv.c, 1) if single else (math.ceil(conv.c / WARP), WARP)
+        most = math.ceil(conv.gemm[0] / (BLOCK // lanes) / LEAST_PIXELS)
+        return chunks, min(most, math.ceil(MOST_PARTIAL / chunks / conv.r / conv.s))
     chunks = conv.c if single else math.ceil(conv.c / chosen.channels)
     copies = BLOCK if single else _block(dtype, chosen)[1]
     blocks = min(math.ceil(_tiles(conv, "backward_filter", chosen) / copies), math.ceil(MOST_PARTIAL / chunks))
@@ -184,22 +192,21 @@ class DepthwiseBackwardFilter(DepthwiseStep):
     def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
         """Return bytes of the partial sums, float32, at the most blocks that an address asks for."""
         found = (tile(conv, "backward_filter", dtype, address) for address in (0, 2, 4, 8))
-        blocks = max((partial_blocks(conv, dtype, one)[1] for one in found if one), default=0)
+        blocks = max(partial_blocks(conv, dtype, one)[1] for one in found)
         return 4 * conv.c * conv.r * conv.s * blocks
 
     def queued(self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None) -> list[Queued]:
-        """Return the launches of the sums of blocks and of their sum; one alone of the kernel for anything."""
+        """Return the launches of the sums of blocks and of their sum."""
         dtype, size, count = dw.dtype, sizes(conv)[0], conv.c * conv.r * conv.s
         chosen = tile(conv, "backward_filter", dtype, address(x, dy))
         entry = _entry("backward_filter", conv, dtype, chosen)
-        if chosen is None:
-            return [Queued(FILE, entry, count, (BLOCK, 1), (x, dy, dw, size))]
         partial = (self.workspace(conv, dtype) if workspace is None else workspace).view(np.float32)
         chunks, blocks = partial_blocks(conv, dtype, chosen)
         add, extent = instance("depthwise_add_partial", dtype), map(np.int32, (conv.c, conv.r * conv.s, blocks))
         arguments = x, dy, partial, size, np.int32(blocks)
+        grid, block = (chunks * blocks, _block(dtype, chosen)) if chosen else (chunks * count // conv.c * blocks, BLOCK)
         return [
-            Queued(FILE, entry, chunks * blocks, _block(dtype, chosen), arguments),
+            Queued(FILE, entry, grid, block, arguments),
             Queued(FILE, add, math.ceil(count / 32), (32, 32), (partial, dw, *extent)),
         ]
 

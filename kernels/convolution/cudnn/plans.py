@@ -49,12 +49,14 @@ def time_plans(
     checked: bool = True,
     notes: Sequence[str] = (),
     most: int | None = None,
+    only: str = "",
 ) -> TimedPlans:
     """Build and time every plan, or the first `most`, on CuPy arrays; the `finalists` fastest then take turns.
 
     `sets`: two inputs and the result each, as `operands.random_sets` gives them; `bias`: of the graph's type. `runs`:
     of each plan, and of the finalists in each of `rounds`. `checked`: whether each plan's first result, in poisoned
-    memory, is compared with float64. `notes`: numerical notes to ask for, which takes graphs for each.
+    memory, is compared with float64. `notes`: numerical notes to ask for, which takes graphs for each. `only`: the plan
+    of this name; "" for all.
     """
     found = TimedPlans(graph)
     after = (bias,) if graph.bias else ()
@@ -64,7 +66,7 @@ def time_plans(
         error = operands.error_of(graph.conv, graph.kind, graph.layout, sets[0], bias=bias, relu=graph.relu)
     numerical = graph.numerical_notes(notes) if notes else {}
     room: list[Any] = []  # the largest workspace so far, which all plans share: a large layer's would fill the memory
-    for plan in graph.plans[:most]:
+    for plan in [plan for plan in graph.plans[:most] if only in ("", plan.name)]:
         row = _row(plan, numerical.get(plan.id, ()))
         found.rows.append(row)
         launcher = _built(graph, plan, row, room)

@@ -26,7 +26,7 @@
 // of a chunk, 16 or 32 where x has no more, as TMA is slow where most of a box is outside of its tensor; of them DEPTHS
 // times 16 are multiplied. C and K are multiples of 8; padded.py makes them so. BN below 64: all filters, forward. DEEP:
 // blocks that share a tile's depth through global memory, each with sums of its own; conv_add_deep adds them. More than
-// SPLIT can be, for one image with many channels.
+// SPLIT can be, for one image with many channels. DIRECT: threads store y, as K is no multiple of 8 there (padded.py).
 #include <warplab/hopper.cuh>
 
 #ifndef BM
@@ -71,6 +71,9 @@
 #ifndef GRADIENT
 #define GRADIENT 0
 #endif
+#ifndef DIRECT
+#define DIRECT 0
+#endif
 #ifndef BIAS
 #define BIAS 0
 #endif
@@ -107,6 +110,8 @@ struct Part {
     int dilation_h, dilation_w;     // from tap to tap, in x
     int first_tap, next_row, next_column;  // in w, whose taps are counted row by row
     int bias;                              // of the first filter: of a group's
+    int pitch;                             // of y's pixels, and where the first one is: DIRECT
+    half *to;
 };
 
 struct Parts {
@@ -142,6 +147,36 @@ __device__ __forceinline__ Tile tile_of(const Parts &parts, int tile, int tiles_
         }
     }
     return {part, row * BM, column * BN * BESIDE};
+}
+
+// Stores a warp's 16 lines of a box, from `line` on: two filters for each thread, at once if K is even.
+__device__ __forceinline__ void store_lines(const Part &part, unsigned box, int line, int pixel, int filter,
+                                            int filters) {
+    const bool even = part.pitch % 2 == 0 && reinterpret_cast<size_t>(part.to) % 4 == 0;
+    const int lane = threadIdx.x % 32, first = even ? lane * 2 : lane;
+    const int second = even ? first + 1 : first + 32;
+    auto element = [&](int row, int at) {
+        unsigned short found;
+        const unsigned from = box + row * LINE_BYTES + ((at / 8 ^ row % 8) * 16) + at % 8 * 2;
+        asm volatile("ld.shared.u16 %0, [%1];" : "=h"(found) : "r"(from) : "memory");
+        return __ushort_as_half(found);
+    };
+    const bool one = filter + first < filters, two = filter + second < filters;
+#pragma unroll 4
+    for (int row = line; row < line + 16 && pixel + row < part.pixels; row++) {
+        half *const to = part.to + size_t(pixel + row) * part.pitch + filter;
+        const half low = one ? element(row, first) : half(0), high = two ? element(row, second) : half(0);
+        if (even && two) {
+            *reinterpret_cast<half2 *>(to + first) = __halves2half2(low, high);
+            continue;
+        }
+        if (one) {
+            to[first] = low;
+        }
+        if (two) {
+            to[second] = high;
+        }
+    }
 }
 
 #if SPLIT * BESIDE > 1
@@ -393,8 +428,9 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             for (int i = 0; i < ROWS * SUMS; i += 2) {
                 const int pixel = at.pixel + (consumer * ROWS + i / SUMS) * 64 + warp % 4 * 16 + i / 2 % 2 * 8 + lane / 4;
                 const int filter = at.filter + i % SUMS / 4 * 8 + lane % 4 * 2;
-                if (pixel < part.pixels && filter < parts.filters) {
-                    const size_t to = (size_t(tile % DEEP) * part.pixels + pixel) * parts.filters + filter;
+                const int wide = (parts.filters + 7) / 8 * 8;
+                if (pixel < part.pixels && filter < wide) {
+                    const size_t to = (size_t(tile % DEEP) * part.pixels + pixel) * wide + filter;
                     *reinterpret_cast<float2 *>(partial + to) =
                         make_float2(sum[i / SUMS][i % SUMS], sum[i / SUMS][i % SUMS + 1]);
                 }
@@ -436,9 +472,14 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                     }
                     keep_16x16(box, warp % 4 * 16, j * 8, v[0], v[1], v[2], v[3]);
                 }
+                const int pixel = at.pixel + (consumer * ROWS + i) * 64, filter = at.filter + panel * 64;
+                if (DIRECT) {
+                    __syncwarp();
+                    store_lines(part, box, warp % 4 * 16, pixel, filter, parts.filters);
+                    continue;
+                }
                 fence_for_tma();
                 group_sync(1 + consumer);
-                const int pixel = at.pixel + (consumer * ROWS + i) * 64, filter = at.filter + panel * 64;
                 if (one) {
                     if (pixel < part.pixels && filter < parts.filters) {
                         if (GRADIENT) {
@@ -462,12 +503,14 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     }
 }
 
-// y = the sum of DEEP partial sums, in their order, with bias and ReLU. `quads`: of y, four elements each.
+// y = the sum of DEEP partial sums, in their order, with bias and ReLU. `quads`: four elements each, of pixels whose
+// filters are rounded up to 8; `pitch`: of y's pixels.
 extern "C" __global__ void conv_add_deep(const float4 *__restrict__ partial, half *__restrict__ y,
-                                         const float *__restrict__ bias, int quads, int filters) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+                                         const float *__restrict__ bias, int quads, int filters, int pitch) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, in_pixel = (filters + 7) / 8 * 2, pixel = i / in_pixel;
+    const int filter = (i - pixel * in_pixel) * 4;
     wait_for_kernel_before();
-    if (i >= quads) {
+    if (i >= quads || filter >= filters) {
         return;
     }
     float4 sum = partial[i];
@@ -476,13 +519,24 @@ extern "C" __global__ void conv_add_deep(const float4 *__restrict__ partial, hal
         const float4 next = partial[size_t(deep) * quads + i];
         sum.x += next.x, sum.y += next.y, sum.z += next.z, sum.w += next.w;
     }
+    const int left = filters - filter;
     if (BIAS) {
-        const float *of = bias + i % (filters / 4) * 4;
-        sum.x += of[0], sum.y += of[1], sum.z += of[2], sum.w += of[3];
+        const float *of = bias + filter;
+        sum.x += of[0], sum.y += left > 1 ? of[1] : 0, sum.z += left > 2 ? of[2] : 0, sum.w += left > 3 ? of[3] : 0;
     }
     half2 result[2] = {__floats2half2_rn(sum.x, sum.y), __floats2half2_rn(sum.z, sum.w)};
     if (RELU) {
         result[0] = __hmax2_nan(result[0], half2{}), result[1] = __hmax2_nan(result[1], half2{});
     }
-    reinterpret_cast<uint2 *>(y)[i] = *reinterpret_cast<const uint2 *>(result);
+    half *const to = y + size_t(pixel) * pitch + filter;
+    if (DIRECT) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            if (j < left) {
+                to[j] = j % 2 ? __high2half(result[j / 2]) : __low2half(result[j / 2]);
+            }
+        }
+    } else {
+        *reinterpret_cast<uint2 *>(to) = *reinterpret_cast<const uint2 *>(result);
+    }
 }

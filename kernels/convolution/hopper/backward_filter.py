@@ -159,8 +159,13 @@ class WgmmaBackwardFilterStep(WgmmaStep):
 BACKWARD_FILTER = (WgmmaBackwardFilterStep(None, "wgmma_backward_filter", FORMATS, 16),)
 
 
-def multiply(x: Any, dy: Any, to: Any, conv: Convolution, tile: Tile, splits: int, view: View) -> tuple[str, ...]:
-    """Queue the product, to dw in float16 or to the splits' sums in float32; return the options it is compiled with."""
+def multiply(
+    x: Any, dy: Any, to: Any, conv: Convolution, tile: Tile, splits: int, view: View, *, early: bool = False
+) -> tuple[str, ...]:
+    """Queue the product, to dw in float16 or to the splits' sums in float32; return the options it is compiled with.
+
+    `early`: as of a launch.
+    """
     flat, partial = wgmma_im2col.is_flat(conv) and not view.strides, to.dtype == np.float32
     options = *INCLUDE, f"-DFLAT={int(flat)}", *tile.options, *(("-DPARTIAL=1",) if partial else ())
     rows = splits * conv.groups * _rounded(conv.k // conv.groups) if partial else conv.k
@@ -168,7 +173,7 @@ def multiply(x: Any, dy: Any, to: Any, conv: Convolution, tile: Tile, splits: in
     maps = _map_of_pixels(dy, conv.k), of_x, _map_of_filters(to, conv, rows)
     product = hopper.kernel(FILE, "conv_wgmma_backward_filter", options)
     arguments = *maps, sizes(conv), np.int32(splits)
-    product((tile.count(conv) * splits,), (tile.threads,), arguments, tile.shared_bytes)
+    product((tile.count(conv) * splits,), (tile.threads,), arguments, tile.shared_bytes, early=early)
     return options
 
 

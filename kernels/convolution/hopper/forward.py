@@ -34,8 +34,8 @@ class WgmmaStep(Step):
 
     def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
         """Return bytes of sums in global memory, where blocks share a depth."""
-        result = conv.y_shape() if self.walks == "forward" else conv.x_shape()
-        return wgmma_im2col.partial_bytes(tile_sizes.chosen(conv, self.walks), result)
+        pixels, channels = (conv.p * conv.q, conv.k) if self.walks == "forward" else (conv.h * conv.w, conv.c)
+        return wgmma_im2col.partial_bytes(tile_sizes.chosen(conv, self.walks), conv.n * pixels, channels)
 
     def preferred(self, conv: Convolution, dtype: Any) -> bool:
         """Return whether this is a GPU: the simulator runs it, but others are simulated sooner."""

@@ -2,10 +2,12 @@
 // A thread writes 8 neighbours, 16 bytes. Where each element of a row comes from does not change from row to row: a block
 // finds it once, so that no thread divides for each element.
 // Expected: the time of memory for what is read and written, and 2 to 3 µs for the launch.
-// Reached, copies and product, of the speed of cuDNN 9.19's fastest plan, over layers that nobody tuned for (the table of
-// every_shape): three channels 0.60 to 2.8 forward, 1.1 and 3.2 for the gradient of x; groups 0.71 to 1.1 and 1.05 to 1.7
-// (H100 80GB HBM3, 2026-11-25). With a division for each element, Inception's first layer took 128 µs and not 90.
-#include <cuda_fp16.h>
+// Reached, copies and product, of the speed of cuDNN 9.19's fastest plan, over 40 convolutions drawn at random: forward
+// 1.61, the least 0.74; the gradient of x 1.56, that of w 0.94 (H100 80GB HBM3, 2026-11-26, in one process). Four were
+// below 0.6: a dilated gradient of two channels, whose taps were dense (0.30), and 73 groups of one filter, not joined
+// (0.28), both mended since and not timed again; 0.51 and 0.58 are gradients of one and three filters, of whose 64 × 64
+// tiles most is empty. Sums of one split, added by blocks of 32 threads, took 13 of 22 µs for 148 × 960 × 4 × 1.
+#include <warplab/hopper.cuh>
 #include "sizes.cuh"
 
 constexpr int EIGHT = 8, NOWHERE = 1 << 29;  // NOWHERE: more than any column or channel, whatever is added
@@ -38,6 +40,28 @@ __device__ __forceinline__ void unroll_pixels(const half *x, half *to, const Siz
         }
         reinterpret_cast<uint4 *>(to)[size_t(line) * in_line + i] = *reinterpret_cast<const uint4 *>(found);
     }
+}
+
+// Vector number i of `to`: pixels of `row` elements, a multiple of 8, from pixels of `c`, then zeros.
+__device__ __forceinline__ void pad_pixels(const half *x, half *to, int pixels, int c, int row, int i) {
+    const int pixel = i / (row / EIGHT), at = (i - pixel * (row / EIGHT)) * EIGHT;
+    if (pixel >= pixels) {
+        return;
+    }
+    const half *const from = x + size_t(pixel) * c + at;
+    __align__(16) half found[EIGHT];
+    if (c % 2 == 0) {
+#pragma unroll
+        for (int j = 0; j < EIGHT; j += 2) {
+            *reinterpret_cast<half2 *>(found + j) = at + j < c ? *reinterpret_cast<const half2 *>(from + j) : half2{};
+        }
+    } else {
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++) {
+            found[j] = at + j < c ? from[j] : half(0);
+        }
+    }
+    reinterpret_cast<uint4 *>(to)[i] = *reinterpret_cast<const uint4 *>(found);
 }
 
 // Filters for such pixels, and for groups that are joined: `taps` rows of `row` elements, `inner` pixels of `pitch` each,
@@ -76,18 +100,22 @@ __device__ __forceinline__ void unroll_filters(const half *w, half *to, const Si
     reinterpret_cast<uint4 *>(to)[i] = *reinterpret_cast<const uint4 *>(found);
 }
 
-// What comes before step 5, both at once: lines of pixels by the first `lines` blocks, filters by the others. Shared
-// memory: 8 bytes for each element of a row.
+// What comes before step 5, both at once: lines of pixels by the first `lines` blocks, or vectors of them where pixels
+// only get more channels (`pitch` 0), filters by the others. Shared memory: 8 bytes for each element of a row.
 extern "C" __global__ void conv_unroll(const half *__restrict__ x, half *__restrict__ x_to, Sizes of_x, int width,
                                        int row, int pitch, int lines, const half *__restrict__ w,
                                        half *__restrict__ w_to, Sizes of_w, Rows rows) {
     extern __shared__ int2 places[];
+    let_next_kernel_start();
     const int block = blockIdx.x;
-    if (block < lines) {
+    if (block < lines && pitch == 0) {
+        pad_pixels(x, x_to, of_x.n * of_x.h * of_x.w, of_x.c, row, block * blockDim.x + threadIdx.x);
+    } else if (block < lines) {
         unroll_pixels(x, x_to, of_x, width, row, pitch, block, places);
     } else {
         unroll_filters(w, w_to, of_w, rows, (block - lines) * blockDim.x + threadIdx.x, places);
     }
+    wait_for_kernel_before();  // another copy, which the next kernel waits for, too
 }
 
 // The other way: `to`, images × height × width × `c`, from images of `row` elements a pixel, in which those of all
@@ -98,6 +126,7 @@ extern "C" __global__ void conv_take_pixels(const half *__restrict__ from, half 
     if (first >= count) {
         return;
     }
+    wait_for_kernel_before();
     int pixel = first / c, channel = first - pixel * c, line = pixel / width, w = pixel - line * width;
     const int rows = (height - 1) / down + 1, columns = (width - 1) / right + 1;
     int n = line / height, h = line - n * height;
@@ -134,22 +163,23 @@ extern "C" __global__ void conv_take_pixels(const half *__restrict__ from, half 
 // split has a multiple of 64 rows; `stride`: from a split to the next. A block's y, up to 8, shares the splits.
 extern "C" __global__ void conv_add_filters(const float *__restrict__ partial, half *__restrict__ dw, Sizes g,
                                             Rows rows, int filters, int stride, int splits) {
-    __shared__ float sums[8][32];
-    const int i = blockIdx.x * 32 + threadIdx.x, c = i % g.group_c, tap = i / g.group_c;
+    __shared__ float sums[256];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, c = i % g.group_c, tap = i / g.group_c;
     const int inner = tap % rows.inner, line = tap / rows.inner, high = line % rows.high, above = line / rows.high;
     const int k = above / rows.taps, of_group = k / filters;
     const int there = of_group * ((filters - 1) / 64 + 1) * 64 + k - of_group * filters;
     const size_t at = size_t(there * rows.taps + above % rows.taps) * rows.row + inner * rows.pitch +
                       high * rows.channels + rows.first_channel(k, g) + c;
     float sum = 0;
+    wait_for_kernel_before();
     for (int split = threadIdx.y; split < splits && k < g.k; split += blockDim.y) {
         sum += partial[size_t(split) * stride + at];
     }
-    sums[threadIdx.y][threadIdx.x] = sum;
+    sums[threadIdx.y * blockDim.x + threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y == 0 && k < g.k) {
         for (int y = 1; y < blockDim.y; y++) {
-            sum += sums[y][threadIdx.x];
+            sum += sums[y * blockDim.x + threadIdx.x];
         }
         dw[i] = __float2half_rn(sum);
     }
@@ -159,17 +189,19 @@ extern "C" __global__ void conv_add_filters(const float *__restrict__ partial, h
 // of phase 0 starts (top, left) from its pixel.
 extern "C" __global__ void conv_turn_filters(const half *__restrict__ w, half *__restrict__ to, Sizes g, int top,
                                              int left, int rows, int columns, int row) {
+    let_next_kernel_start();
     const int i = blockIdx.x * blockDim.x + threadIdx.x, k = i % row, tap = i / row;
     const int column = tap % columns, line = tap / columns, down = line % rows, filter = line / rows;
     const int c = filter % g.c, phase = filter / g.c;
-    if (phase >= g.stride_h * g.stride_w) {
-        return;
-    }
-    const int below = phase / g.stride_w + g.pad_h - (top + down) * g.stride_h;
-    const int beside = phase % g.stride_w + g.pad_w - (left + column) * g.stride_w;
+    const int apart_h = g.stride_h == 1 ? g.dilation_h : 1, apart_w = g.stride_w == 1 ? g.dilation_w : 1;  // `merged`
+    const int below = phase / g.stride_w + g.pad_h - (top + down * apart_h) * g.stride_h;
+    const int beside = phase % g.stride_w + g.pad_w - (left + column * apart_w) * g.stride_w;
     const int r = below / g.dilation_h, s = beside / g.dilation_w;
     const bool whole = below >= 0 && beside >= 0 && r * g.dilation_h == below && s * g.dilation_w == beside;
     const int of_group = c - k / g.group_k * g.group_c;
     const bool inside = whole && r < g.r && s < g.s && k < g.k && unsigned(of_group) < unsigned(g.group_c);
-    to[i] = inside ? w[(size_t(k * g.r + r) * g.s + s) * g.group_c + of_group] : half(0);
+    if (phase < g.stride_h * g.stride_w) {
+        to[i] = inside ? w[(size_t(k * g.r + r) * g.s + s) * g.group_c + of_group] : half(0);
+    }
+    wait_for_kernel_before();  // a copy of dy
 }

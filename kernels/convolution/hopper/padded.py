@@ -4,7 +4,7 @@
   of a window, padding included, and a window's pixels are read as one, which overlaps with the next;
 - groups are parts of a launch; narrow ones are joined to 64 channels, and their filters are zero outside of their own.
   A NaN or an infinity in x is NaN in the results of all groups that are joined with its own;
-- images with a stride above 8 or with much padding are unrolled, as im2col does;
+- images with a stride above 8, with much padding, or whose windows leave pixels out are unrolled, as im2col does;
 - the gradient of a few channels of x is one product for all phases of the stride (`merged`), whose pixels are then put
   in their places.
 
@@ -21,17 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from kernels.convolution.common.queued import Queued
-from kernels.convolution.common.sources import sizes
+from kernels.convolution.common.sources import FOLDER, INCLUDE, sizes
 from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.hopper import backward_filter, tile_sizes, wgmma_im2col
 from kernels.convolution.hopper.forward import FORMATS, INSTEAD, WgmmaStep
 from kernels.convolution.hopper.tile_sizes import DEPTH, HALF, Im2colTiles
 from kernels.convolution.hopper.wgmma_im2col import WIDE, Axis, Phase, View, gradient_phases
+from warpcourse.bench import hopper
 
-FILE, NAME = "hopper/padded.cu", "wgmma_padded"
-THREADS, ADDED, ADDERS = 256, 32, 8  # of a block; of conv_add_filters elements, and threads for each
-PLACE, MOST_ROW = 8, 6144  # bytes, and elements, of what a block of conv_unroll finds first
+FILE, NAME = FOLDER / "hopper/padded.cu", "wgmma_padded"
+THREADS, ADDERS = 256, 8  # of a block; of conv_add_filters, for an element
+PLACE, MOST_ROW = 8, 16384  # bytes, and elements, of what a block of conv_unroll finds first
 MOST_ELEMENTS = 2**31 - 2**12  # of a copy
 LEAST_GAIN = 2  # times that windows as pixels must have fewer steps, as their copies are larger
 ROOM = 256  # bytes that an array in the workspace starts at a multiple of
@@ -62,10 +62,15 @@ class Fitted:
         """Return elements of a row of a filter."""
         return self.conv.c // self.conv.groups
 
-    def filter_elements(self, filters: int) -> int:
-        """Return elements of the copies of so many filters; 0 where these stay."""
-        stay = self.copied is None and self.joined == 1 and filters == self.conv.k
-        return 0 if stay else up(filters) * self.taps * self.row
+    @property
+    def filters(self) -> int:
+        """Return filters, of each group a multiple of 8."""
+        return up(self.conv.k // self.conv.groups) * self.conv.groups
+
+    def filter_elements(self) -> int:
+        """Return elements of the copies of filters; 0 where these stay."""
+        stay = self.copied is None and self.joined == 1
+        return 0 if stay else up(self.conv.k) * self.taps * self.row
 
     @property
     def rows(self) -> np.ndarray:
@@ -88,12 +93,15 @@ def up(value: int, step: int = WIDE) -> int:
 
 
 def joined(conv: Convolution) -> int:
-    """Return how many groups to join: up to 64 channels, so that channels and filters are multiples of 8; all, where
-    nothing less does that."""
+    """Return how many groups to join: with the fewest tiles of 64 channels × 64 filters in all; of equals such that
+    both are multiples of 8, then the fewest."""
     c, k = conv.c // conv.groups, conv.k // conv.groups
-    fit = [n for n in range(1, conv.groups + 1) if conv.groups % n == 0 and n * c % WIDE == n * k % WIDE == 0]
-    narrow = [n for n in fit if n * max(c, k) <= DEPTH]
-    return (narrow[-1:] or fit[:1] or [conv.groups])[0]
+
+    def cost(n: int) -> tuple[int, bool, int]:
+        tiles = conv.groups // n * math.ceil(n * c / DEPTH) * math.ceil(n * k / DEPTH)
+        return tiles, n * c % WIDE > 0 or n * k % WIDE > 0, n
+
+    return min((n for n in range(1, conv.groups + 1) if conv.groups % n == 0), key=cost)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -105,19 +113,19 @@ def fitted(conv: Convolution, of: str) -> Fitted:
     taps, one = conv.r * conv.s, replace(conv, k=1, groups=1)
     found = Fitted(replace(conv, c=row * groups, groups=groups), View(), None, taps, 1, row, row, together)
     if row != c:
-        read = replace(one, r=1, s=1, padding=(0, 0), stride=(1, 1), dilation=(1, 1))
-        found = replace(found, copied=(read, conv.w, row, row))
+        found = replace(found, copied=_padded_channels((conv.n, conv.h, conv.w, conv.c), groups))
     if of == "backward_data" or groups > 1:
         return found
     windows = _windows_as_pixels(conv, together)
     steps = math.ceil(c / DEPTH) * taps  # of a tile, and those with windows as pixels
     if row != c and conv.dilation[1] == 1 and LEAST_GAIN * math.ceil(windows.row / DEPTH) <= steps:
         return windows
-    if not wgmma_im2col.unwalkable([wgmma_im2col.forward_phase(conv)], (conv.h, conv.w)):
+    unrolled = up(taps * conv.c)
+    apart = row != c and conv.stride[0] >= conv.r and conv.stride[1] >= conv.s and unrolled <= MOST_ROW
+    if not apart and not wgmma_im2col.unwalkable([wgmma_im2col.forward_phase(conv)], (conv.h, conv.w)):
         return found
-    row = up(taps * conv.c)
-    unrolled = Convolution(conv.n, row, conv.p, conv.q, conv.k, 1, 1)
-    return Fitted(unrolled, View(), (one, conv.q, row, conv.c), 1, taps, conv.c, conv.c, together)
+    whole = Convolution(conv.n, unrolled, conv.p, conv.q, conv.k, 1, 1)
+    return Fitted(whole, View(), (one, conv.q, unrolled, conv.c), 1, taps, conv.c, conv.c, together)
 
 
 def _windows_as_pixels(conv: Convolution, together: int) -> Fitted:
@@ -154,6 +162,9 @@ def merged(conv: Convolution) -> Merged | None:
     for size, taps, padding, stride, dilation in zip(
         (conv.h, conv.w), (conv.r, conv.s), conv.padding, conv.stride, conv.dilation, strict=True
     ):
+        if stride == 1:
+            axes.append(Axis(size, padding - (taps - 1) * dilation, 1, taps, dilation))
+            continue
         # Element stride · i + phase of dx meets tap r of y's element i + (phase + padding - r · dilation) / stride.
         first = math.ceil((padding - (taps - 1) * dilation) / stride)
         last = (stride - 1 + padding) // stride
@@ -175,27 +186,42 @@ def _blocks(count: int) -> int:
     return math.ceil(count / THREADS)
 
 
-def _unroll(x: Any, x_to: Any, copied: Any, w: Any, w_to: Any, conv: Convolution, fit: Fitted) -> None:
-    """Queue the copies before the product, of pixels and of filters; None for what is not copied."""
+def _queue(
+    entry: str, blocks: int, block: tuple[int, ...], arguments: tuple, shared: int = 0, early: bool = True
+) -> None:
+    """Queue a kernel of padded.cu. `early`: as of a launch, after another one of the same pass."""
+    given = tuple(np.uint64(0) if argument is None else argument for argument in arguments)
+    hopper.kernel(FILE, entry, INCLUDE)((blocks,), block, given, shared, early=early)
+
+
+def _unroll(
+    x: Any, x_to: Any, copied: Any, w: Any, w_to: Any, conv: Convolution, fit: Fitted, early: bool = False
+) -> bool:
+    """Queue the copies before the product, of pixels and of filters; None for what is not copied. Return whether there
+    are any. `early`: after another copy."""
     read, width, row, pitch = copied or (conv, 1, WIDE, WIDE)
-    lines = 0 if x_to is None else x_to.size // (width * row)
+    whole = 0 if x_to is None else x_to.size
+    lines = whole // (width * row) if pitch else _blocks(whole // WIDE)
     blocks = lines + (0 if w_to is None else _blocks(w_to.size // WIDE))
-    longest = max(row if lines else 0, 0 if w_to is None else fit.row)
+    longest = max(row if lines and pitch else 0, 0 if w_to is None else fit.row)
     arguments = x, x_to, sizes(read), *map(np.int32, (width, row, pitch, lines)), w, w_to, sizes(conv), fit.rows
     if blocks:
-        Queued(FILE, "conv_unroll", blocks, THREADS, arguments, PLACE * longest).launch()
+        _queue("conv_unroll", blocks, (THREADS,), arguments, PLACE * longest, early)
+    return early or blocks > 0
 
 
-def _take(found: Any, to: Any, conv: Convolution, channels: int, row: int, stride: tuple[int, int] = (1, 1)) -> None:
-    """Queue the copy of the first channels, or of all phases, to an array of `conv`'s images of y or x."""
-    _, height, width, _ = to.shape
-    arguments = found, to, *map(np.int32, (conv.n, height, width, channels, *stride, row))
-    Queued(FILE, "conv_take_pixels", _blocks(math.ceil(to.size / WIDE)), THREADS, arguments).launch()
+def _take(found: Any, to: Any, channels: int, row: int, stride: tuple[int, int] = (1, 1), groups: int = 1) -> None:
+    """Queue the copy of the first channels of each group, or of all phases, to an array of images."""
+    n, height, width, _ = to.shape
+    arguments = found, to, *map(np.int32, (n, height, width * groups, channels, *stride, row))
+    _queue("conv_take_pixels", _blocks(math.ceil(to.size / WIDE)), (THREADS,), arguments)
 
 
-def _padded_channels(conv: Convolution, channels: int) -> tuple[Convolution, int, int, int]:
-    """Return what pads the channels of an array like y."""
-    return Convolution(conv.n, channels, conv.p, conv.q, 1, 1, 1), conv.q, up(channels), up(channels)
+def _padded_channels(shape: tuple[int, ...], groups: int) -> tuple[Convolution, int, int, int]:
+    """Return what pads the channels of each group of an array, NHWC, as if groups were pixels; pitch 0 says so."""
+    n, height, width, channels = shape
+    of_group = channels // groups
+    return Convolution(n, of_group, height, width * groups, 1, 1, 1), width * groups, up(of_group), 0
 
 
 @dataclass(frozen=True)
@@ -213,13 +239,6 @@ class PaddedStep(WgmmaStep):
         if max(fit.row, up(conv.k)) > MOST_ROW:
             reason = f"finds places for {MOST_ROW:,} channels at most"
         return f"{self.name} {reason}: take {INSTEAD}" if reason else ""
-
-    def remark(self, conv: Convolution, of: str) -> str:
-        """Return what joined groups cost where they are too wide for it."""
-        wide = joined(conv) * conv.c // conv.groups
-        if joined(conv) == 1 or wide <= 2 * DEPTH:
-            return ""
-        return f"{conv.groups} groups of {conv.c // conv.groups} channels are computed as if they were one"
 
     def _unwalkable(self, conv: Convolution) -> str:
         if self.walks == "backward_data":
@@ -250,11 +269,7 @@ class PaddedForwardStep(PaddedStep):
 
     def _elements(self, conv: Convolution) -> tuple[int, ...]:
         fit = fitted(conv, "forward")
-        return (
-            fit.x_elements,
-            fit.filter_elements(conv.k),
-            conv.n * conv.p * conv.q * up(conv.k) if conv.k % WIDE else 0,
-        )
+        return fit.x_elements, fit.filter_elements()
 
     def launch(
         self,
@@ -269,14 +284,11 @@ class PaddedForwardStep(PaddedStep):
     ) -> None:
         """Queue the copies and the kernel, with the sizes that `tile_sizes` says unless others are given."""
         fit = fitted(conv, "forward")
-        read, filters, wide = self._copies(conv, workspace)
+        read, filters = self._copies(conv, workspace)
         _unroll(x, read, fit.copied, w, filters, conv, fit)
-        view = replace(fit.view, pitch=up(conv.k))
         tiles = tiles or tile_sizes.chosen(fit.conv, "forward")
-        operands = (given if copy is None else copy for given, copy in ((x, read), (w, filters), (y, wide)))
-        wgmma_im2col.forward(*operands, fit.conv, tiles, bias, relu, view=view, early=True)
-        if wide is not None:
-            _take(wide, y, conv, conv.k, up(conv.k))
+        operands = (given if copy is None else copy for given, copy in ((x, read), (w, filters)))
+        wgmma_im2col.forward(*operands, y, fit.conv, tiles, bias, relu, view=fit.view, early=True)
 
 
 @dataclass(frozen=True)
@@ -287,43 +299,51 @@ class PaddedBackwardDataStep(PaddedStep):
 
     def _elements(self, conv: Convolution) -> tuple[int, ...]:
         """Return those of dy, w and dx."""
-        of_dy = conv.n * conv.p * conv.q * up(conv.k) if conv.k % WIDE else 0
-        if one := merged(conv):
+        fit, one = fitted(conv, "backward_data"), merged(conv)
+        filters = fit.filters if one is None else up(conv.k)
+        of_dy = conv.n * conv.p * conv.q * filters if filters != conv.k else 0
+        if one:
             pixels = conv.n * one.phase.height.count * one.phase.width.count
             return of_dy, math.prod(one.conv.w_shape()), pixels * up(one.conv.k)
-        fit = fitted(conv, "backward_data")
-        return (
-            of_dy,
-            fit.filter_elements(up(conv.k)),
-            conv.n * conv.h * conv.w * fit.conv.c if fit.conv.c != conv.c else 0,
-        )
+        wide = conv.n * conv.h * conv.w * fit.conv.c if fit.conv.c != conv.c else 0
+        return of_dy, fit.filter_elements(), wide
 
     def launch(
         self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None, tiles: Im2colTiles | None = None
     ) -> None:
         """Queue the copies and the kernels, with the sizes that `tile_sizes` says unless others are given."""
         read, filters, wide = self._copies(conv, workspace)
-        one, fit, padded = merged(conv), fitted(conv, "backward_data"), _padded_channels(conv, conv.k)
-        _unroll(dy, read, padded, w, None if one else filters, conv, fit)
+        one, fit = merged(conv), fitted(conv, "backward_data")
+        groups = 1 if one else fit.conv.groups
+        padded = _padded_channels((conv.n, conv.p, conv.q, conv.k), groups)
+        copies = _unroll(dy, read, padded, w, None if one else filters, conv, fit)
         dy = dy if read is None else read
         if one:
-            self._merged(dy, w, filters, wide, conv, one, tiles)
-            _take(wide, dx, conv, conv.c, up(one.conv.k), conv.stride)
+            self._merged(dy, w, filters, wide, conv, one, tiles, copies)
+            _take(wide, dx, conv.c, up(one.conv.k), conv.stride)
             return
-        of_groups = replace(fit.conv, k=up(conv.k))
+        of_groups = replace(fit.conv, k=fit.filters)
         tiles = tiles or tile_sizes.chosen(of_groups, "backward_data")
         filters = w if filters is None else filters
-        wgmma_im2col.gradient(dy, filters, dx if wide is None else wide, of_groups, tiles, early=True)
+        wgmma_im2col.gradient(dy, filters, dx if wide is None else wide, of_groups, tiles, early=True, filters=conv.k)
         if wide is not None:
-            _take(wide, dx, conv, conv.c, fit.conv.c)
+            _take(wide, dx, conv.c // groups, fit.row, groups=groups)
 
     def _merged(
-        self, dy: Any, w: Any, filters: Any, wide: Any, conv: Convolution, one: Merged, tiles: Im2colTiles | None
+        self,
+        dy: Any,
+        w: Any,
+        filters: Any,
+        wide: Any,
+        conv: Convolution,
+        one: Merged,
+        tiles: Im2colTiles | None,
+        copies: bool,
     ) -> None:
         phase = one.phase
         numbers = phase.height.first, phase.width.first, one.conv.r, one.conv.s, one.conv.c
         arguments = w, filters, sizes(conv), *map(np.int32, numbers)
-        Queued(FILE, "conv_turn_filters", _blocks(filters.size), THREADS, arguments).launch()
+        _queue("conv_turn_filters", _blocks(filters.size), (THREADS,), arguments, early=copies)
         view, tiles = View(phase=phase, pitch=up(one.conv.k)), tiles or tile_sizes.chosen(one.conv, "forward")
         wgmma_im2col.forward(dy, filters, wide, one.conv, tiles, view=view, early=True)
 
@@ -335,26 +355,30 @@ class PaddedBackwardFilterStep(PaddedStep):
     def _elements(self, conv: Convolution) -> tuple[int, ...]:
         """Return those of x, dy and, twice as many, of the sums."""
         fit = fitted(conv, "backward_filter")
-        whole = replace(fit.conv, k=up(conv.k))
+        whole = replace(fit.conv, k=fit.filters)
         sums = backward_filter.tiling(whole).splits * backward_filter.stride_of(whole)
         return fit.x_elements, conv.n * conv.p * conv.q * whole.k if whole.k != conv.k else 0, 2 * sums
 
     def launch(self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None) -> None:
         """Queue the copies and the kernels."""
         fit = fitted(conv, "backward_filter")
-        whole = replace(fit.conv, k=up(conv.k))
+        whole = replace(fit.conv, k=fit.filters)
         read, wide, sums = self._copies(conv, workspace)
-        _unroll(x, read, fit.copied, None, None, conv, fit)
-        _unroll(dy, wide, _padded_channels(conv, conv.k), None, None, conv, fit)
+        copies = _unroll(x, read, fit.copied, None, None, conv, fit)
+        _unroll(dy, wide, _padded_channels(dy.shape, fit.conv.groups), None, None, conv, fit, copies)
         tile, splits = backward_filter.tiling(whole)
         partial = sums.view(np.float32)
         operands = x if read is None else read, dy if wide is None else wide
-        backward_filter.multiply(*operands, partial, whole, tile, splits, fit.view)
-        numbers = map(np.int32, (whole.k // whole.groups, backward_filter.stride_of(whole), splits))
-        blocks, together = math.ceil(dw.size / ADDED), min(ADDERS, splits)
-        Queued(
-            FILE, "conv_add_filters", blocks, (ADDED, together), (partial, dw, sizes(conv), fit.rows, *numbers)
-        ).launch()
+        backward_filter.multiply(*operands, partial, whole, tile, splits, fit.view, early=True)
+        numbers = map(np.int32, (conv.k // whole.groups, backward_filter.stride_of(whole), splits))
+        together = min(ADDERS, splits)
+        wide = THREADS // ADDERS * (ADDERS // together)
+        _queue(
+            "conv_add_filters",
+            math.ceil(dw.size / wide),
+            (wide, together),
+            (partial, dw, sizes(conv), fit.rows, *numbers),
+        )
 
 
 FORWARD = (PaddedForwardStep(None, NAME, FORMATS, 16),)

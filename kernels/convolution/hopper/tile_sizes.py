@@ -121,8 +121,8 @@ def chosen(conv: Convolution, of: str) -> Im2colTiles:
     found = table().get(of, {}).get(str(conv))
     if found:
         return Im2colTiles(*found["sizes"])
-    forward, result = of == "forward", conv.k if of == "forward" else conv.c
-    deep = conv.groups == 1 and result % 8 == 0 and (forward or conv.stride == (1, 1))
+    forward = of == "forward"
+    deep = conv.groups == 1 and (forward or conv.stride == (1, 1))
     return by_arithmetic(*gemm(conv, of), conv.groups, narrow=forward, deep=deep)
 
 
@@ -135,7 +135,8 @@ def by_arithmetic(
     `narrow`, `deep`: whether those with fewer than 64 channels, and those with sums in global memory, are among them.
     """
     found = [*CANDIDATES, *(tiles for tiles in NARROW if narrow and channels <= tiles.bn)]
-    found += [tiles for tiles in DEEP if deep and 4 * tiles.deep <= depth // DEPTH]
+    found += [tiles for tiles in DEEP if deep and 4 * tiles.deep <= depth // DEPTH and (tiles.bn > 16 or narrow)]
+    found = [tiles for tiles in found if tiles.bn > 16 or channels <= 16]
     return min(found, key=lambda tiles: clocks(tiles, pixels, channels, depth, groups))
 
 
@@ -197,7 +198,8 @@ CANDIDATES = (
     Im2colTiles(128, 128, 2, 5, 1, split=2, beside=4),
 )
 
-SHARED = (CANDIDATES[0], Im2colTiles(64, 64, 1, 8, 1), *CANDIDATES[1:3], Im2colTiles(128, 128, 2, 6, 1, boxes=1))
+FEW = Im2colTiles(64, 16, 1, 8, 2, boxes=1)
+SHARED = (FEW, CANDIDATES[0], Im2colTiles(64, 64, 1, 8, 1), *CANDIDATES[1:3], Im2colTiles(128, 128, 2, 6, 1, boxes=1))
 DEEP = tuple(replace(tiles, deep=deep) for tiles in SHARED for deep in (2, 3, 4, 6, 8, 12, 16))
 NARROW = (  # for all channels of a result, which are few
     Im2colTiles(128, 16, 2, 4, 2, boxes=1),

@@ -124,6 +124,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         fence_barrier_init();
     }
     __syncthreads();
+    wait_for_kernel_before();  // that of padded.cu; else there is nothing to wait for
     let_next_kernel_start();
     int stage = 0, parity = 0;  // parity: of the phase that the stage's barriers are in
     auto advance = [&]() {

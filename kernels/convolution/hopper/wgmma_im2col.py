@@ -34,14 +34,15 @@ LINES = BOX_BYTES // hopper.LINE_BYTES
 
 _INTS = (
     *("pixels", "image", "width", "top", "left", "down", "right", "rows", "columns"),
-    *("dilation_h", "dilation_w", "first_tap", "next_row", "next_column", "bias"),
+    *("dilation_h", "dilation_w", "first_tap", "next_row", "next_column", "bias", "pitch"),
 )
 _MAP = hopper.MAP_BYTES
 PART = np.dtype(  # of 5_wgmma_im2col.cu
     [
         *((name, f"V{_MAP}") for name in "xwy"),
         *((name, np.int32) for name in _INTS),
-        ("rest", f"V{_MAP - 4 * len(_INTS)}"),
+        ("to", np.uint64),
+        ("rest", f"V{_MAP - 4 * len(_INTS) - 8}"),
     ]
 )
 
@@ -175,18 +176,24 @@ def _forward_parts(x: int, w: int, y: int, conv: Convolution, tiles: Im2colTiles
             strides = view.strides or dense(conv.h, conv.w, conv.c)
             of_x = pixels_of(x + group * c * HALF, shape, phase, lines, strides, width)
         of_w = Boxes(w + group * k * taps * c * HALF, "float16", k, c, tiles.bn, width, taps)
-        of_y = Boxes(y + group * k * HALF, "float16", outputs, k, LINES, DEPTH, pitch=view.pitch or conv.k)
-        found.append(_part(phase, conv, of_x, of_w, of_y, bias=group * k))
+        to, pitch = y + group * k * HALF, view.pitch or conv.k
+        # Without whole 16 bytes no map can be made of y: threads store it, and that of w takes its place.
+        of_y = of_w if _direct(conv, view) else Boxes(to, "float16", outputs, k, LINES, DEPTH, pitch=pitch)
+        found.append(_part(phase, conv, of_x, of_w, of_y, bias=group * k, pitch=pitch, to=to))
     return _launches(found, c, k)
 
 
-def gradient_parts(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Im2colTiles) -> tuple[np.ndarray, ...]:
-    """Return what the kernel takes for each launch of a gradient of x."""
-    return _gradient_parts(*map(hopper.address_of, (dy, w, dx)), conv, tiles)
+def gradient_parts(
+    dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Im2colTiles, filters: int
+) -> tuple[np.ndarray, ...]:
+    """Return what the kernel takes for each launch of a gradient of x. `filters`: of w; dy may have more channels."""
+    return _gradient_parts(*map(hopper.address_of, (dy, w, dx)), conv, tiles, filters // conv.groups)
 
 
 @functools.lru_cache(maxsize=1024)
-def _gradient_parts(dy: int, w: int, dx: int, conv: Convolution, tiles: Im2colTiles) -> tuple[np.ndarray, ...]:
+def _gradient_parts(
+    dy: int, w: int, dx: int, conv: Convolution, tiles: Im2colTiles, filters: int
+) -> tuple[np.ndarray, ...]:
     c, k, taps, lines = conv.c // conv.groups, conv.k // conv.groups, conv.r * conv.s, tiles.bm // tiles.beside
     (image, row, pixel), width = dense(conv.h, conv.w, conv.c), chunk(k)
     found = []
@@ -197,7 +204,7 @@ def _gradient_parts(dy: int, w: int, dx: int, conv: Convolution, tiles: Im2colTi
         else:
             strides = dense(conv.p, conv.q, conv.k)
             of_dy = pixels_of(dy + group * k * HALF, (conv.n, conv.p, conv.q, k), phase, lines, strides, width)
-        of_w = Boxes(w + group * k * taps * c * HALF, "float16", k, c, width, DEPTH, taps)
+        of_w = Boxes(w + group * filters * taps * c * HALF, "float16", filters, c, width, DEPTH, taps)
         positions = phase.height.count, phase.width.count
         of_dx = Pixels(
             dx + phase.down * row + phase.right * pixel + group * c * HALF,
@@ -209,7 +216,7 @@ def _gradient_parts(dy: int, w: int, dx: int, conv: Convolution, tiles: Im2colTi
             (1, 1),
             LINES,
         )
-        found.append(_part(phase, conv, of_dy, of_w, of_dx))
+        found.append(_part(phase, conv, of_dy, of_w, of_dx, pitch=conv.c))
     return _launches(found, k, c)
 
 
@@ -229,6 +236,10 @@ def _launches(found: list[np.ndarray], channels: int, filters: int) -> tuple[np.
     groups = [found[start : start + most] for start in range(0, len(found), most)]
     sizes = [next(size for size in PARTS if size >= len(group)) for group in groups]
     return tuple(_parts(group, size, channels, filters) for group, size in zip(groups, sizes, strict=True))
+
+
+def _direct(conv: Convolution, view: View) -> bool:
+    return (view.pitch or conv.k) % WIDE > 0 or (conv.groups > 1 and conv.k // conv.groups % WIDE > 0)
 
 
 def is_flat(conv: Convolution) -> bool:
@@ -251,21 +262,30 @@ def forward(
 ) -> None:
     """Queue a forward pass. `partial`: uint8, of `partial_bytes`; None allocates it. `early`: as of a launch."""
     flags = {"BIAS": int(bias is not None), "RELU": int(relu), "FLAT": int(is_flat(conv) and not view.strides)}
+    flags["DIRECT"] = int(_direct(conv, view))
     for parts in forward_parts(x, w, y, conv, tiles, view):
         _launch(parts, tiles, bias, y, partial, flags, early)
 
 
 def gradient(
-    dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Im2colTiles, partial: Any = None, *, early: bool = False
+    dy: Any,
+    w: Any,
+    dx: Any,
+    conv: Convolution,
+    tiles: Im2colTiles,
+    partial: Any = None,
+    *,
+    early: bool = False,
+    filters: int | None = None,
 ) -> None:
-    """Queue a gradient of x. `partial`, `early`: as of `forward`."""
-    for parts in gradient_parts(dy, w, dx, conv, tiles):
+    """Queue a gradient of x. `partial`, `early`: as of `forward`; `filters`: of w, by default `conv.k`."""
+    for parts in gradient_parts(dy, w, dx, conv, tiles, filters or conv.k):
         _launch(parts, tiles, None, dx, partial, {"GRADIENT": 1, "FLAT": int(is_flat(conv))}, early)
 
 
-def partial_bytes(tiles: Im2colTiles, result: tuple[int, ...]) -> int:
-    """Return bytes of the sums of blocks that share a depth, of a result of this shape."""
-    return 4 * tiles.deep * math.prod(result) if tiles.deep > 1 else 0
+def partial_bytes(tiles: Im2colTiles, pixels: int, channels: int) -> int:
+    """Return bytes of the sums of blocks that share a depth, of a result of so many pixels and channels."""
+    return 4 * tiles.deep * pixels * math.ceil(channels / WIDE) * WIDE if tiles.deep > 1 else 0
 
 
 def _launch(
@@ -280,15 +300,16 @@ def _launch(
     clusters = count_tiles(parts, tiles)
     if tiles.split == 1:  # blocks stay and take tile after tile
         clusters = min(clusters, _resident(function, tiles))
-    if size := partial_bytes(tiles, out.shape):
+    pixels, filters = int(parts["part"]["pixels"][0].sum()), int(parts["filters"][0])
+    if size := partial_bytes(tiles, pixels, filters):
         partial = cp.empty(size, np.uint8) if partial is None else partial
     of_bias, of_partial = (np.uint64(0 if array is None else hopper.address_of(array)) for array in (bias, partial))
     arguments = parts, of_bias, of_partial
     function((clusters * tiles.cluster,), (tiles.threads,), arguments, tiles.shared_bytes, early=early)
     if size:
-        quads = out.size // 4
+        quads = size // tiles.deep // 16
         add = hopper.kernel(FILE, "conv_add_deep", options)
-        numbers = np.int32(quads), np.int32(parts["filters"][0])
+        numbers = np.int32(quads), np.int32(filters), parts["part"]["pitch"][0, 0]
         add((math.ceil(quads / ADDERS),), (ADDERS,), (of_partial, out, of_bias, *numbers), early=True)
 
 
@@ -320,8 +341,8 @@ def pixels_of(
     return Pixels(address, "float16", shape, strides, first, positions, steps, lines, width * HALF)
 
 
-def _part(phase: Phase, conv: Convolution, x: Boxes | Pixels, w: Boxes, y: Boxes | Pixels, bias: int = 0) -> np.ndarray:
-    """Return a `Part` of the kernel."""
+def _part(phase: Phase, conv: Convolution, x: Boxes | Pixels, w: Boxes, y: Boxes | Pixels, **more: int) -> np.ndarray:
+    """Return a `Part` of the kernel; `more`: its `bias`, `pitch` and `to`."""
     high, wide = phase.height, phase.width
     image = high.count * wide.count
     numbers = {
@@ -339,7 +360,7 @@ def _part(phase: Phase, conv: Convolution, x: Boxes | Pixels, w: Boxes, y: Boxes
         "first_tap": high.first_tap * conv.s + wide.first_tap,
         "next_row": high.next_tap * conv.s,
         "next_column": wide.next_tap,
-        "bias": bias,
+        **more,
     }
     part = np.zeros(1, PART)
     for name, value in numbers.items():

@@ -47,6 +47,19 @@ def compare(layer: networks.LayerGroup, kind: str, layout: str, dtype: str) -> d
     return _compared(layer, step, ours, [(timed, sets)], error, dtype)
 
 
+def compare_again(conv: Convolution, kind: str, layout: str, dtype: str, plan: str) -> dict[str, float]:
+    """Return cuDNN's time by the plan of this name over that of the lab's fastest step, cold and warm: with operands
+    that take turns, and with the same ones in every call."""
+    sets, found = operands.random_sets(conv, kind, layout, dtype, RUNS), {}
+    timed = time_plans(ConvolutionGraph(conv, kind, layout, dtype), sets, runs=1, finalists=0, checked=False, only=plan)
+    both = launcher(ladder.fastest(conv, layout, dtype, kind), conv, dtype), timed.launchers[timed.fastest()[0]["id"]]
+    for name, some in (("cold", sets), ("warm", sets[:1])):
+        candidates = {str(i): Candidate(each, some) for i, each in enumerate(both)}
+        ours, theirs = time_together(candidates, rounds=ROUNDS, runs=RUNS, warmup=1).values()
+        found[name] = theirs.seconds / ours.seconds
+    return found
+
+
 def compare_fused(layer: networks.LayerGroup, layout: str, dtype: str) -> dict[str, Any]:
     """Measure the forward pass with bias and ReLU likewise, and our step without them.
 

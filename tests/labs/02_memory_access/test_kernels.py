@@ -206,6 +206,17 @@ def test_prefix_sum_is_numpys(name, n):
     np.testing.assert_array_equal(guarded.result(), np.cumsum(a, dtype=np.float64))
 
 
+@pytest.mark.parametrize("name", SCANS)
+def test_a_plan_is_launched_again_on_other_numbers(name):
+    a, out = cp.asarray(np.zeros(3 * TILE + 5, np.float32)), cp.asarray(np.zeros(3 * TILE + 5, np.float32))
+    launch = SCANS[name].plan(a, out)
+    for _ in range(3):
+        numbers = whole_numbers(a.size)
+        a[:] = cp.asarray(numbers)
+        launch()
+        np.testing.assert_array_equal(cp.asnumpy(out), np.cumsum(numbers, dtype=np.float64))
+
+
 def test_look_back_over_more_tiles_than_one_look():
     """33 tiles and more: a warp looks back more than once. With few threads at a time, tiles meet known prefixes."""
     n = 40 * TILE + 5

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from kernels.convolution import convolve, ladder
+from kernels.convolution.beside import patch
+from kernels.convolution.common.sources import SOURCES
 from kernels.convolution.definition import reference
 from kernels.convolution.definition.geometry import PASSES, Convolution
 from kernels.convolution.hopper import backward_filter, padded, tile_sizes, wgmma_im2col
@@ -29,7 +31,18 @@ CASES = {
     "patches beyond TMA's steps": Convolution(1, 3, 36, 40, 24, 16, 16, stride=(16, 16)),
     "one channel": Convolution(1, 1, 12, 13, 8, 3, 3),
     "no multiples of 8": Convolution(1, 12, 6, 5, 21, 2, 3, (0, 1)),
+    "more channels, no multiples of 8": Convolution(1, 20, 6, 5, 22, 2, 3, (0, 1)),
+    "few channels from few": Convolution(2, 5, 9, 11, 7, 2, 3, (1, 0), dilation=(2, 1)),
+    "eight channels, 70 filters": Convolution(2, 8, 7, 5, 70, 3, 2, (1, 0), (2, 1)),
+    "odd filters": Convolution(1, 24, 5, 6, 73, 1, 1),
+    "two of dilated columns": Convolution(1, 6, 8, 9, 12, 2, 3, (1, 2), (1, 2), (2, 2)),
     "groups of four": Convolution(1, 32, 6, 7, 32, 3, 3, (1, 1), groups=8),
+    "two groups of odd widths": Convolution(1, 70, 5, 4, 74, 2, 2, groups=2),
+    "many groups of one filter": Convolution(1, 88, 5, 4, 11, 2, 2, groups=11),
+    "a few channels from many, dilated": Convolution(1, 2, 9, 10, 66, 3, 2, (1, 2), dilation=(2, 3)),
+    "one stride of two": Convolution(1, 3, 9, 10, 24, 3, 2, (1, 2), (1, 2), (2, 1)),
+    "groups of odd widths": Convolution(1, 105, 5, 4, 111, 2, 2, groups=3),
+    "windows that leave pixels out": Convolution(1, 18, 9, 10, 3, 2, 1, (0, 1), (3, 2)),
     "wide groups, stride 2": Convolution(1, 144, 5, 6, 80, 3, 3, (1, 1), (2, 2), groups=2),
     "groups of three": Convolution(2, 9, 6, 6, 15, 3, 3, (1, 1), groups=3),
     "strides longer than the filter": Convolution(2, 3, 9, 8, 5, 2, 2, stride=(3, 4)),
@@ -81,6 +94,21 @@ def test_all_passes(conv):
     check(conv, np.random.default_rng(conv.depth))
 
 
+@pytest.mark.parametrize("filters", [3, 20])
+def test_blocks_that_share_a_depth_of_any_filters(monkeypatch, filters):
+    tiles = Im2colTiles(64, 16 if filters < 16 else 64, 1, 2, 1, deep=3)
+    monkeypatch.setattr(tile_sizes, "chosen", lambda conv, of: tiles)
+    conv, random = Convolution(1, 72, 6, 5, filters, 3, 3, (1, 1)), generator()
+    x, w = (random.uniform(-1, 1, shape("NHWC")).astype(np.float16) for shape in (conv.x_shape, conv.w_shape))
+    bias, y = (
+        random.uniform(-1, 1, filters).astype(np.float32),
+        cp.asarray(np.full((1, 6, 5, filters), np.nan, np.float16)),
+    )
+    ladder.step(padded.NAME).launch(*map(cp.asarray, (x, w)), y, conv, cp.asarray(bias), True)
+    exact = np.maximum(reference.forward(x, w, conv, "NHWC") + bias, 0)
+    assert (np.abs(cp.asnumpy(y) - exact) <= 2.0**-11 * np.abs(exact) + 2.0**-20 * conv.depth).all()
+
+
 @pytest.mark.thorough
 @pytest.mark.usefixtures("few_kernels")
 def test_random_convolutions():
@@ -118,7 +146,7 @@ def test_nothing_but_a_convolutions_own_type_is_slow():
     [
         (Convolution(1, 8, 4, 4, 8, 3, 3, (600, 1)), "backward_data", "reaches 128 pixels beyond an image"),
         (Convolution(1, 12, 4, 4, 12, 9, 9, (4, 4), groups=12), "forward", "a thread for each element"),
-        (Convolution(1, 245, 8, 8, 245, 3, 3, groups=7), "forward", "computed as if they were one"),
+        (Convolution(1, 245, 8, 8, 245, 3, 3, groups=7), "forward", ""),
         (Convolution(1, 3, 32, 32, 16, 11, 11, stride=(4, 4)), "backward_data", ""),
         (Convolution(1, 128, 8, 8, 128, 3, 3, groups=32), "backward_filter", ""),
     ],
@@ -132,10 +160,19 @@ def test_a_plan_that_is_slow_says_so(monkeypatch, conv, of, remark):
 
 @pytest.mark.parametrize("tiles", NARROW, ids=str)
 def test_machine_code_of_narrow_tiles(tiles):
-    options = *hopper.include(), *tiles.options, "-DBK=16", "-DBIAS=1", "-DRELU=1"
+    options = *hopper.include(), *tiles.options, "-DBK=16", "-DBIAS=1", "-DRELU=1", "-DDIRECT=1"
     log, *_ = nvrtc.assemble_cuda(wgmma_im2col.FILE.read_text("utf-8"), wgmma_im2col.FILE.name, "90a", options)
     assert "0 bytes spill stores" in log
     assert not re.search(r"warning|C75\d\d|Potential Performance", log), log
+
+
+def test_machine_code_of_patches():
+    """As many blocks on a multiprocessor as the kernel is launched with, and nothing spilled for it."""
+    text, options = SOURCES.text(patch.FILE), SOURCES.options(patch.FILE)
+    entries = tuple(f"conv_mma_patch<{eights}, {pairs}, 8>" for eights in (4, 8) for pairs in ("true", "false"))
+    log, *_ = nvrtc.assemble_cuda(text, patch.FILE, 90, options, entries)
+    assert log.count("0 bytes spill stores") == len(entries) + 1  # and what turns filters round
+    assert max(map(int, re.findall(r"Used (\d+) registers", log))) <= 65536 // (5 * patch.THREADS) // 8 * 8
 
 
 def test_workspaces_are_as_large_as_said():
