@@ -294,4 +294,4 @@ def _does_nothing(step: tuple, shape: Shape) -> bool:
     op, _, attributes, *_ = step
     if op == "transpose":
         return attributes["order"] == tuple(range(len(attributes["order"])))
-    return op == "reshape" and attributes["shape"] == shape
+    return op in ("reshape", "expand") and attributes["shape"] == shape

@@ -151,6 +151,24 @@ def _binary(op: str) -> Import:
     return imported
 
 
+def _where(importer: Importer, node: onnx.NodeProto, _given: dict) -> None:
+    condition = importer.number(node, 0)
+    if condition.any() != condition.all():
+        raise importer.refused(node, "its condition differs from element to element; possible: one for all")
+    chosen, other = node.input[1:] if condition.all() else node.input[2:0:-1]
+    tensor = importer.tensor(node, chosen)
+    shapes = [
+        condition.shape,
+        *[importer.array(node, list(node.input).index(other)).shape] * importer.is_constant(other),
+    ]
+    full = 1, *importer.builder.shape(tensor)
+    if np.broadcast_shapes(full, *shapes) != full or not importer.is_constant(other):
+        raise importer.refused(
+            node, "what it does not take is computed, or larger; possible: a constant as large, or less"
+        )
+    importer.chain(node, [tensor], ("identity", {}, {}))
+
+
 # -- of images --------------------------------------------------------------------------------------------------------
 
 
@@ -554,6 +572,7 @@ IMPORTED: dict[str, Import] = {
     "Slice": _sliced,
     "Gather": _gather,
     "Expand": _expand,
+    "Where": _where,
     "QuantizeLinear": _quantised,
     "DequantizeLinear": _dequantised,
 }

@@ -42,6 +42,10 @@ def _fuse_one(graph: Graph) -> tuple[Graph, str] | None:
         if scores is None or scores.op != "matmul":
             continue
         turned = graph.only_writer(scores.inputs[1])
+        if turned is not None and turned.op == "mul" and (factor := _number(graph, turned.inputs[1])):
+            scale *= factor
+            used += [turned.inputs[1], turned.output]
+            turned = graph.only_writer(turned.inputs[0])
         repeated_scores = graph.tensors[scores.output].shape != graph.tensors[softmax.output].shape
         if turned is None or turned.op != "transpose" or repeated_scores:
             continue

@@ -89,6 +89,13 @@ def model_of(
     return helper.make_model(graph, opset_imports=imports, ir_version=9)
 
 
+def where_of(condition: list) -> onnx.ModelProto:
+    """A choice between x, of two features, and 1."""
+    model = model_of("Where", (2,), (np.array(condition), np.array(1, np.float32)))
+    model.graph.node[0].input[:] = ["w0", "w1", "x"]
+    return model
+
+
 FILTERS = np.ones((4, 2, 3, 3), np.float32)
 MATRIX = np.ones((2, 3), np.float32)
 REFUSED = {
@@ -124,6 +131,8 @@ REFUSED = {
     ),
     r"\(Reshape\) .*it makes \(2, -1\) of a batch of \(2, 4, 4\)": model_of("Reshape", weights=(np.array([2, -1]),)),
     r"\(Transpose\) .*perm is \[1, 0, 2, 3\]; possible: 0 first": model_of("Transpose", perm=[1, 0, 2, 3]),
+    r"\(Where\) .*its condition differs from element to element; possible: one for all": where_of([True, False]),
+    r"\(Where\) .*possible: a constant as large, or less": where_of([[[False]], [[False]]]),
     r"\(Cast\) .*to is INT32; possible: FLOAT": model_of("Cast", to=TensorProto.INT32),
     r"\(Gather\) .*indices are \[0, 2, 1\]; possible: one, or several at equal steps": model_of(
         "Gather", (3, 4), (np.array([0, 2, 1]),), axis=1
@@ -319,6 +328,20 @@ def test_an_encoders_batch_stays_free():
     expected = by_onnx_runtime(model, [given])
     assert_equal(plan.Engine(plan.build(fuse(graph), 2)).run(given), expected, graph)
     assert_equal(plan.Engine(plan.build(optimise(graph, "float16"), 3)).run(given), expected, graph, 5e-3)
+
+
+def test_onnxs_attention_becomes_one_node():
+    """ONNX defines it by others: keys that are scaled, a mask, and a choice by a condition that is known."""
+    shown = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3, 5, 8]) for name in "qkvy"]
+    node = helper.make_node("Attention", ["q", "k", "v"], ["y"], is_causal=1)
+    graph = helper.make_graph([node], "attention", shown[:3], shown[3:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+    found = fuse(import_onnx(model))
+    assert [node.op for node in found.nodes if node.op not in ("constant", "reshape")] == ["mul", "attention"]
+    given = [random_images((3, 5, 8), batch=2) for _ in range(3)]
+    expected = by_onnx_runtime(model, given)
+    assert_equal(run(found, *given), expected, found)
+    assert_equal(plan.Engine(plan.build(found, 2)).run(*given), expected, found)
 
 
 def test_an_output_keeps_its_name_where_another_node_has_it():
