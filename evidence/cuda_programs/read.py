@@ -19,6 +19,16 @@ READ = {
     "two one after the other with no fence between, so that a mass may come with an old count.",
     "bitcracker": "its files of hashes and passwords are named by options, which the runner leaves out.",
     "bscan": "`__ballot_sync` gets `lanemask_lt()`, in which the calling lane is not; CUDA asks that it is.",
+    "chacha20": "all threads write `raw_key` in `hex_to_raw`, and thread 0 reads it with no `__syncthreads()` between.",
+    "bfs": "the graph that it reads is not in the repository.",
+    "bm3d": "its picture is read by a program that is not on this machine.",
+    "boxfilter": "its reader of pictures is a file of another program's folder, which the runner leaves out.",
+    "bsw": "its sequences are not in the repository.",
+    "cc": "the graph that it reads is not in the repository.",
+    "clink": "the file that it reads is not in the repository.",
+    "ccs": "its file of data is named by an option, which the runner leaves out.",
+    "ced": "it needs OpenCV.",
+    "cfd": "the mesh that it reads is not in the repository.",
     "dct8x8": "lanes exchange a tile through shared memory with nothing between the stores and the loads: it trusts "
     "that a warp goes in step, which it need not since Volta. `__syncwarp()` mends it.",
     "pns": "the kernel compares entries of `conflict_array` with the step, also those that no transition has set yet; "

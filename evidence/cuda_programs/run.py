@@ -42,6 +42,7 @@ ARGUMENTS = {
     "bezier-surface": "-n 64",
     "bilateral": "64 64 0.25 5 1",
     "bitonic-sort": "8 1",
+    "chi2": "40 64 20 20 32 1",
     "epistasis": "64 32 1",
     "floydwarshall": "64 1 16",
     "nw": "64 10 1",

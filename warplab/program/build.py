@@ -202,7 +202,7 @@ class _Build:
         except BuildError as error:
             names = sorted(dict.fromkeys(_MISSING.findall(str(error))), key=lambda name: not name.startswith("cuda"))
             if not names:
-                called = re.search(r"undefined reference to [`'](.*)'", str(error))
+                called = re.search(r"undefined reference to [`']([^'(]*)", str(error))
                 if called is None:
                     raise
                 told = f"host code, or a library on the host, calls {called[1]}, which is code for the device alone"
