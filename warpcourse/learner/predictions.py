@@ -22,6 +22,13 @@ from warpcourse.learner import form, numbers, record
 Answer = form.Answer
 
 
+class NoAnswer(ValueError):
+    """An answer to a question that asks for another: in a notebook one sentence."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"NoAnswer: {self}"]
+
+
 @dataclass
 class _Question:
     text: str
@@ -115,13 +122,16 @@ def compare(key: str, value: float | str, *, label: str = "") -> None:
 def _checked(answer: object, asked: _Question, what: str) -> Answer:
     """Return the answer as a float or one of the choices. Raises ValueError."""
     if asked.choices is not None and answer not in asked.choices:
-        raise ValueError(f"{what} is {answer!r}; it must be one of {', '.join(map(repr, asked.choices))}")
+        for choice in asked.choices:
+            if str(answer).strip().casefold() == choice.casefold():
+                return choice
+        raise NoAnswer(f"{what} is {answer!r}; it must be one of {', '.join(map(repr, asked.choices))}")
     if isinstance(answer, str):
         if asked.choices is None and asked.text:
-            raise ValueError(f"{what} is {answer!r}; it must be a number")
+            raise NoAnswer(f"{what} is {answer!r}; it must be a number")
         return answer
     if isinstance(answer, bool) or not isinstance(answer, abstract.Real) or not math.isfinite(answer):
-        raise ValueError(f"{what} is {answer!r}; it must be a finite number")
+        raise NoAnswer(f"{what} is {answer!r}; it must be a finite number")
     return float(answer)
 
 

@@ -51,6 +51,15 @@ def test_a_choice(capsys):
     assert capsys.readouterr().out.endswith("As you predicted.\n")
 
 
+def test_a_choice_is_taken_whatever_its_case_and_another_refused_in_one_sentence(capsys):
+    predict("03/faster", "Which is faster?", ["rows", "columns"], answer="Rows ")
+    compare("03/faster", "rows")
+    assert capsys.readouterr().out.endswith("As you predicted.\n")
+    with pytest.raises(ValueError, match="must be one of") as refused:
+        predict("03/faster", "Which is faster?", ["rows", "columns"], answer="both")
+    assert refused.value._render_traceback_() == [f"NoAnswer: {refused.value}"]
+
+
 def test_a_prediction_is_kept_for_the_next_session(capsys, monkeypatch):
     from warpcourse.learner import predictions
 

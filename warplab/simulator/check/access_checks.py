@@ -201,7 +201,9 @@ class Checks(Observer):
         if at < 0:
             reason += "negative?"
         else:
-            reason += "too large?" if space == "local" else f"too large, {_TOO_LITTLE}"
+            dynamic = space == "shared" and self.chunk.translation.entry.shared_variables(dynamic=True)
+            reason += f"too large, {_TOO_LITTLE}" if dynamic else "too large?"
+            reason += " Each block has its own." * (space == "shared" and self.chunk.cluster_blocks == 1)
         if space == "shared" and self.chunk.cluster_blocks > 1 and not site.cluster:
             reason += _OTHER_BLOCK
         raise IllegalAddress(

@@ -57,6 +57,11 @@ extern "C" __global__ void shared_overrun(float* c, int k) {
     __syncthreads();
     c[threadIdx.x] = s[threadIdx.x + k];
 }
+extern "C" __global__ void dynamic_overrun(float* c) {
+    extern __shared__ float s[];
+    s[threadIdx.x] = 1;
+    c[threadIdx.x] = s[threadIdx.x];
+}
 extern "C" __global__ void barrier_in_if(float* c, int n) {
     if (threadIdx.x < n) { c[threadIdx.x] = 1; __syncthreads(); c[threadIdx.x] = 2; }
 }
@@ -195,6 +200,10 @@ def test_shared_overrun(blocks):
     run("shared_overrun", blocks, 64, c, np.int32(0))
     with pytest.raises(simulator.IllegalAddress, match=r"byte 256 of shared memory \(element 64 of `s`\), of which"):
         run("shared_overrun", blocks, 64, c, np.int32(1))
+    with pytest.raises(simulator.IllegalAddress, match=r"array too large\? Each block has its own\.$"):
+        run("shared_overrun", blocks, 64, c, np.int32(1))
+    with pytest.raises(simulator.IllegalAddress, match=r"too large, or was too little dynamic shared memory given"):
+        run("dynamic_overrun", blocks, 64, c)
 
 
 @pytest.mark.parametrize("n", [16, 32, 33])
