@@ -119,7 +119,13 @@ def set_up_process(tree: Path, *layers: str, **more: str) -> subprocess.Popen:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=listen_to_interrupts,
     )
+
+
+def listen_to_interrupts() -> None:
+    """Take SIGINT as a terminal's child does; tests that run in the background inherit that it is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def set_up(tree: Path, *layers: str, **more: str) -> subprocess.CompletedProcess:
