@@ -310,16 +310,6 @@ def test_the_zoo_gives_the_outputs_that_it_is_shipped_with(name):
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-7)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["resnet50", "inception_v1", "inception_v2", "densenet121"])
-def test_networks_of_the_zoo_run_in_the_engine(name):
-    model = network_of(name)
-    graph = import_onnx(model)
-    given = random_images(graph.tensors[graph.inputs[0]].shape)
-    found = plan.Engine(plan.build(fuse(graph))).run(given)
-    assert_equal(found, by_onnx_runtime(model, [given]), graph)
-
-
 def test_an_encoders_batch_stays_free():
     """Its reshapes are computed of the batch; FP16 runs its dense layers, too."""
     model = network_of("encoder")
