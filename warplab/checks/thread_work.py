@@ -29,9 +29,8 @@ TOTALS = {
 _ALIKE = 1.5  # times the work of the other threads: a guard or a tail makes that much difference
 _AGAIN = 1.5  # stores per byte of the outputs: rounds of a loop that end late make less of a difference
 _MAY = "times what each may"
-_HOW_OFTEN = (
-    "how often each element is loaded, computed and stored, and by how much a loop steps: by all threads of the grid"
-)
+_HOW_OFTEN = "how often each element is loaded, computed and stored"
+_STEP = f"{_HOW_OFTEN}, and by how much a loop steps: by all threads of the grid"
 _LOOK_AT = "which outputs a thread computes, which it leaves to other threads and blocks, and how often it does each"
 
 
@@ -46,7 +45,7 @@ class ThreadWork(Observer):
     def __init__(self) -> None:
         self._busiest = {kind: (-1, 0) for kind in KINDS}  # most work, and the thread's number in the launch
         self._totals = dict.fromkeys(KINDS, 0)
-        self._writing = 0
+        self._writing, self._loops = 0, False
 
     def watch(self, chunk) -> Observer:
         self._work = dict(zip(KINDS, np.zeros((len(KINDS), chunk.lanes), np.int64), strict=True))
@@ -57,6 +56,7 @@ class ThreadWork(Observer):
             )
             for lines in chunk.translation.static_counts
         ]
+        self._loops = any(0 <= block.target <= block.index for block in chunk.translation.blocks)
         return super().watch(chunk)
 
     def end_chunk(self) -> None:
@@ -114,11 +114,12 @@ class ThreadWork(Observer):
             block, thread = divmod(number, run.threads_per_block)
             share = _share(work, self._totals[kind], run.threads, most)
             too_much, look_at = "one thread does too much of the work", _LOOK_AT
+            how_often = _STEP if self._loops and run.blocks > 1 else _HOW_OFTEN
             if share.endswith(_MAY):
-                too_much, look_at = f"{too_much}, and so do the others", _HOW_OFTEN
+                too_much, look_at = f"{too_much}, and so do the others", how_often
             if (again := self._times_stored(run)) >= _AGAIN and 2 * work <= self._totals[kind]:
-                too_much, look_at = f"{too_much}, and outputs are stored several times", _HOW_OFTEN
-                share = f"{share}\nEach output is stored {again:.2g} times in the mean."
+                too_much, look_at = f"{too_much}, and outputs are stored several times", how_often
+                share = f"{share}\nEach output is stored {again:{',.0f' if again >= 10 else '.2g'}} times on average."
             raise run.failed(
                 f"{run.name}: {too_much}.",
                 expected=f"per thread at most {most:,.0f} {KINDS[kind]}",

@@ -279,6 +279,8 @@ def _undefined(kernel: ast.FunctionDef, error: str) -> Found:
         if unknown and isinstance(node, ast.Name) and node.id == unknown[1]:
             if node.id in _TRIPLES | _BARRIERS:
                 yield node, f"{node.id} is CUDA C++; in Numba it is cuda.{node.id.lstrip('_')}."
+            if node.id == "printf":
+                yield node, "printf is CUDA C++; in Numba it is print, of values: print(i, x[i])."
             yield node, f"{node.id} has no value here, and had none outside when the kernel was compiled."
 
 

@@ -77,6 +77,7 @@ ANSWERS = {
             rate_of("2 * vector_bytes * loops"): "every result is 0.666667 times the right one",
             rate_of("3 * vector_bytes"): "the error differs from input to input",
             rate_of("3 * vector_bytes * loops", "nbytes * seconds"): "rate returns the wrong value",
+            rate_of("3 * vector_bytes * loops", "nbytes // seconds"): "// rounds down",
         },
         shows="the claim: 750,000 GB/s",
     ),
@@ -132,6 +133,7 @@ ANSWERS = {
             most("n // (grid * block)"): "most_elements(n=5, grid=1, block=32)",
             most("-(-n // block)"): "most_elements(n=1024, grid=2, block=128)",
             most("n // (grid * block) + 1"): "most_elements(n=1024, grid=2, block=128)",
+            most("round(n / (grid * block) + 0.5)"): "most_elements(n=1280, grid=2, block=128)",
             most("1"): "the same value for all",
         },
     ),
@@ -154,6 +156,7 @@ ANSWERS = {
         "sectors_per_request = 5",
         {
             "sectors_per_request = 4": "4: the profile says something else",
+            "sectors_per_request = '5'": "'5': the profile says something else",
             "sectors_per_request = 33": "33: the profile says something else",
         },
     ),
@@ -170,6 +173,7 @@ ANSWERS = {
         {
             few_blocks("n // 32"): "every result is 16 times the right one",
             few_blocks("n // 16"): "every result is 32 times the right one",
+            few_blocks("n / 512"): "few_blocks returns a float",
             few_blocks("2048"): "few_blocks(n=512)",
         },
     ),
@@ -177,6 +181,7 @@ ANSWERS = {
         gpu("12 * n / (bus_gbs * 1e9) + 12 * n / (memory_gbs * 1e9)"),
         {
             gpu("12 * n / (bus_gbs * 1e9)"): "gpu_seconds returns the wrong value",
+            gpu("12 * n / bus_gbs / 1e9 + n * 1e-11"): "Does it use memory_gbs?",
             gpu("12 * n / ((bus_gbs + memory_gbs) * 1e9)"): "gpu_seconds returns the wrong value",
             gpu("8 * n / (bus_gbs * 1e9) + 12 * n / (memory_gbs * 1e9)"): "gpu_seconds returns the wrong value",
         },

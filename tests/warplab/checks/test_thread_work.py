@@ -53,7 +53,7 @@ def test_one_element_per_thread_passes():
             "for (int k = 0; k < 8; k++) c[i] = a[i] * b[i];",
             32,
             "0 of block 0",
-            f"{EACH}\nEach output is stored 8 times in the mean.",
+            f"{EACH}\nEach output is stored 8 times on average.",
         ),
     ],
     ids=["a thread", "another thread", "a warp", "a block", "a thread per block", "atomics", "several times"],
@@ -75,10 +75,10 @@ def test_threads_that_all_do_twice_the_work_are_told_so_and_not_that_one_does():
     assert "and so do the others" in str(error)
     assert error.got == (
         "8 by thread 0 of block 0: the other 255 threads do about as much, 2 times what each may\n"
-        "Each output is stored 2 times in the mean."
+        "Each output is stored 2 times on average."
     )
-    assert "by how much a loop steps" in error.look_at
-    assert "leaves to other threads" not in error.look_at
+    assert error.look_at.startswith("how often each element is loaded, computed and stored")
+    assert "loop" not in error.look_at, "it has none"
 
 
 @pytest.mark.parametrize(("step", "times"), [("blockDim.x", "2.5"), ("gridDim.x", "32")])
@@ -86,8 +86,15 @@ def test_a_loop_that_steps_too_short_is_told_of_outputs_stored_again(step, times
     kernel = cuda_kernel(INDEX + f"for (; i < n; i += {step}) c[i] = a[i] * b[i];")
     error = failure(kernel, PRODUCT, per_thread=ONE_STORE, **FOUR_BLOCKS)
     assert "and outputs are stored several times" in str(error)
-    assert error.got.endswith(f"\nEach output is stored {times} times in the mean.")
+    assert error.got.endswith(f"\nEach output is stored {times} times on average.")
     assert "by how much a loop steps" in error.look_at
+
+
+def test_of_one_block_no_step_of_the_grid_is_asked():
+    kernel = cuda_kernel(INDEX + "for (int k = 0; k < n; k++) c[k] = a[k] * b[k];")
+    error = failure(kernel, PRODUCT, per_thread=ONE_STORE, sizes=[1000], launches=[(1, 1000)])
+    assert error.got.endswith("\nEach output is stored 1,000 times on average.")
+    assert error.look_at == "how often each element is loaded, computed and stored"
 
 
 def test_work_that_others_only_store_is_found_by_arithmetic():

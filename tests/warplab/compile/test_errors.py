@@ -61,6 +61,7 @@ extern "C" __global__ void f() {
     ("source", "hint"),
     [
         ("#include <stdio.h>\n__global__ void f() {}", "no host headers"),
+        ("__global__ void f() { int i = cuda.grid(1); }", "cuda.grid(1) is blockIdx.x * blockDim.x + threadIdx.x"),
         ("int twice(int x) { return 2 * x; }", "__device__ in front"),
         (
             'extern "C" __global__ void f(int n) {\n  for i in range(0, n, 16) { }\n}',

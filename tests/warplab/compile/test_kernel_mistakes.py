@@ -296,6 +296,11 @@ def sized_at_the_launch(x, y, out):
 
 
 @cuda.jit
+def prints_as_cpp(x, y, out):
+    printf("%f", x[0])  # noqa: F821
+
+
+@cuda.jit
 def barrier_of_cpp(x, y, out):
     out[0] = 1
     __syncthreads()  # noqa: F821
@@ -375,6 +380,7 @@ MISTAKES = [
     (sized_at_the_launch, "own = cuda.shared.array(cuda.blockDim.x, np.float32)\n", "known to the compiler"),
     (barrier_of_cpp, "__syncthreads()  # noqa: F821\n", "in Numba it is cuda.syncthreads"),
     (index_of_cpp, "out[threadIdx.x] = 1  # noqa: F821\n", "in Numba it is cuda.threadIdx"),
+    (prints_as_cpp, 'printf("%f", x[0])  # noqa: F821\n', "in Numba it is print, of values"),
     (imports, "import math\n", "A kernel imports nothing"),
     (slices, "out[:] = x + y\n", "i = cuda.grid(1)"),
     (whole_arrays, "z = x + y\n", "write x[i] + y[i]"),
