@@ -255,7 +255,8 @@ def _under_limit(profile: LaunchProfile, counter: str) -> str:
         return ""
     counts = profile.lines[place]
     active = counts.thread_instructions / counts.warp_instructions
-    return f"{_line(profile, place)}\nOn average, {_number(active)} of the {WARP_SIZE} lanes of a warp are active here."
+    are = f"{_number(active)} of the {WARP_SIZE} lanes of a warp {'is' if active == 1 else 'are'}"
+    return f"{_line(profile, place)}\nOn average, {are} active here."
 
 
 def _float64(counts: Counts) -> str:

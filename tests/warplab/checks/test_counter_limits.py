@@ -71,6 +71,9 @@ def test_least_names_counter_and_the_line_with_most_idle_lanes():
     assert 0.25 < float(error.got) < 0.3
     assert error.look_at == ("line 5: c[i] = a[i] * b[i];\nOn average, 8 of the 32 lanes of a warp are active here.")
     checks.kernel(RIGHT, PRODUCT, sizes=[256], least={"warp_efficiency": 1})
+    alone = CudaSource(few.code.replace("< 8", "< 1").replace("+= 8", "+= 1"), "f")
+    error = failure(alone, PRODUCT, least={"warp_efficiency": 0.25}, **launch)
+    assert error.look_at.endswith("On average, 1 of the 32 lanes of a warp is active here.")
 
 
 def test_misspelt_limit_is_an_error_of_the_test():
