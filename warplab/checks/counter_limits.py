@@ -160,6 +160,8 @@ def _check_most(run: KernelRun, profile: LaunchProfile, counter: str, most: floa
     if _known(got) and got <= most:
         return
     problem = f"too many {_words(counter)}{_meaning(counter)}"
+    outputs = sum(value.nbytes for value in run.case.expected.values())
+    again = counter == "global_store_requests" and profile.counts.global_store_bytes > outputs
     raise run.failed(
         f"{run.name}: {problem}.",
         expected=f"at most {_number(most)}",
@@ -168,7 +170,8 @@ def _check_most(run: KernelRun, profile: LaunchProfile, counter: str, most: floa
             [_over_limit(profile, counter, got, most), REASONS[counter]]
             if counter in REASONS and got != counted
             else [_over_limit(profile, counter, got, most) if _known(got) else ""]
-        ),
+        )
+        + "\nAn element is stored several times: let one thread do it." * again,
         kind="limit",
         missed=problem,
     )

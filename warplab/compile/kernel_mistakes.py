@@ -25,7 +25,7 @@ def hint(function: Callable, error: Exception) -> str:
 def lost_result(function: Callable) -> str:
     """Return, for a kernel that compiles and stores nothing: the line with which it gives a parameter a new value, as
     in `out = x[i]`, or computes a value for nobody, and what was meant; "" if it has none."""
-    return _first_mistake(function, (_rebound, _unused), "")
+    return _first_mistake(function, (_rebound, _bitwise, _unused), "")
 
 
 def without_effect(function: Callable) -> str:
@@ -402,6 +402,18 @@ def _rebound(kernel: ast.FunctionDef, error: str) -> Found:
                     yield node, f"This gives the name {name} a new value, the array none; name the element: {element}"
 
 
+def _bitwise(kernel: ast.FunctionDef, error: str) -> Found:
+    """Find `i < n & j < m`, which compares with n & j, and `x[i] ^ 2`."""
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Compare) and len(node.ops) > 1:
+            for part in node.comparators:
+                if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitAnd | ast.BitOr):
+                    sign, word = ("&", "and") if isinstance(part.op, ast.BitAnd) else ("|", "or")
+                    yield node, f"{sign} binds closer than a comparison: write {word}."
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor) and "xor" in error:
+            yield node, f"^ is no power: write {ast.unparse(node.left)} ** {ast.unparse(node.right)}."
+
+
 def _unused(kernel: ast.FunctionDef, error: str) -> Found:
     for node in ast.walk(kernel):
         if isinstance(node, ast.Expr) and _of_cuda(node.value):
@@ -461,6 +473,7 @@ _FINDERS: tuple[Finder, ...] = (
     _indices,
     _sizes,
     _numbers,
+    _bitwise,
     _new_arrays,
     _functions_of_arrays,
     _whole_arrays,

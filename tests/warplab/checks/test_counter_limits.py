@@ -57,6 +57,13 @@ def test_limit_of_something_never_counted_fails():
     assert failure(kernel, ones, limits={"sectors_per_load_request": 4}).got == "none counted"
 
 
+def test_a_result_that_every_warp_stores_is_told_to_be_one_threads():
+    kernel = cuda_kernel("c[blockIdx.x] = a[blockIdx.x] * b[blockIdx.x];")
+    few = {"limits": {"global_store_requests": lambda n: n}, "sizes": [10]}
+    error = failure(kernel, PRODUCT, launches=[(10, 64)], **few)
+    assert error.look_at.endswith("An element is stored several times: let one thread do it.")
+
+
 def test_least_names_counter_and_the_line_with_most_idle_lanes():
     few = CudaSource(
         'extern "C" __global__ void f(const float* a, const float* b, float* c, int n)\n{\n'

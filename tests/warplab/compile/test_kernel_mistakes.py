@@ -301,6 +301,12 @@ def prints_as_cpp(x, y, out):
 
 
 @cuda.jit
+def squares(x, y, out):
+    i = cuda.grid(1)
+    out[i] = x[i] ^ 2
+
+
+@cuda.jit
 def barrier_of_cpp(x, y, out):
     out[0] = 1
     __syncthreads()  # noqa: F821
@@ -381,6 +387,7 @@ MISTAKES = [
     (barrier_of_cpp, "__syncthreads()  # noqa: F821\n", "in Numba it is cuda.syncthreads"),
     (index_of_cpp, "out[threadIdx.x] = 1  # noqa: F821\n", "in Numba it is cuda.threadIdx"),
     (prints_as_cpp, 'printf("%f", x[0])  # noqa: F821\n', "in Numba it is print, of values"),
+    (squares, "out[i] = x[i] ^ 2\n", "^ is no power: write x[i] ** 2."),
     (imports, "import math\n", "A kernel imports nothing"),
     (slices, "out[:] = x + y\n", "i = cuda.grid(1)"),
     (whole_arrays, "z = x + y\n", "write x[i] + y[i]"),
@@ -607,3 +614,16 @@ def test_a_float_that_is_halved_is_not_taken_for_the_mistake():
     error = failure(halved_value, SUM)
     assert "write y[i]" in error.look_at
     assert "value starts as" not in error.look_at
+
+
+@cuda.jit
+def joins_with_a_bit(x, y, out):
+    i = cuda.grid(1)
+    if i < out.size & 0 <= i:
+        out[i] = x[i] + y[i]
+
+
+def test_a_guard_joined_by_an_operator_on_bits_is_told_so():
+    error = failure(joins_with_a_bit, SUM)
+    assert "wrote nothing" in error.problem
+    assert "& binds closer than a comparison: write and." in error.look_at
