@@ -193,7 +193,7 @@ def _overrun(name: str, before: np.ndarray, after: np.ndarray, n: int, threads: 
     if count == 1 and last == n:
         return (
             f"wrote one element past the end of {name}, index {n} of an array of {n}",
-            "the comparison with the size: is n itself a valid index?",
+            "the index, and the size it is compared with: is n itself a valid index?",
         )
     return (
         f"wrote {count} elements past the end of {name}, up to index {last} of an array of {n}",

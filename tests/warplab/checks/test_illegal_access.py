@@ -38,7 +38,7 @@ def test_an_illegal_load_and_a_store_outside_are_told_apart(block):
     error = failure(cuda_kernel(FAULTY.format(index="n - 1 - i")), PRODUCT, **launch)
     assert error.problem == "f: a load of b[-1] reaches before the start of b (100 elements)."
     assert "wrote one element past the end of c, index 100 of an array of 100" in error.got
-    assert error.look_at == "the comparison with the size: is n itself a valid index?"
+    assert error.look_at == "the index, and the size it is compared with: is n itself a valid index?"
 
 
 def test_writes_past_the_end_are_found_even_if_bands_are_added_up():
@@ -91,3 +91,10 @@ def test_stores_far_outside_point_to_the_guard_not_to_its_bound():
     body = "    out[threadIdx.x] = 2 * a[min(threadIdx.x, n - 1)];\n    if (threadIdx.x > 20) out[threadIdx.x + 3] = 1;"
     error = failure_on_one_warp(body, n=27)
     assert error.look_at.startswith("the index and the guard of the store"), error
+
+
+def test_an_index_that_is_too_large_by_one_is_named_where_nothing_compares_it():
+    error = failure(
+        cuda_kernel("c[threadIdx.x + 1] = a[threadIdx.x] * b[threadIdx.x];"), PRODUCT, launches=[lambda n: (1, n)]
+    )
+    assert error.look_at.startswith("the index, and ")
