@@ -95,7 +95,9 @@ def test_any_order_of_passes_keeps_what_random_graphs_compute(data):
     check(graph, data.draw(st.lists(st.sampled_from(sorted(PASSES)), min_size=1, max_size=10)))
 
 
-@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize(
+    "name", sorted(set(PASSES) - {"place_int8"})
+)  # no graph of these quantises: test_explicit_int8
 def test_each_pass_keeps_what_random_graphs_compute(name):
     changed = seed = 0
     while seed < 30 or changed < 3:
@@ -214,7 +216,7 @@ def test_the_network_shrinks_from_59_layers_to_17(capsys):
     assert printed[0].startswith("remove_dead: 4 dead layers removed: auxiliary_average, auxiliary_dropout")
     assert printed[1] == "remove_no_ops: 1 no-op removed: dropout"
     assert printed[2] == "fold_constants: nothing to do"
-    assert printed[5] == "fuse_residual: 1 addition fused: residual_3x3 + residual_add + residual_relu"
+    assert printed[7] == "fuse_residual: 1 addition fused: residual_3x3 + residual_add + residual_relu"
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16", "int8"])

@@ -334,7 +334,7 @@ def test_deletion_is_asked_for_and_never_under_a_run(space):
     with Lock(run / "lock"):
         press(panel, "Delete …")
         press(panel, "Yes, delete it")
-        assert "my &lt;run&gt; trains on digits. Stop it first" in said(page)
+        assert "my &lt;run&gt; trains on digits. Stop it, then delete" in said(page)
     press(panel, "Delete …")
     press(panel, "Yes, delete it")
     assert Dataset.list(space) == []
