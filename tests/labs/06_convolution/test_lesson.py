@@ -337,7 +337,7 @@ def test_the_ratios_are_those_of_the_text():
     worst = min(forward["rows"], key=lambda row: row["ratio"])
     assert worst["layer"] == "conv4_x 1×1, 1024 → 256, 14²"
     depthwise = recordings.recorded("depthwise").value["forward"]
-    assert (round(depthwise["geometric_mean"], 2), round(depthwise["least"], 3)) == (1.17, 0.998)
+    assert (round(depthwise["geometric_mean"], 2), round(depthwise["least"], 3)) == (1.19, 1.049)
     algorithms = recordings.recorded("algorithms").value["layers"][0]["rows"]
     seconds = {row["algorithm"]: row["seconds"] for row in algorithms if row["by"] == "lab"}
     assert seconds["direct"] / seconds["implicit_gemm"] == pytest.approx(15, abs=0.5)
