@@ -2,9 +2,12 @@
 
 As swept on an H100 (sweeps.json: global_atomics, atomic_places, shared_atomics). A slice takes a sector of a request at
 a time, and lanes that meet at a word of it come one after the other. Neighbouring lines share slices, so that few lines
-leave most slices idle. Floating-point operations on one word take longer. In shared memory lanes that meet take turns;
-what the hardware has no instruction for, additions of floats and of 64 bits, is a loop that tries again.
+leave most slices idle. Floating-point operations on one word take longer, one after the other. In shared memory lanes
+that meet take turns; what the hardware has no instruction for, additions of floats and of 64 bits, is a loop that
+tries again.
 """
+
+from __future__ import annotations
 
 import itertools
 import math

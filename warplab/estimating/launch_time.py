@@ -16,6 +16,8 @@ Reads reach the L2 where the L1 does not serve them (`simulator.count.reuse`). W
 again, comes from DRAM, in pieces of at least `Rates.memory_bytes`.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, replace
 
@@ -155,8 +157,9 @@ class _Model:
         loop = self.work.code[row.block].loop
         return loop if loop >= 0 else -1 - row.block
 
-    def _in_order(self) -> "dict[int, tuple[_Turns, _Turns]]":
-        """Return which loads the L1 and the L2 do not serve: what is read first is not there yet, so the first ones."""
+    def _in_order(self) -> dict[int, tuple[_Turns, _Turns]]:
+        """Return which loads the L1 and the L2 do not serve: what is read first is not there yet, so those that come
+        first."""
         times: dict[int, float] = {}
         for row in self.work.rows:
             if row.name in LOADS:
@@ -187,7 +190,9 @@ class _Model:
             return Access(rates.shared_latency, self._wavefronts("load"), SHARED)
         if row.name in ("STS", "STSM"):
             return Access(0.0, self._wavefronts("store"), SHARED)
-        return Access(rates.l1_latency) if row.name == "LDL" else Access(SLOW.get(row.name, SLOW_OTHERS))
+        if row.name == "LDL":
+            return Access(rates.l1_latency)
+        return Access(SLOW.get(row.name, SLOW_OTHERS))
 
     def _wavefronts(self, kind: str) -> float:
         """Return the cycles that shared memory needs for one access of each scheduler's warp."""

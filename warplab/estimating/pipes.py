@@ -6,6 +6,8 @@ together otherwise, loads of constants (LDC, its ADU) and texture instructions (
 LSU) as other. Totals of instructions were held to ncu; totals by pipe were not.
 """
 
+from __future__ import annotations
+
 PIPES = ("ALU", "FMA", "FP64", "XU", "LSU", "tensor", "uniform", "branch", "TMA", "other")
 
 _OPCODES = {
@@ -31,4 +33,6 @@ def pipe_of(opcode: str) -> str:
     found = _PIPE.get(name)
     if found is not None:
         return found
-    return "uniform" if name[0] == "U" or name in ("R2UR", "LDCU", "VOTEU") else "ALU"
+    if name[0] == "U" or name in ("R2UR", "LDCU", "VOTEU"):
+        return "uniform"
+    return "ALU"

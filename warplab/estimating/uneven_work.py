@@ -7,6 +7,8 @@ chance. Then blocks are dealt out: each SM has room for some, and takes the next
 together, each as fast as alone or, where they are many, as fast as the busiest resource of the SM lets them.
 """
 
+from __future__ import annotations
+
 import heapq
 from collections.abc import Sequence
 

@@ -6,6 +6,8 @@ of several loads one after the other, at the rate at which memory or shared memo
 turns, too. Of code that runs in a loop some passes are followed, so that waits of one pass for another show.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -99,7 +101,8 @@ def cycles_by_line(work: Work, latency: Latency) -> dict[tuple[str, int], float]
 
 
 def cycles(work: Work, latency: Latency) -> float:
-    """Return cycles from a warp's first instruction to its last. `latency`: of an instruction beside its stall."""
+    """Return cycles from a warp's first instruction to its last. `latency`: what an instruction takes beside its
+    stall."""
     warp, at = _Warp(barrier=BARRIER + BARRIER_WARP * work.warps_per_block), 0
     total = PARTING * work.counts.get("divergent_branches", 0.0) / work.warps
     while at < len(work.code):

@@ -4,6 +4,8 @@
 launch stands for a large one of the same kind.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from math import prod
@@ -134,7 +136,7 @@ class Work:
         """Return the machine instructions, once per warp."""
         return sum(row.warps for row in self.rows)
 
-    def times(self, blocks: float = 1.0, each: float = 1.0, footprint: tuple[float, float] | None = None) -> "Work":
+    def times(self, blocks: float = 1.0, each: float = 1.0, footprint: tuple[float, float] | None = None) -> Work:
         """Return the work of a launch with `blocks` times the blocks, whose loops run `each` times as long.
 
         `footprint`: its distinct bytes loaded and stored, where they do not grow with both.
@@ -167,7 +169,7 @@ class Work:
         return {**asdict(self), "sources": {}}
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "Work":
+    def from_json(cls, values: dict[str, Any]) -> Work:
         """Return the work that `as_json` wrote."""
         known = dict(values)
         known["hits"] = {int(size): share for size, share in known["hits"].items()}
@@ -216,7 +218,8 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
 
 
 def uneven_of(launch: LaunchRecord) -> Uneven | None:
-    """Return how uneven the threads' ways through the launch's busiest loop are; None if all go round as often."""
+    """Return how uneven the threads' ways through the launch's busiest loop are; None if they all go round it as
+    often."""
     flow = launch.flow
     if flow is None:
         return None
