@@ -35,10 +35,12 @@ def test_no_script_of_a_student_runs_in_the_formgrader_or_in_feedback(tmp_path, 
 @pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")  # of nbgrader's
 def test_the_same_submissions_take_over_stock_nbgrader(tmp_path):
     """Without this, attacks that attack nothing would look like a good defence."""
+    # The others' pages are not opened: megabytes of accents keep Chromium busy for minutes there.
+    effective = [attack for attack in ATTACKS if attack.stock]
     target = Target(tmp_path, without_kernel=True)
-    target.hand_in_all(ATTACKS)
+    target.hand_in_all(effective)
     autograde_by_stock_nbgrader(target)
-    assert taken_over(target, ATTACKS) == {attack.name: "took over" if attack.stock else "" for attack in ATTACKS}
+    assert taken_over(target, effective) == {attack.name: "took over" for attack in effective}
 
 
 def test_pages_of_nbgraders_own_command_are_inert_too(tmp_path, zygotes):
