@@ -176,4 +176,5 @@ def _wrong_types(values: np.ndarray, wanted: np.ndarray) -> str:
 
 def _are_others(values: np.ndarray, expected: np.ndarray) -> bool:
     """Return whether wrong values are right ones of other elements, and not by chance, as one of few values may be."""
-    return bool(np.isin(values, expected).all()) and (values.size >= 4 or np.unique(expected).size == expected.size)
+    distinct = np.unique(expected).size
+    return bool(np.isin(values, expected).all()) and (distinct == expected.size or min(values.size, distinct) >= 4)

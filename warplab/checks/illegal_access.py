@@ -5,18 +5,24 @@ To find out more than the simulator reports, the kernel runs once more, with roo
 
 import re
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from warplab.checks.cases import Dimensions
 from warplab.checks.errors import CheckFailed, kind_of, line_of
 from warplab.checks.explain_fragments import LOAD_OR_STORE, PAST_THE_END
-from warplab.checks.explain_outputs import TAIL
+from warplab.checks.explain_outputs import TAIL, place
 from warplab.checks.kernel_run import KernelRun
 from warplab.checks.session import device
 from warplab.launch.guard_bands import BAND_ELEMENTS, GuardedArray
 from warplab.simulator.count.counters import Access, LaunchProfile
 from warplab.simulator.errors import IllegalAddress, Index3, SimulatorError
+
+_INSIDE = (
+    "is each index (row and column, if there are two) compared with the size of the array, must all be inside, and is "
+    "a size itself a valid index?"
+)
 
 
 def failure(run: KernelRun, error: IllegalAddress) -> CheckFailed:
@@ -39,13 +45,13 @@ def failure(run: KernelRun, error: IllegalAddress) -> CheckFailed:
 
 @dataclass(frozen=True)
 class OutsideAccess:
-    """An access outside an array. `index`: the first element that it touches; `size`: elements of the array."""
+    """An access outside an array. `index`: the first element that it touches, counted row by row."""
 
     op: str  # "load", "store" or "atomic operation"
     side: str  # "past the end" or "before the start"
     array: str
     index: int
-    size: int
+    shape: tuple[int, ...]
     width: int
     itemsize: int
 
@@ -61,28 +67,34 @@ class OutsideAccess:
             return None
         array, width, distance = arrays[found[5]], int(found[2]), int(found[3].replace(",", ""))
         start = array.nbytes + distance - width if found[4] == "past the end" else -distance
-        return cls(found[1], found[4], found[5], start // array.itemsize, array.size, width, array.itemsize)
+        return cls(found[1], found[4], found[5], start // array.itemsize, array.shape, width, array.itemsize)
 
     def problem(self) -> str:
         article = "an" if self.op[0] == "a" else "a"
         link = "of" if self.op == "load" else "to" if self.op == "store" else "on"
         what = link if self.width == self.itemsize else f"of {self.width} bytes at"
+        element, size = f"{self.array}[{self.index}]", " × ".join(map(str, self.shape))
+        if len(self.shape) > 1:  # which row and column were meant, the address does not say
+            element = f"element {self.index} of {self.array}, counted row by row,"
         return (
-            f"{article} {self.op} {what} {self.array}[{self.index}] reaches {self.side} of {self.array} "
-            f"({self.size} element{'' if self.size == 1 else 's'})."
+            f"{article} {self.op} {what} {element} reaches {self.side} of {self.array} "
+            f"({size} element{'' if size == '1' else 's'})."
         )
 
     def look_at(self, element: str = "", tiles: bool = False) -> str:
         """Return where to look. `element`: what the thread stores to next, such as "c[0]", if that is known. `tiles`:
         the kernel keeps values in shared memory, so what a thread loads need not be for its own element."""
+        n = prod(self.shape)
+        last = f"the last element is {self.array}{place(n - 1, self.shape)}" if n else "the array is empty"
         if element and self.op == "load" and tiles:
-            last = f"the last element is {self.array}[{self.size - 1}]"
             return f"the index into {self.array}, and the guard of the load into shared memory: {last}"
-        if element and self.op == "load":
+        if element and self.op == "load" and "," not in element and len(self.shape) == 1:
             return f"the index into {self.array}: the thread reads {self.array}[{self.index}] to compute {element}"
         if self.side == "before the start":
             return f"the index into {self.array}: it becomes negative"
-        return f"the index into {self.array}, and the guard: the last element is {self.array}[{self.size - 1}]"
+        if element:  # what lies past the end of a row is the next one, so the store's address is inside
+            return f"the index into {self.array}: {last}; and the guard: {_INSIDE}"
+        return f"the index into {self.array}, and the guard: {last}"
 
 
 def _with_room(
@@ -109,16 +121,22 @@ def _with_room(
         if access is None:
             return None
         # The simulator's reason asks for a guard, which such a thread does not need.
-        return got.removesuffix(f"\n  {error.reason}"), access.look_at(f"{name}[{index}]", tiles)
+        return got.removesuffix(f"\n  {error.reason}"), access.look_at(name + place(index, arrays[name].shape), tiles)
     before, after = value.written_around()
     if not (before.any() or after.any()):
         return None
-    widths = [traced.width for traced in profile.accesses if traced.op == "store" and traced.array == name]
-    group = max(widths, default=0) // value.itemsize
-    what, look_at = _overrun(name, before, after, value.size, run.threads, group)
+    if value.size == run.blocks < run.threads == max(array.size for array in arrays.values()):
+        return got.removesuffix(f"\n  {error.reason}"), f"the index into {name}, which has one element for each block"
+    crossing = (
+        traced.width // value.itemsize
+        for traced in profile.accesses
+        if traced.op == "store" and value.crossed(traced.address, traced.width)
+    )
+    what, look_at = _overrun(name, before, after, value.size, run.threads, max(crossing, default=0))
     if tiles and access and access.op == "load":  # a guard of the store alone does not help
         look_at = f"{access.look_at(name, tiles)}\nand {look_at}"
-    return f"{got}\nAllowed to continue, the kernel {what}.", look_at
+    counted = ", counted row by row" * (arrays[name].ndim > 1 and "index" in what)
+    return f"{got}\nAllowed to continue, the kernel {what}{counted}.", look_at
 
 
 def _linear(index: Index3 | None, size: Dimensions) -> int | None:
@@ -174,7 +192,7 @@ def _odd_width(accesses: list[Access], itemsizes: dict[str, int], outside: Outsi
 def _overrun(name: str, before: np.ndarray, after: np.ndarray, n: int, threads: int, group: int) -> tuple[str, str]:
     """Return what was written outside array `name` of n elements, and where to look.
 
-    `before`, `after`: elements written on both sides (bool). `group`: elements that one store writes.
+    `before`, `after`: elements written on both sides (bool). `group`: elements of a store that crosses the end, or 0.
     """
     if before.any():
         return (f"wrote {int(before.sum())} elements before the start of {name}", "the index: it becomes negative")
@@ -197,6 +215,5 @@ def _overrun(name: str, before: np.ndarray, after: np.ndarray, n: int, threads: 
         )
     return (
         f"wrote {count} elements past the end of {name}, up to index {last} of an array of {n}",
-        "the index and the guard of the store: which element is meant, and is each index (row and column, if there are "
-        "two) compared with the size of the array?",
+        f"the index and the guard of the store: {_INSIDE}",
     )

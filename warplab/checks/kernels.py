@@ -18,7 +18,7 @@ from warplab.checks.kernel_run import KernelRun, counted
 from warplab.checks.launch_failures import Launched, launch
 from warplab.checks.session import fresh_seed
 from warplab.checks.shared_work import SharedWork
-from warplab.compile.kernel_mistakes import lost_result, never_set
+from warplab.compile.kernel_mistakes import lost_result, never_set, swapped_range
 from warplab.launch.kernel_source import source_of
 
 Language = Literal["Numba", "CUDA C++"]
@@ -129,18 +129,17 @@ def kernel_name(kernel: Any, language: Language | None) -> str:
 
 def _refuse_unset_sums(kernel: Any, name: str) -> None:
     """Refuse sums that may start at anything; the simulator runs the compiler's code, which does not show it."""
-    function = getattr(kernel, "py_func", None)
-    if function is not None and (found := never_set(function)):
+    if found := _in_source(never_set, kernel):
         line, meant = found.split("\n", 1)
         raise CheckFailed(
             f"{name} adds to elements that were never set.", got=meant, look_at=line, line=line, kind="uninitialized"
         )
 
 
-def _lost_result(kernel: Any) -> str:
-    """Return where a Python kernel gives a parameter a new value in place of storing to it; "" for others."""
+def _in_source(find: Callable[[Callable], str], kernel: Any) -> str:
+    """Return what `find`, of kernel_mistakes, sees in a Python kernel; "" for others."""
     function = getattr(kernel, "py_func", None)
-    return lost_result(function) if function is not None else ""
+    return find(function) if function is not None else ""
 
 
 def _other_order(run: KernelRun) -> str:
@@ -181,8 +180,8 @@ def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFaile
     try:
         return _check_once(run, limits, launched)
     except CheckFailed as error:
-        if other_order := _other_order(run):
-            raise error.but(look_at=other_order) from None
+        if look_at := _other_order(run) or _in_source(swapped_range, run.kernel):
+            raise error.but(look_at=look_at) from None
         if not run.active_lanes.asked:
             raise
         try:
@@ -215,7 +214,7 @@ def _check_once(run: KernelRun, limits: list[Limits], launched: Launched | Check
             f"{run.name} wrote nothing. Either it is not written yet, or its result is never stored.",
             expected=f"values in {', '.join(run.case.expected)}",
             got="no store to global memory",
-            look_at=_lost_result(run.kernel),
+            look_at=_in_source(lost_result, run.kernel),
             kind="not written",
         )
     outputs.check(run, buffers, profile.counts)

@@ -29,7 +29,11 @@ def relation(got: np.ndarray, expected: np.ndarray, arguments: Mapping[str, Any]
 
 
 def _moved(got: np.ndarray, expected: np.ndarray) -> str:
-    """Say that the right elements are at other places."""
+    """Say that the right elements are at other places, where these are more than a few values."""
+    values = np.unique(expected)
+    if values.size < _FEWEST:
+        exchanged = values.size == 2 and (got != expected).all() and np.isin(got, values).all()
+        return "of two values every element holds the other one" if exchanged else ""
     turned = {"the rows": expected[::-1], "the columns": expected[:, ::-1]} if expected.ndim == 2 else {}
     for what, other in turned.items():
         if np.array_equal(got, other):

@@ -34,6 +34,12 @@ def without_effect(function: Callable) -> str:
     return _first_mistake(function, (_unused,), "")
 
 
+def swapped_range(function: Callable) -> str:
+    """Return the line with `range(cuda.grid(1), cuda.gridsize(1), out.size)`, whose step is no number of threads, and
+    what it means; "" without one."""
+    return _first_mistake(function, (_other_step,), "")
+
+
 def never_set(function: Callable) -> str:
     """Return, for a kernel that adds to the elements of a local array of which it sets none: the line, and what was
     meant; "" for others.
@@ -76,8 +82,7 @@ def _slices(kernel: ast.FunctionDef, error: str) -> Found:
         if isinstance(node, ast.Assign) and any(
             isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice) for target in node.targets
         ):
-            steps = "i = cuda.grid(1), if i < out.size, and then one element, such as out[i] = x[i] + y[i]"
-            yield node, f"{_ELEMENT}: {steps}. out[:] = ... is for NumPy on the host."
+            yield node, f"{_ELEMENT}: out[i] = x[i] + y[i], for its number i. out[:] = ... is for NumPy on the host."
 
 
 def _lists(kernel: ast.FunctionDef, error: str) -> Found:
@@ -93,6 +98,10 @@ def _new_arrays(kernel: ast.FunctionDef, error: str) -> Found:
         if name in _ARRAYS:
             array = "cuda.local.array or cuda.shared.array, both (constant size, type), or an array from the host"
             yield node, f"A kernel makes no arrays with np.{name}: use {array}."
+    if "returning of array" in error:
+        for part in ast.walk(kernel):
+            if isinstance(part, ast.Attribute) and part.attr in ("ravel", "flatten", "copy", "astype"):
+                yield part, f".{part.attr}() makes an array, and a kernel makes none: index the array that it is given."
 
 
 def _functions_of_arrays(kernel: ast.FunctionDef, error: str) -> Found:
@@ -155,10 +164,8 @@ def _indices(kernel: ast.FunctionDef, error: str) -> Found:
     }
     for node in ast.walk(kernel):
         if isinstance(node, ast.Subscript):
-            index: ast.expr = node.slice
-            if isinstance(index, ast.Name):
-                index = assigned.get(index.id, index)
-            for part in ast.walk(index):
+            indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            for part in (part for index in indices for part in ast.walk(assigned.get(getattr(index, "id", ""), index))):
                 if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
                     quotient = ast.unparse(ast.BinOp(part.left, ast.FloorDiv(), part.right))
                     yield node, f"An index is a whole number, and / makes a float: write {quotient}, which rounds down."
@@ -264,6 +271,8 @@ def _of_the_host(kernel: ast.FunctionDef, error: str) -> Found:
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".shared.array", ".local.array")):
             if len(node.args) + len(node.keywords) < 2:
                 yield node, f"The type is missing: {ast.unparse(node.func)}(size, numba.float32)."
+            elif {"float", "int"}.intersection(map(ast.unparse, (*node.args, *(word.value for word in node.keywords)))):
+                yield node, f"float and int are Python's types: {ast.unparse(node.func)}(size, numba.float32)."
             elif re.search(r">>> array\(u?int\d+,", error):
                 yield node, "The size must be known to the compiler: a number, or a name with one above the kernel."
 
@@ -421,6 +430,14 @@ def _unused(kernel: ast.FunctionDef, error: str) -> Found:
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare | ast.BinOp):
             compares = isinstance(node.value, ast.Compare)
             yield node, "== compares; = stores." if compares else "Nothing keeps this value: store it, out[i] = ..."
+
+
+def _other_step(kernel: ast.FunctionDef, error: str) -> Found:
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "range" and len(node.args) == 3:
+            start, end, step = map(ast.unparse, node.args)
+            if ("gridsize" in end or start.startswith("cuda.gridsize")) and "gridsize" not in step:
+                yield node, f"It starts at {start}, ends before {end}, and steps by {step}: range(start, end, step)."
 
 
 def _only_added_to(kernel: ast.FunctionDef, error: str) -> Found:

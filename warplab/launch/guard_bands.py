@@ -44,6 +44,11 @@ class GuardedArray:
         """Return the element of the array at an address, negative in front of it."""
         return (address - self._buffer.address - self._band) // self.itemsize
 
+    def crossed(self, addresses: np.ndarray, width: int) -> bool:
+        """Return whether an access of `width` bytes at one of `addresses` begins in the array and ends behind it."""
+        left = self._buffer.address + self._band + self.size * self.itemsize - addresses.astype(np.int64)
+        return bool(((left > 0) & (left < width)).any())
+
     def written_around(self) -> tuple[np.ndarray, np.ndarray]:
         """Return which elements were written before the array and after it (1-D bool, in the order of addresses)."""
         before, after = self._buffer.bytes[: self._band], self._buffer.bytes[-self._band :]

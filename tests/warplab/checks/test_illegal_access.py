@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.support.kernel_checks import INDEX, PRODUCT, cuda_kernel, failure, failure_on_one_warp
+from warplab import checks
 from warplab.checks.cases import elementwise
 
 
@@ -98,3 +100,60 @@ def test_an_index_that_is_too_large_by_one_is_named_where_nothing_compares_it():
         cuda_kernel("c[threadIdx.x + 1] = a[threadIdx.x] * b[threadIdx.x];"), PRODUCT, launches=[lambda n: (1, n)]
     )
     assert error.look_at.startswith("the index, and ")
+
+
+TABLE = "int x = threadIdx.x, y = threadIdx.y; if ({guard}) out[y * columns + x] = a[y] * b[x];"
+INSIDE = "must all be inside, and is a size itself a valid index?"
+
+
+def products(rng, size):
+    a, b = (checks.distinct(rng, n) for n in size)
+    return checks.Case({"a": a, "b": b, "out": None, "columns": np.int32(size[1])}, {"out": np.outer(a, b)})
+
+
+@pytest.mark.parametrize("guard", ["y < 3 || x < 5", "y <= 3 && x <= 5"])
+def test_a_guard_that_lets_a_column_through_is_not_taken_for_the_index(guard):
+    """The address of out[0, 5] is that of out[1, 0], and so inside."""
+    kernel = cuda_kernel(TABLE.format(guard=guard), "const float* a, const float* b, float* out, int columns")
+    error = failure(kernel, products, sizes=[(3, 5)], launches=[(1, (7, 6))])
+    assert error.problem == "f: a load of b[5] reaches past the end of b (5 elements)."
+    assert error.look_at.startswith("the index into b: the last element is b[4]; and the guard: ")
+    assert error.look_at.endswith(INSIDE)
+
+
+def doubled_matrix(rng, size):
+    a = checks.distinct(rng, size[0] * size[1]).reshape(size)
+    return checks.Case({"a": a, "out": None, "columns": np.int32(size[1])}, {"out": 2 * a})
+
+
+def test_elements_of_a_matrix_are_counted_row_by_row():
+    body = "int at = threadIdx.y * columns + threadIdx.x; if (threadIdx.x < columns) out[at] = 2 * a[at];"
+    kernel = cuda_kernel(body, "const float* a, float* out, int columns")
+    error = failure(kernel, doubled_matrix, sizes=[(3, 5)], launches=[(1, (7, 6))])
+    assert (
+        error.problem == "f: a load of element 15 of a, counted row by row, reaches past the end of a (3 × 5 elements)."
+    )
+    assert error.got.endswith("up to index 29 of an array of 15, counted row by row.")
+    assert error.look_at.endswith(INSIDE)
+
+
+def block_sums(rng, n):
+    a = checks.summable(rng, n)
+    return checks.Case({"a": a, "out": None}, {"out": a.reshape(-1, 32).sum(axis=1)})
+
+
+def test_a_result_of_each_block_stored_at_the_threads_index_is_told_so():
+    kernel = cuda_kernel(INDEX + "out[i] = a[i];", "const float* a, float* out")
+    error = failure(kernel, block_sums, sizes=[96], launches=[(3, 32)])
+    assert error.look_at == "the index into out, which has one element for each block"
+    assert "guard" not in error.got
+
+
+def test_a_store_of_one_element_past_the_end_is_not_called_one_of_four():
+    body = """\
+    int i = threadIdx.x;
+    if (4 * i + 3 < n) reinterpret_cast<float4*>(out)[i] = reinterpret_cast<const float4*>(a)[i];
+    if (i == 31) out[n] = 1;"""
+    error = failure_on_one_warp(body)
+    assert "wrote one element past the end of out, index 32 of an array of 32" in error.got
+    assert error.look_at == "the index, and the size it is compared with: is n itself a valid index?"

@@ -34,6 +34,7 @@ SUM = X + Y
         (X * Y, SUM, "x * y gives every element that was stored"),
         (X**Y, SUM, "x ** y gives every element that was stored"),
         (Y, SUM, "every element is the one of y"),
+        (np.tile([4.0, 2.0], 8), np.tile([2.0, 4.0], 8), "of two values every element holds the other one"),
     ],
 )
 def test_a_plain_relation_is_said(got, expected, said):

@@ -103,6 +103,25 @@ def divides_before(x, y, out):
 
 
 @cuda.jit
+def divides_a_row(x, y, out):
+    i = cuda.grid(1)
+    row = i / 4
+    out[i] = x[row, i]
+
+
+@cuda.jit
+def ravels(x, y, out):
+    i = cuda.grid(1)
+    out.ravel()[i] = x[i]
+
+
+@cuda.jit
+def type_of_python(x, y, out):
+    own = cuda.shared.array(64, dtype=float)
+    out[0] = own[0]
+
+
+@cuda.jit
 def no_dimensions(x, y, out):
     i = cuda.grid()
     out[i] = x[i]
@@ -389,7 +408,7 @@ MISTAKES = [
     (prints_as_cpp, 'printf("%f", x[0])  # noqa: F821\n', "in Numba it is print, of values"),
     (squares, "out[i] = x[i] ^ 2\n", "^ is no power: write x[i] ** 2."),
     (imports, "import math\n", "A kernel imports nothing"),
-    (slices, "out[:] = x + y\n", "i = cuda.grid(1)"),
+    (slices, "out[:] = x + y\n", "it works on elements: out[i] = x[i] + y[i], for its number i"),
     (whole_arrays, "z = x + y\n", "write x[i] + y[i]"),
     (returns, "return x[i] + y[i]\n", "out[i] = x[i] + y[i]"),
     (numpy_function, "np.add(x, y, out)\n", "write the operator, on elements: x[i] + y[i]"),
@@ -402,6 +421,9 @@ MISTAKES = [
     (unknown_name, "out[0] = undefined_name  # noqa: F821\n", "undefined_name has no value here"),
     (divides, "out[i] = x[i / 4]\n", "write i // 4"),
     (divides_before, "out[i] = x[i]\n", "write cuda.grid(1) // 4"),
+    (divides_a_row, "out[i] = x[row, i]\n", "write i // 4"),
+    (ravels, "out.ravel()[i] = x[i]\n", ".ravel() makes an array"),
+    (type_of_python, "own = cuda.shared.array(64, dtype=float)\n", "Python's types: cuda.shared.array(size"),
     (no_dimensions, "i = cuda.grid()\n", "cuda.grid(1) returns the number of the thread"),
     (not_called, "i = cuda.grid\n", "Call it: cuda.grid(1)"),
     (two_numbers, "i = cuda.grid(2)\n", "i, j = cuda.grid(2)"),
@@ -621,6 +643,18 @@ def joins_with_a_bit(x, y, out):
     i = cuda.grid(1)
     if i < out.size & 0 <= i:
         out[i] = x[i] + y[i]
+
+
+@cuda.jit
+def steps_by_the_size(x, y, out):
+    for i in range(cuda.grid(1), cuda.gridsize(1), out.size):
+        out[i] = x[i] + y[i]
+
+
+def test_a_range_whose_end_and_step_are_exchanged_is_told_so():
+    meant = "It starts at cuda.grid(1), ends before cuda.gridsize(1), and steps by out.size: range(start, end, step)."
+    for launch in ((1, 32), (8, 128)):  # too few threads, and too many
+        assert meant in failure(steps_by_the_size, SUM, sizes=[100], launches=[launch]).look_at
 
 
 def test_a_guard_joined_by_an_operator_on_bits_is_told_so():
