@@ -74,7 +74,10 @@ def test_a_lesson_runs_and_its_checks_tell_right_from_wrong(lab, wrong):
     tried = [
         (source, reason, known.shows, try_at_the_end(notebook, cells[check_of(task)], source))
         for task, known in answers(lab).items()
-        for source, reason in [(known.right, None), *(known.wrong.items() if wrong else ())]
+        for source, reason in [
+            *((source, None) for source in (known.right, *(known.also if wrong else ()))),
+            *(known.wrong.items() if wrong else ()),
+        ]
     ]
     appended = 2 * len(tried)
     tool.execute(notebook)

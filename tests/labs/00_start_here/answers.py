@@ -50,6 +50,13 @@ def block_sums(*body: str, start: str = "tile[t] = x[cuda.grid(1)]") -> str:
 
 SUM = "out[i] = x[i] + y[i]"
 TWICE = "out[row, column] = 2 * x[row, column]"
+# Lanes of a warp that take turns, in blocks of any width.
+TURNS = (
+    "lane = (row * cuda.blockDim.x + column) % 32",
+    "for k in range(32):",
+    "    if k == lane and row < out.shape[0] and column < out.shape[1]:",
+)
+DIVIDED = ("if k < x.size: out[k // x.shape[1], k % x.shape[1]] = 2 * x[k // x.shape[1], k % x.shape[1]]",)
 PRODUCT = "out[row, column] = x[row] * y[column]"
 TURNED = "out[i] = x[x.size - 1 - i]"
 STRIDE = "for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):"
@@ -90,7 +97,18 @@ ANSWERS = {
             double_all("row = cuda.threadIdx.x", "column = cuda.threadIdx.y", BOTH, f"    {TWICE}"): "never written",
             double_all(COLUMN, ROW, "if row < out.shape[0]:", f"    {TWICE}"): "compared with the size",
             double_all(COLUMN, ROW, BOTH, "    out[row, column] = x[row, column]"): "out is wrong",
+            double_all(COLUMN, ROW, *TURNS, f"        {TWICE}"): "too many global store requests",
         },
+        also=(
+            double_all(
+                COLUMN,
+                ROW,
+                "if row < out.shape[0] and column < out.shape[1]:",
+                "    k = row * out.shape[1] + column",
+                "    out.reshape(-1)[k] = 2 * x.reshape(-1)[k]",
+            ),
+            double_all("k = cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x", *DIVIDED),
+        ),
     ),
     "your-turn-table": Answers(
         table(COLUMN, ROW, BOTH, f"    {PRODUCT}"),
@@ -101,6 +119,9 @@ ANSWERS = {
                 COLUMN, ROW, BOTH, "    out[row, column] = x[column] * y[row]"
             ): "holds the right value of element [1, 0]",
             table(COLUMN, ROW, BOTH, "    out[row, column] = x[row] * y[row]"): "out is wrong",
+            table(COLUMN, ROW, BOTH.replace(" and ", " or "), f"    {PRODUCT}"): "must all be inside",
+            table(COLUMN, ROW, BOTH.replace("<", "<="), f"    {PRODUCT}"): "is a size itself a valid index?",
+            table(COLUMN, ROW, *TURNS, f"        {PRODUCT}"): "too many global store requests",
         },
     ),
     "your-turn-reverse": Answers(
@@ -124,6 +145,9 @@ ANSWERS = {
             relu(STRIDE, "    out[i] = abs(x[i])"): "out is wrong",
             relu(STRIDE, "    out[i] = max(x, 0)"): "x is a whole array",
             relu(STRIDE, "    if x[i] > 0: out[i] = x[i]"): "Every element needs a store",
+            relu(
+                "for i in range(cuda.grid(1), cuda.gridsize(1), out.size):", POSITIVE
+            ): "ends before cuda.gridsize(1), and steps by out.size",
         },
     ),
     "your-turn-mirror": Answers(
@@ -168,6 +192,9 @@ ANSWERS = {
             block_sums(
                 BARRIER, *HALVES, ADDED, f"    {BARRIER}", NEXT, "out[cuda.blockIdx.x] = tile[0]"
             ): "too many global store requests",
+            block_sums(
+                BARRIER, *HALVES, ADDED, f"    {BARRIER}", NEXT, "out[cuda.grid(1)] = tile[0]"
+            ): "which has one element for each block",
         },
         also=(
             block_sums(
