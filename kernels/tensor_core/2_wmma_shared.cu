@@ -48,7 +48,7 @@ __device__ __forceinline__ void copy8(half *to, const half *matrix, int rows, in
     const half *from = matrix + (inside ? size_t(row) * columns + column : 0);
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(to))),
                  "l"(from), "r"(inside ? 16 : 0)
-                 : "memory");
+                 : "memory");  // not needed where __syncthreads() follows, as here; step 4 leaves it out
 }
 
 template <typename T>

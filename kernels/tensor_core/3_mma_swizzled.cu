@@ -66,7 +66,7 @@ __device__ __forceinline__ void copy8(uint4 *to, const half *matrix, int rows, i
     const half *from = matrix + (inside ? size_t(row) * columns + column : 0);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(to))),
                  "l"(from), "r"(inside ? 16 : 0)
-                 : "memory");
+                 : "memory");  // not needed where __syncthreads() follows, as here; step 4 leaves it out
 }
 
 template <typename T>
