@@ -144,10 +144,8 @@ def wrong_values(
                 "which elements go into each result, and whether each does so exactly once: does the loop over shared "
                 "memory make its last step?"
             )
-        return (
-            f"{READS}, including those that the block copies into shared memory: from which row and column, and to "
-            "which place?"
-        )
+        where = "place" if len(shape) == 1 else "row and column"
+        return f"{READS}, including those that the block copies into shared memory: from which {where}, and to which?"
     return READS
 
 

@@ -28,7 +28,8 @@ _INSIDE = (
 def failure(run: KernelRun, error: IllegalAddress) -> CheckFailed:
     """Return what a learner is told of an illegal address that stopped `run`."""
     arrays = {name: value for name, value in run.case.buffers().items() if isinstance(value, np.ndarray)}
-    access = OutsideAccess.of(error.what, arrays)
+    places = hasattr(run.kernel, "py_func")  # an index of C++ counts all elements, whatever the array's shape
+    access = OutsideAccess.of(error.what, arrays if places else {k: v.ravel() for k, v in arrays.items()})
     got, look_at = str(error), access.look_at() if access else "the index, and the size it is compared with"
     if LOAD_OR_STORE in got:
         look_at = PAST_THE_END
@@ -88,7 +89,7 @@ class OutsideAccess:
         last = f"the last element is {self.array}{place(n - 1, self.shape)}" if n else "the array is empty"
         if element and self.op == "load" and tiles:
             return f"the index into {self.array}, and the guard of the load into shared memory: {last}"
-        if element and self.op == "load" and "," not in element and len(self.shape) == 1:
+        if element and self.op == "load" and element.count(",") != 1:
             return f"the index into {self.array}: the thread reads {self.array}[{self.index}] to compute {element}"
         if self.side == "before the start":
             return f"the index into {self.array}: it becomes negative"
@@ -121,7 +122,8 @@ def _with_room(
         if access is None:
             return None
         # The simulator's reason asks for a guard, which such a thread does not need.
-        return got.removesuffix(f"\n  {error.reason}"), access.look_at(name + place(index, arrays[name].shape), tiles)
+        element = place(index, arrays[name].shape) if arrays[name].ndim == 2 else f"[{index}]"
+        return got.removesuffix(f"\n  {error.reason}"), access.look_at(name + element, tiles)
     before, after = value.written_around()
     if not (before.any() or after.any()):
         return None
@@ -135,7 +137,7 @@ def _with_room(
     what, look_at = _overrun(name, before, after, value.size, run.threads, max(crossing, default=0))
     if tiles and access and access.op == "load":  # a guard of the store alone does not help
         look_at = f"{access.look_at(name, tiles)}\nand {look_at}"
-    counted = ", counted row by row" * (arrays[name].ndim > 1 and "index" in what)
+    counted = ", counted row by row" * (arrays[name].ndim > 1 and "index" in what and hasattr(run.kernel, "py_func"))
     return f"{got}\nAllowed to continue, the kernel {what}{counted}.", look_at
 
 
@@ -215,5 +217,5 @@ def _overrun(name: str, before: np.ndarray, after: np.ndarray, n: int, threads: 
         )
     return (
         f"wrote {count} elements past the end of {name}, up to index {last} of an array of {n}",
-        f"the index and the guard of the store: {_INSIDE}",
+        f"the index and the guard of the store: which element is meant, {_INSIDE}",
     )

@@ -42,7 +42,7 @@ def turning(body: str) -> CudaSource:
         (
             "if (x < columns) t[x * rows + y] = a[y * columns + x];",
             r"a load of a\[1320\] reaches past the end of a \(1320 elements\)\.",
-            r"the index into a: the thread reads a\[1320\] to compute t\[33\]|the guard",
+            r"and the guard.*: is each index",
         ),
     ],
 )
