@@ -81,7 +81,7 @@ def _unwritten_elements(written: np.ndarray, blocks: int, threads_per_block: int
     if first == blocks * threads_per_block:
         return (
             f"{what}, as many as the launch has threads",
-            "what a thread does after its first element: there are fewer threads than elements",
+            "what a thread does after its first element, and with which index: there are fewer threads than elements",
         )
     if n - first < 4 and first % 4 == 0:
         return (what, TAIL)

@@ -128,7 +128,8 @@ ANSWERS = {
         {
             one_line("sectors_at(offset)", "5 if offset else 4"): "sectors_at(offset=8)",
             one_line("sectors_at(offset)", "4 + offset // 8"): "sectors_at(offset=1)",
-            one_line("sectors_at(offset)", "5 if offset % 32 else 4"): "off by one: every wrong answer, 1 of 6",
+            one_line("sectors_at(offset)", "5 if offset % 32 else 4"): "off by one: every wrong answer, 1 of 8",
+            one_line("sectors_at(offset)", "4 + offset % 2"): "sectors_at(offset=4)",
             one_line("sectors_at(offset)", "4"): "the same value for all",
         },
     ),

@@ -43,6 +43,9 @@ ANSWERS = {
             util("max(0, end - max(begin, free))", "end"): "util returns the wrong value",
             util("end - max(begin, free)"): "util returns the wrong value",
             one_line(
+                "util(kernels, period)", "len({t for begin, end in kernels for t in range(begin, end)}) / period"
+            ): "raises TypeError",
+            one_line(
                 "util(kernels, period)", "(kernels[-1][1] - kernels[0][0]) / period if kernels else 0"
             ): "wrong value",
         },
@@ -51,6 +54,7 @@ ANSWERS = {
         one_line(ACTIVITY, f"{SUM} / (period * sms)"),
         {
             one_line(ACTIVITY, f"{SUM} / period"): "sm_activity returns the wrong value",
+            one_line(ACTIVITY, f"{SUM} / (period * sms)".replace("sms", "132")): "sms=80",
             one_line(
                 ACTIVITY, f"{SUM.replace('min(blocks, sms)', 'blocks')} / (period * sms)"
             ): "sm_activity returns the wrong value",
