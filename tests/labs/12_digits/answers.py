@@ -126,6 +126,7 @@ ANSWERS = {
             one_line(STEP, "rate * gamma ** done"): "step_policy returns the wrong value",
             one_line(STEP, "rate * gamma ** (done % size)"): "step_policy returns the wrong value",
             one_line(STEP, "gamma ** (done // size)"): "step_policy returns the wrong value",
+            one_line(STEP, "rate * gamma ** (done // 25)"): "size=33",
         },
     ),
     "your-turn-confusion": Answers(
