@@ -22,7 +22,7 @@ from tools import new_lab
 from warpcourse.bench.lab import Lab, labs
 from warpcourse.paths import COURSE
 
-FOLDERS = "warplab warpcourse kernels tools evidence tests notebooks solutions exercises docs"
+FOLDERS = "warplab warpcourse kernels tools evidence tests notebooks solutions exercises docs hub"
 PARTS = tuple(FOLDERS.split())
 # Labs that are applications: packages beside kernels/, which import labs.
 APPLICATIONS = [lab for lab in labs() if "." not in lab.package]
