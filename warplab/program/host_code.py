@@ -27,6 +27,7 @@ _OF_DEVICE = re.compile(
     r"\b(?:__\w+|(?:thread|block)Idx|(?:block|grid)Dim|atomic\w+|asm|curand\w*|cub|cg|cooperative_groups)\b"
 )
 _NAMED = re.compile(r"\b(?:__global__|__device__|__constant__|__managed__)\b")
+_TYPES = ("bool", "char", "double", "float", "int", "long", "short", "signed", "unsigned", "const", "volatile")
 _SPECIFIER = re.compile(r"[;{}]|\b(?:public|private|protected)\s*:(?!:)")
 
 
@@ -199,7 +200,9 @@ def _name(parameter: str) -> str | None:
     if inner:
         return inner[1]
     match = re.match(r"(.*[\s*&>.])(\w+)\s*(?:\[[^\]]*\]\s*)*$", text)
-    return match[2] if match and match[1].strip() not in ("const", "unsigned", "struct") else None
+    if match is None or match[2] in _TYPES or match[1].strip() in ("const", "struct", "volatile"):
+        return None
+    return match[2]
 
 
 def _launches(text: str) -> str:

@@ -66,8 +66,13 @@ def test_variables_of_the_device_are_named_with_their_namespaces():
 def test_what_has_no_counterpart_is_refused():
     with pytest.raises(SourceError, match="__managed__ variables are not supported"):
         made("__managed__ int x;")
-    with pytest.raises(SourceError, match=r"parameter `const` \(number 1\) has no name|has no name"):
-        made("__global__ void k(float*) { }")
+
+
+@pytest.mark.parametrize("name", ["unsigned", "const unsigned", "long long", "const T&", "struct P", "unsigned* const"])
+def test_the_last_word_of_a_parameter_is_its_name_unless_it_is_of_the_type(name):
+    assert "{(void*)&n, (void*)&m, nullptr}" in made(f"__global__ void k({name} n, float m) {{ }}").text
+    with pytest.raises(SourceError, match=r"\(number 1\) has no name"):
+        made(f"__global__ void k({name}) {{ }}")
 
 
 @pytest.mark.parametrize(
