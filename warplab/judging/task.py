@@ -16,11 +16,14 @@ task = Task(
 import runpy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from warplab.launch.dimensions import dimensions
 from warplab.running.strictness import BOOKS
+from warplab.simulator.run.launch_limits import check_shape
 
 Size = Mapping[str, int]
 
@@ -80,6 +83,8 @@ def load(path: str) -> Task:
         raise BadTask(f"{path}: sizes is empty; give at least one, such as ({{'n': 1000}},)")
     if found.strict not in BOOKS:
         raise BadTask(f"{path}: there is no rule book {found.strict!r}; choose among {', '.join(BOOKS)}")
+    if wrong := [name for name in ("rtol", "atol", "max_seconds") if not isinstance(getattr(found, name), Real)]:
+        raise BadTask(f"{path}: {wrong[0]}={getattr(found, wrong[0])!r} is no number")
     return found
 
 
@@ -122,6 +127,8 @@ def _case(task: Task, size: Size, rng: np.random.Generator) -> Case:
     unknown = {arg for launch in launches for arg in launch.args if isinstance(arg, str)} - start.keys()
     if unknown or not launches:
         raise BadTask(f"launches names {_names(unknown)}, which is no array" if unknown else "launches gives none")
+    for launch in launches:
+        check_shape(dimensions(launch.grid, "grid"), dimensions(launch.block, "block"))
     return Case(size, inputs, start, expected, launches)
 
 

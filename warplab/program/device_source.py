@@ -2,7 +2,7 @@
 
 CUDA's headers stand as #include again, the C++ library's go. What a file declares at its top level is kept if it is
 for the device, and on trial if it is a type or a constant: NVRTC may not be able to read it, and then no kernel needs
-it.
+it. A type that it cannot read goes without the functions in it that are for the host alone, if that will do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from warplab.compile.device_code import device_parts
 from warplab.compile.errors import CompileError
 from warplab.compile.nvrtc import CudaProgram, compile_cuda_program
-from warplab.program.source_text import regions
+from warplab.program.source_text import closing, end_of_variable, first_mark, function_body, masked, regions
 
 # CUDA's headers that kernels need; the others come with NVRTC or are for the host.
 _HEADERS = re.compile(
@@ -24,6 +24,13 @@ _HEADERS = re.compile(
 )
 _MARKER = re.compile(r'^# (\d+) "([^"]*)".*$', re.M)
 _FOR_DEVICE = re.compile(r"\b__(?:global|device|constant|shared)__\b")
+_TYPE = re.compile(
+    r"\s*(?:template\s*<[^{;]*>\s*)?(?:typedef\s+)?(?:struct|class|union)\b(?:[^;{(]|(?:alignas|__align__)\s*\([^()]*\))*\{"
+)
+_ACCESS = re.compile(r"(?:\s*(?:public|private|protected)\s*:)*\s*")
+_TEMPLATE = re.compile(r"template\s*<")
+_NESTED = re.compile(r"\b(?:struct|class|union)\b")
+_NEEDED = re.compile(r"\b(?:__device__|__global__|constexpr|virtual|default|delete)\b")
 _ERROR = re.compile(r"^(\S.*?)\((\d+)\): (?:catastrophic )?error", re.M)
 _PRELUDE = """
 namespace std {}
@@ -104,19 +111,43 @@ class DeviceSource:
 
     def compile(self, name: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> tuple[str, CudaProgram]:
         """Return the text that NVRTC has accepted, and the program. Raises CompileError, that of the whole text."""
-        dropped: set[int] = set()
         first: CompileError | None = None
         while True:
-            text = "".join(part for number, part in enumerate(self.parts) if number not in dropped)
+            text = "".join(self.parts)
             try:
                 return text, compile_cuda_program(text, name, options=options, name_expressions=expressions)
             except CompileError as error:
-                first = first or error
+                first, before = first or error, [*self.parts]
                 places = [(file, int(line)) for file, line in _ERROR.findall(error.log)]
-                guilty = {n for place in places for n in self.lines.get(place, ())} & self.on_trial - dropped
-                if not guilty:
+                for n in {n for place in places for n in self.lines.get(place, ())}:
+                    less = _without_host_functions(self.parts[n])
+                    self.parts[n] = "" if less == before[n] and n in self.on_trial else less
+                if before == self.parts:
                     raise first from None
-                dropped |= guilty
+
+
+def _without_host_functions(part: str) -> str:
+    """Return a type's text without the functions in it that are for the host alone; any other text as it is."""
+    mask, kept, copied = masked(part), list[str](), 0
+    head = _TYPE.match(mask)
+    at = head.end() if head else len(mask)
+    while at < len(mask):
+        start = _ACCESS.match(mask, at).end()  # type: ignore[union-attr]
+        template = _TEMPLATE.match(mask, start)
+        at = closing(mask.replace("<", "(").replace(">", ")"), template.end() - 1) + 1 if template else start
+        first = first_mark(mask, at)
+        if mask[first] == "{" and _NESTED.search(mask, at, first):
+            at = first + 1
+        elif mask[first] != "(" or re.match(r"\(\s*\*", mask[first:]):
+            at = end_of_variable(mask, first) + 1
+        else:
+            behind = closing(mask, first) + 1
+            body, at = function_body(mask, behind)
+            at = at if body else end_of_variable(mask, behind) + 1
+            if not _NEEDED.search(mask[start:first] + mask[behind : body or at]):
+                kept += part[copied:start], re.sub(r"^(?!#line).+", "", part[start:at], flags=re.M)
+                copied = at
+    return "".join(kept) + part[copied:]
 
 
 def _line(number: int | str, file: str) -> str:

@@ -12,14 +12,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from warplab.program.source_text import blank, closing, masked, opening, regions, split
+from warplab.program.source_text import (
+    blank,
+    closing,
+    end_of_variable,
+    first_mark,
+    function_body,
+    masked,
+    opening,
+    regions,
+    split,
+)
 
 IDENTITY = "warplab_kernel"  # a static variable of each kernel's function: its address stands for the kernel
 _WORDS = re.compile(r"__(?:global|device|host|constant|shared|managed|grid_constant)__")
 _ATTRIBUTE = re.compile(r"\b(?:__launch_bounds__|__cluster_dims__|__maxnreg__)\s*(?=\()")
-_WITH_PARENTHESES = re.compile(
-    r"(?:__launch_bounds__|__cluster_dims__|__maxnreg__|__attribute__|__align__|alignas|decltype|noexcept)\s*$"
-)
 _FOR_NVCC = re.compile(r"/(?:cub|cooperative_groups|cuda/__ptx)/")  # headers; kernels that use them have gone
 _USED = re.compile(r"\bDevice[A-Z]\w+\s*::|\bthrust\s*::\s*(?!complex\b)")
 LIBRARIES = re.compile(r"/(?:thrust|cub)/[^\n]*|/warplab_libraries\.h$")  # by their files
@@ -82,10 +89,10 @@ def _declarations(text: str, variables: list[str] | None, scopes: list[str], bot
     mask, done, at, seen = masked(text), list[str](), 0, 0
     while match := _NAMED.search(mask, max(at, seen)):
         start = max((m.end() for m in _SPECIFIER.finditer(mask, at, match.start())), default=at)
-        first = _first_mark(mask, match.end())
+        first = first_mark(mask, match.end())
         head = mask[start:first]
         if mask[first] == "(" and not re.match(r"\(\s*\*", mask[first:]):
-            body, end = _body(mask, closing(mask, first) + 1)
+            body, end = function_body(mask, closing(mask, first) + 1)
             if (
                 re.search(r"\]\s*(?:\([^()]*\)\s*)?$", mask[max(0, match.start() - 200) : match.start()])
                 or body is None
@@ -102,7 +109,7 @@ def _declarations(text: str, variables: list[str] | None, scopes: list[str], bot
             done.append(text[at:start] + replaced)
             at = end
             continue
-        end = _end_of_variable(mask, first)
+        end = end_of_variable(mask, first)
         if "__managed__" in mask[start:end] and variables is not None:
             raise SourceError("__managed__ variables are not supported: allocate with cudaMallocManaged")
         if variables is not None and not re.search(r"\bextern\b|__shared__", mask[start:first]):
@@ -113,49 +120,6 @@ def _declarations(text: str, variables: list[str] | None, scopes: list[str], bot
         seen = end
     _scope(mask, len(mask), scopes, keep=True)
     return "".join(done) + text[at:]
-
-
-def _first_mark(mask: str, at: int) -> int:
-    """Return the position of the first mark of a declarator, behind attributes."""
-    while True:
-        match = re.compile(r"[(;={\[]").search(mask, at)
-        if match is None:
-            return len(mask) - 1
-        before = mask[max(0, match.start() - 20) : match.start()]
-        attribute = mask.startswith("[[", match.start()) or re.search(r"\boperator\s*$", before)
-        if match[0] == "=" and re.search(r"\boperator\s*[^\w\s(]*$", before):  # +=
-            at = match.end()
-        elif attribute or (match[0] == "(" and _WITH_PARENTHESES.search(mask, 0, match.start())):
-            at = closing(mask, match.start()) + 1
-        else:
-            return match.start()
-
-
-def _body(mask: str, at: int) -> tuple[int | None, int]:
-    """Return where the body of a function begins and ends, whose parameters end at `at`; None for a declaration.
-
-    The body begins with a constructor's initialisers.
-    """
-    start = None
-    for match in re.compile(r"[;{=(]|(?<!:):(?!:)").finditer(mask, at):
-        if match.start() < at:
-            continue
-        if match[0] in ";=" and start is None:
-            return None, match.end()
-        if match[0] == ":":
-            start = match.start()
-        elif match[0] in "({":
-            at = closing(mask, match.start()) + 1
-            # A brace ends the function unless it initialises a member.
-            if match[0] == "{" and not (start is not None and re.match(r"\s*[,{]", mask[at:])):
-                return match.start() if start is None else start, at
-    return None, len(mask)
-
-
-def _end_of_variable(mask: str, at: int) -> int:
-    while at < len(mask) and mask[at] != ";":
-        at = closing(mask, at) + 1 if mask[at] in "([{" else at + 1
-    return at
 
 
 _BRACE = re.compile(r"[{}]")

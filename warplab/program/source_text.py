@@ -10,6 +10,9 @@ _MARKER = re.compile(r'# (\d+) "([^"]*)"((?: \d)*)$')
 _HIDDEN = re.compile(
     r'R"([^\s()\\]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#[^\n]*', re.S | re.M
 )
+_WITH_PARENTHESES = re.compile(
+    r"(?:__launch_bounds__|__cluster_dims__|__maxnreg__|__attribute__|__align__|alignas|decltype|noexcept)\s*$"
+)
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -91,3 +94,47 @@ def split(text: str, mark: str = ",") -> list[str]:
             parts.append(text[start:position])
             start = position + 1
     return [part.strip() for part in (*parts, text[start:]) if part.strip()]
+
+
+def first_mark(mask: str, at: int) -> int:
+    """Return the position of the first mark of a declarator, behind attributes."""
+    while True:
+        match = re.compile(r"[(;={\[]").search(mask, at)
+        if match is None:
+            return len(mask) - 1
+        before = mask[max(0, match.start() - 20) : match.start()]
+        attribute = mask.startswith("[[", match.start()) or re.search(r"\boperator\s*$", before)
+        if match[0] == "=" and re.search(r"\boperator\s*[^\w\s(]*$", before):  # +=
+            at = match.end()
+        elif attribute or (match[0] == "(" and _WITH_PARENTHESES.search(mask, 0, match.start())):
+            at = closing(mask, match.start()) + 1
+        else:
+            return match.start()
+
+
+def function_body(mask: str, at: int) -> tuple[int | None, int]:
+    """Return where the body of a function begins and ends, whose parameters end at `at`; None for a declaration.
+
+    The body begins with a constructor's initialisers.
+    """
+    start = None
+    for match in re.compile(r"[;{=(]|(?<!:):(?!:)").finditer(mask, at):
+        if match.start() < at:
+            continue
+        if match[0] in ";=" and start is None:
+            return None, match.end()
+        if match[0] == ":":
+            start = match.start()
+        elif match[0] in "({":
+            at = closing(mask, match.start()) + 1
+            # A brace ends the function unless it initialises a member.
+            if match[0] == "{" and not (start is not None and re.match(r"\s*[,{]", mask[at:])):
+                return match.start() if start is None else start, at
+    return None, len(mask)
+
+
+def end_of_variable(mask: str, at: int) -> int:
+    """Return the position of the semicolon behind `at` that no bracket holds."""
+    while at < len(mask) and mask[at] != ";":
+        at = closing(mask, at) + 1 if mask[at] in "([{" else at + 1
+    return at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import operator
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 from warplab.launch.kernel_source import is_source, source_of
@@ -75,6 +76,8 @@ def _test(key: str, limit: float) -> tuple:
     if name not in _NAMES:
         near = difflib.get_close_matches(name, _NAMES, 1, 0)
         raise ValueError(f"{key}: there is no counter {name}; the nearest is {near[0]}")
+    if not isinstance(limit, Real):
+        raise ValueError(f"{key}={limit!r} is no number")
     if name.endswith("_efficiency") and limit > 1:
         raise ValueError(
             f"{key}={limit:g}: {name} is a fraction, of which reports show the per cent; write {key}={limit / 100:g}"

@@ -11,7 +11,6 @@ import argparse
 import atexit
 import contextlib
 import functools
-import importlib.util
 import os
 import runpy
 import signal
@@ -194,8 +193,6 @@ class _Program:
             if not module:
                 raise BadInput("-m needs the name of a module")
             sys.path.insert(0, os.getcwd())
-            if importlib.util.find_spec(module[0].split(".")[0] or "-") is None:
-                raise BadInput(f"there is no module {module[0]}")
             return cls("", module[1:], module[0])
         if not command:
             raise BadInput("give a script: python -m warplab run script.py")
@@ -225,7 +222,7 @@ class _Program:
                 self._execute()
         except SystemExit as error:
             return _exit_code(error)
-        except MissingExtra as error:
+        except (MissingExtra, BadInput) as error:
             self.refused = str(error)
             return 2
         except SimulatorError as error:
@@ -254,7 +251,13 @@ class _Program:
     def _execute(self) -> None:
         if self.module:
             sys.argv = [self.module, *self.arguments]
-            runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+            try:
+                runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+            except ImportError as error:
+                passed = {row.filename for row in traceback.extract_tb(error.__traceback__)}
+                if passed - {__file__, imports.__file__, runpy.run_module.__code__.co_filename}:
+                    raise
+                raise BadInput(str(error)) from None  # there is no such module
             return
         sys.argv = [self.path, *self.arguments]
         sys.path.insert(0, os.path.dirname(os.path.abspath(self.path)))

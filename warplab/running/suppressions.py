@@ -20,7 +20,7 @@ _ERRORS = sorted(n for n, kind in vars(simulator).items() if isinstance(kind, ty
 def read(path: str) -> list[Suppression]:
     """Return the entries of a file. Raises ValueError for a line that is none, OSError for a file that is not there."""
     found = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         columns = line.partition("#")[0].split()
         if not columns:
             continue

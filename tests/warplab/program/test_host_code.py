@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from warplab.program.device_source import _without_host_functions
 from warplab.program.host_code import SourceError, host_code
 from warplab.program.run_program import split_command
 
@@ -85,3 +86,36 @@ def test_the_last_word_of_a_parameter_is_its_name_unless_it_is_of_the_type(name)
 )
 def test_files_options_and_arguments(words, expected):
     assert split_command(words.split()) == expected
+
+
+CLASS = """#line 7 "grid.h"
+template <class T> class Grid {
+public: template <class U = int> explicit Grid(const std::vector<U>& a) : data{nullptr}, n(a.size()) { fill(a); }
+  Grid(const Grid&) = default;
+  struct Place { int x; void print() const { puts("x"); } __device__ int y() { return x; } } place;
+  std::string name() const;
+  friend std::ostream& operator<<(std::ostream& o, const Grid& g) {
+#line 30 "grid.h"
+    return o; }
+  template <typename A = int> __device__ A at(A i) const { if (i) { i++; } return i; }
+  static constexpr int twice(int x) { return 2 * x; }
+private: T* data = f(1); int n{3}; enum { A, B = 2 }; void (*call)(int); alignas(8) double sum;
+};"""
+
+
+def test_a_type_that_the_device_cannot_read_goes_without_the_hosts_functions_and_keeps_its_lines():
+    kept = _without_host_functions(CLASS)
+    assert [line.rstrip() for line in kept.split("\n")] == [
+        '#line 7 "grid.h"',
+        "template <class T> class Grid {",
+        "public:",
+        "  Grid(const Grid&) = default;",
+        "  struct Place { int x;  __device__ int y() { return x; } } place;",
+        "",
+        "",
+        '#line 30 "grid.h"',
+        "",
+        *CLASS.split("\n")[9:],
+    ]
+    for text in ("__device__ int f(P p) { if (x) { y(); } }", "struct P f() { g(); }", "struct A;"):
+        assert _without_host_functions(text) == text

@@ -64,6 +64,13 @@ def test_templates_overloads_namespaces_and_variables_of_the_device(tmp_path):
 
 
 @pytest.mark.thorough
+def test_a_class_with_functions_for_the_host_and_for_the_device(tmp_path):
+    done, report = run(tmp_path, "class_of_both.cu")
+    assert (done.returncode, done.stdout) == (0, "42\n"), done.stderr
+    assert [line["line"] for line in report["kernels"][0]["lines"]][:1] == [25]
+
+
+@pytest.mark.thorough
 def test_managed_pinned_and_pitched_memory_streams_and_events(tmp_path):
     done, _ = run(tmp_path, "--card=A100", "memory_kinds.cu")
     assert done.returncode == 0, done.stdout + done.stderr

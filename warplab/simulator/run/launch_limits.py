@@ -16,30 +16,8 @@ MAX_CLUSTER = 8  # blocks, on every GPU that has clusters
 
 def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_bytes: int) -> tuple[Index3, Index3]:
     """Return grid and block with three dimensions each. Raises InvalidLaunch for a launch that no GPU would accept."""
-    shapes = []
-    for what, shape, limits in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
-        try:
-            shape = tuple(int(n) for n in shape)
-        except (TypeError, ValueError):
-            raise InvalidLaunch(f"the {what} must be up to three integers, not {shape!r}") from None
-        if not 1 <= len(shape) <= 3:
-            raise InvalidLaunch(f"the {what} has {len(shape)} dimensions; a {what} has one to three")
-        shape += (1,) * (3 - len(shape))
-        for axis, n, limit in zip("xyz", shape, limits, strict=True):
-            if not 1 <= n <= limit:
-                raise InvalidLaunch(
-                    f"{what} dimension {axis} is {n:,}; it must be from 1 to {limit:,}",
-                    reason="Use smaller blocks and a larger grid." if what == "block" and n > limit else "",
-                )
-        shapes.append(shape)
-    grid, block = shapes
-    threads = block[0] * block[1] * block[2]
-    if threads > MAX_THREADS:
-        raise InvalidLaunch(
-            f"a block of {block[0]} × {block[1]} × {block[2]} = {threads:,} threads; "
-            f"a GPU runs at most {MAX_THREADS:,}",
-            reason="Use smaller blocks and a larger grid.",
-        )
+    grid, block = check_shape(grid, block)
+    threads = math.prod(block)
     most = MAX_THREADS if entry.max_threads is None else math.prod(entry.max_threads)
     if threads > most:
         raise InvalidLaunch(
@@ -57,6 +35,34 @@ def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_byte
                 f"parameter {number} of kernel {entry.name} has {param.size} bytes (.{param.type}), "
                 f"{len(data)} were given"
             )
+    return grid, block
+
+
+def check_shape(grid, block) -> tuple[Index3, Index3]:
+    """Return grid and block with three dimensions each. Raises InvalidLaunch where they fit no kernel."""
+    shapes = []
+    for what, shape, limits in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
+        try:
+            shape = tuple(int(n) for n in shape)
+        except (TypeError, ValueError):
+            raise InvalidLaunch(f"the {what} must be up to three integers, not {shape!r}") from None
+        if not 1 <= len(shape) <= 3:
+            raise InvalidLaunch(f"the {what} has {len(shape)} dimensions; a {what} has one to three")
+        shape += (1,) * (3 - len(shape))
+        for axis, n, limit in zip("xyz", shape, limits, strict=True):
+            if not 1 <= n <= limit:
+                raise InvalidLaunch(
+                    f"{what} dimension {axis} is {n:,}; it must be from 1 to {limit:,}",
+                    reason="Use smaller blocks and a larger grid." if what == "block" and n > limit else "",
+                )
+        shapes.append(shape)
+    grid, block = shapes
+    if (threads := math.prod(block)) > MAX_THREADS:
+        raise InvalidLaunch(
+            f"a block of {block[0]} × {block[1]} × {block[2]} = {threads:,} threads; "
+            f"a GPU runs at most {MAX_THREADS:,}",
+            reason="Use smaller blocks and a larger grid.",
+        )
     return grid, block
 
 
