@@ -33,11 +33,11 @@ READ = {
 """,
     "puzzles": """Puzzle 12 is refused by Triton 3.9 itself.
 
-Puzzle 9's race is one, in what Triton compiles, not in the solution. `tl.sum(qk_exp * v[None, :], axis=1)` adds by
-shuffles, and the first addition is fused with the product before it: lanes 0 to 15 round a product that lanes 16 to 31
-do not, and the other way round, so that the two halves of a warp hold sums which differ in their last bits. Then all 32
-lanes store their sum to one element of shared memory; which stays there CUDA does not say. Any of them is a right sum
-to rounding. With `TRITON_DEFAULT_FP_FUSION=0`, which Triton 3.10 will have by itself, the lanes agree and it ran.
+In puzzle 9 `tl.sum(qk_exp * v[None, :], axis=1)` adds by shuffles, and the first addition is fused with the product
+before it: lanes 0 to 15 round a product that lanes 16 to 31 do not, and the other way round, so that the two halves of
+a warp hold sums which differ in their last bits. Then all 32 lanes store their sum to one element of shared memory;
+which stays there CUDA does not say. Any of them is a right sum to rounding, so that is not reported of Triton's
+kernels, as it was until 2026-11-26.
 """,
     "labs": """What stops: a device function that shuffles ends in an error inside of numba-cuda-mlir, and histograms
 index by a `uint8`, which is sign-extended ([docs/front_ends.md](../../docs/front_ends.md)).

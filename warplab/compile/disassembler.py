@@ -67,8 +67,8 @@ class MachineInstruction(NamedTuple):
 def disassemble(cubin: bytes, entry: str) -> list[MachineInstruction]:
     """Return the instructions of the kernel `entry` in an ELF file, without the padding behind them.
 
-    Raises CompilerNotFound where nvdisasm is missing, ValueError for a file that it does not read and for a kernel
-    that the file does not have.
+    Raises CompilerNotFound where nvdisasm is missing, RuntimeError where it takes too long, ValueError for a file that
+    it does not read and for a kernel that the file does not have.
     """
     return parse(listing(cubin), entry)
 
@@ -79,10 +79,18 @@ def listing(cubin: bytes) -> str:
         file.write(cubin)
         file.flush()
         command = [nvdisasm(), "-gi", "-c", file.name]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = run(command, SECONDS)
     if done.returncode:
         raise ValueError(f"nvdisasm does not read this machine code: {done.stderr.strip()}")
     return done.stdout
+
+
+def run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run one of NVIDIA's programs. Raises RuntimeError where it does not end in time, as on a busy machine."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"{Path(command[0]).name} did not end within {seconds:g} s") from None
 
 
 def nvdisasm() -> str:

@@ -5,12 +5,11 @@ assembles a whole program, as NVRTC does for CUDA C++ and the driver for Numba's
 """
 
 import functools
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from warplab.compile.disassembler import program
+from warplab.compile.disassembler import program, run
 from warplab.compile.errors import CompilerNotFound
 
 SECONDS = 300.0  # most kernels take less than one
@@ -82,7 +81,7 @@ def assemble_whole(ptx: str, entry: str, arch: int | str, max_registers: int | N
         command = [found, f"-arch=sm_{arch}", "-v", "-lineinfo", "-o", str(cubin), str(source)]
         if max_registers is not None:
             command.append(f"-maxrregcount={max_registers}")
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = run(command, SECONDS)
         if done.returncode:
             raise RuntimeError(f"the kernel could not be assembled for sm_{arch}: {done.stderr.strip()}")
         return Assembled(done.stdout + done.stderr, entry, cubin.read_bytes())

@@ -59,6 +59,12 @@ def test_what_is_no_machine_code_is_refused():
         disassembler.disassemble(b"no ELF file", "walk")
 
 
+def test_on_a_busy_machine_it_says_that_it_did_not_end(cubin, monkeypatch):
+    monkeypatch.setattr(disassembler, "SECONDS", 0.0)
+    with pytest.raises(RuntimeError, match=r"^nvdisasm did not end within 0 s$"):
+        disassembler.disassemble(cubin, "walk")
+
+
 def test_a_missing_disassembler_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(disassembler.sysconfig, "get_path", lambda name: str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -132,6 +132,7 @@ class Launcher:
         source = TritonSource(self.source, metadata, entry, ptx, x * y * z)
         options = simulator.Options(
             counters=profiling.active(),
+            replicas=True,  # lanes may hold a sum whose last bit differs, where the first addition is fused
             cooperative=metadata.launch_cooperative_grid,
             cluster=(metadata.num_ctas, 1, 1) if metadata.num_ctas > 1 else None,
         )

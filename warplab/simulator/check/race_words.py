@@ -168,7 +168,7 @@ class WordRaces(Observer):
             self._report("writes", "writes", record, record.writer, sites, space, access, word, apart)
         if not atomic:
             same_word = record.writer[word] != access.by.thread
-            if self.volatile_sites[access.site.index]:
+            if self.volatile_sites[access.site.index] or (self.chunk.options.replicas and space == "shared"):
                 winner = record.writer[word] - 1
                 block, thread = np.divmod(winner, self.threads)
                 same_word &= block * self.warps_per_block + thread // WARP_SIZE + 1 != access.by.warp

@@ -25,6 +25,7 @@ class Options:
     `lanes_apart`: take what CUDA does not promise for not given: `activemask` names the calling lane alone, as if the
     warp had come apart before, and masks of shuffles, votes and matches may not name lanes that have ended.
     `ended_arrive`: a barrier of the whole block does not wait for threads that have ended, as on a GPU since Volta.
+    `replicas`: lanes of a warp may store different values to one element of shared memory at once, of which one stays.
     `cooperative`: all blocks run together and can wait for one another (see `cooperative`).
     `cluster`: blocks of a cluster along x, y and z, for a kernel that does not say so itself (__cluster_dims__).
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
@@ -47,6 +48,7 @@ class Options:
     scheduling: str = "volta"
     lanes_apart: bool = False
     ended_arrive: bool = False
+    replicas: bool = False
     cooperative: bool = False
     cluster: tuple[int, ...] | None = None
     sample_blocks: int | None = None

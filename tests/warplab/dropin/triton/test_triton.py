@@ -174,6 +174,19 @@ def test_sums_through_shared_memory(num_warps):
     np.testing.assert_allclose(out, x.sum(1), rtol=1e-4, atol=1e-4)
 
 
+@triton.jit
+def row_squares_kernel(x, out, columns, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, BLOCK)
+    values = tl.load(x + row * columns + i, mask=i < columns, other=0)
+    tl.store(out + row, tl.sum(values * values, axis=0))
+
+
+def test_sums_that_lanes_round_differently_are_no_race():
+    x, out = drawn((64, 100)), np.zeros(64, np.float32)
+    row_squares_kernel[(64,)](x, out, 100, BLOCK=128)
+    np.testing.assert_allclose(out, (x * x).sum(1), rtol=1e-5)
+
+
 def test_clusters():
     x, y, out = drawn(1000), drawn(1000, seed=1), np.zeros(1000, np.float32)
     with profile() as p:

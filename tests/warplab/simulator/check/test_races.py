@@ -14,6 +14,13 @@ SOURCE = """
 #ifndef SYNC
 #define SYNC __syncthreads()
 #endif
+KERNEL replicas(const int* a, int* out, int share) {
+    __shared__ int s[2];
+    int t = threadIdx.x;
+    s[t / share] = a[t];
+    __syncthreads();
+    out[t / 32] = s[t / share];
+}
 KERNEL reverse(int* a) {
     __shared__ int s[128];
     int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
@@ -308,6 +315,18 @@ def test_threads_that_write_the_same_value_are_no_race():
         run("flag4", 1, 64, np.int32(1), found)
     with pytest.raises(simulator.DataRace, match="writes"):
         run("last", 1, 64, np.zeros(1, np.int32), found)
+
+
+def test_replicas_of_one_warp_may_differ_in_shared_memory_and_nowhere_else():
+    a, out = np.arange(64, dtype=np.int32), np.zeros(2, np.int32)
+    run("replicas", 1, 64, a, out, np.int32(32), replicas=True)
+    assert (out[0] in range(32), out[1] in range(32, 64)) == (True, True)
+    with pytest.raises(simulator.DataRace, match="writes byte 0 of shared memory"):
+        run("replicas", 1, 64, a, out, np.int32(32))
+    with pytest.raises(simulator.DataRace, match="writes byte 0 of shared memory"):  # by two warps
+        run("replicas", 1, 64, a, out, np.int32(64), replicas=True)
+    with pytest.raises(simulator.DataRace, match="array `c`"):
+        run("last", 1, 32, np.zeros(1, np.int32), np.zeros(4, np.int32), replicas=True)
 
 
 def test_neighbouring_bytes_are_not_one_word():
