@@ -53,6 +53,8 @@ NOTES = {
     "tex": "1d, 2d, 3d, a1d, a2d, cube, acube; base, level, grad of textures with one level; by texture objects",
     "tld4": "2d, a2d",
     "txq": "width, height, depth, array_size, normalized_coords; one level, one sample",
+    "tcgen05": "alloc, dealloc, relinquish_alloc_permit, ld, st, wait, fence, commit, cp, shift; mma of f16, tf32, "
+    "f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4; cta_group::1 and ::2; held to no GPU",
     "vote": "all, any, uni, ballot",
     "wgmma": "fence, commit_group, wait_group; mma_async of f16, bf16, tf32, e4m3, e5m2, s8, u8, A from registers or "
     "shared memory, all swizzles and layouts",
@@ -71,7 +73,8 @@ TRIED = {
     ".mbarrier::complete_tx::bytes [%t], [%rd1, {%t, %t, %t, %t, %t}], [%t];",
     "cp.reduce.async.bulk": "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%t], 16;",
     "tensormap.replace": "tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd1;",
-    "tcgen05": "tcgen05.wait::ld.sync.aligned;",
+    "tcgen05.mma.sp": "tcgen05.mma.sp.cta_group::1.kind::f16 [%t], %rd1, %rd1, [%t], %t, %p;",
+    "tcgen05.mma.ws": "tcgen05.mma.ws.cta_group::1.kind::f16 [%t], %rd1, %rd1, %t, %p;",
     "st.async": "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%t], %t, [%t];",
     "red.async": "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%t], %t, [%t];",
     "multimem": "multimem.red.relaxed.sys.global.add.u32 [%rd1], %t;",

@@ -19,10 +19,11 @@ def test_the_page_is_up_to_date(page):
 def test_the_page_knows_every_instruction_once(page):
     rows = re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE)
     assert len(rows) == len(set(rows))
-    for name in ("add", "cvt", "ld", "bar", "shfl", "mma", "atom", "wgmma", "cp", "tcgen05"):
+    for name in ("add", "cvt", "ld", "bar", "shfl", "mma", "atom", "wgmma", "cp", "tcgen05", "tcgen05.mma.sp"):
         assert name in rows
     supported, refused = page.split("## Refused by name")
     assert "| `fma` |" in supported
-    assert "| `tcgen05` |" in refused
+    assert "| `tcgen05` |" in supported
+    assert "| `tcgen05.mma.sp` |" in refused
     assert "| `wgmma` |" in supported
     assert "| `wgmma.mma_async.sp` |" in refused

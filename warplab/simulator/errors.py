@@ -209,11 +209,15 @@ class DivergentWarp(SimulatorError):
 
 
 class UnorderedRegisters(SimulatorError):
-    """Registers of a wgmma that are accessed while it may be under way, or that no wgmma.fence has handed over."""
+    """Registers of a wgmma or tcgen05.ld that are accessed while it may be under way, or without a wgmma.fence."""
+
+
+class UnorderedTensorMemory(SimulatorError):
+    """Tensor memory that is accessed while a tcgen05 instruction may be under way there."""
 
 
 class WrongDescriptor(SimulatorError):
-    """A descriptor of wgmma that does not fit the way its operand lies in shared memory."""
+    """A descriptor of tcgen05 or wgmma that is wrong, or does not fit the way its operand lies in shared memory."""
 
 
 class AssertFailed(SimulatorError):

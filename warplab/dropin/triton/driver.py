@@ -83,6 +83,7 @@ class SimulatorDriver(DriverBase):
     chosen; None for no times."""
 
     tune_for: ClassVar[str | None] = None
+    arch: ClassVar[int] = DEFAULT_ARCH  # the capability to compile for
 
     def __init__(self) -> None:
         self.utils, self.launcher_cls = Utilities(), Launcher
@@ -97,7 +98,7 @@ class SimulatorDriver(DriverBase):
         return ty_to_cpp(ty)
 
     def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", DEFAULT_ARCH, 32)
+        return GPUTarget("cuda", self.arch, 32)
 
     def get_current_device(self) -> int:
         return simulator.default_device().number

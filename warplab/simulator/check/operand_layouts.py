@@ -1,4 +1,4 @@
-"""Operands of wgmma whose descriptor names another swizzle than the tensor copy had that put them into shared memory.
+"""Operands of wgmma and tcgen05 whose descriptor names another swizzle than the tensor copy had that brought them.
 
 The record keeps, for each 16 bytes of shared memory, the swizzle of the latest tensor copy into them; what threads
 store themselves may lie in any way.
@@ -16,9 +16,9 @@ _SWIZZLES = (None, 0, 32, 64, 128)  # by the number in the record
 
 
 def has_both(translation: Translation) -> bool:
-    """Return whether a kernel has wgmma and tensor copies."""
+    """Return whether a kernel has wgmma or tcgen05, and tensor copies."""
     instructions = [i for block in translation.blocks for i in block.counted]
-    products = any(i.opcode == "wgmma" for i in instructions)
+    products = any(i.opcode in ("wgmma", "tcgen05") for i in instructions)
     return products and any(i.opcode == "cp" and "tensor" in i.modifiers for i in instructions)
 
 
@@ -49,8 +49,7 @@ class OperandLayouts(Observer):
             raise WrongDescriptor(
                 f"the descriptor of {name} says {_words(swizzle)}, but the tensor copy that brought these bytes had "
                 f"{_words(came)}",
-                reason="The swizzle of the tensor map and that of the descriptor (bits 62-63: 0 none, 1 128 bytes, "
-                "2 64, 3 32) must be the same.",
+                reason="The swizzle of the tensor map and that of the descriptor (its highest bits) must be the same.",
                 address=int(addresses.base[place]),
                 **self.chunk.where(site, int(lanes[place])),
             )

@@ -55,6 +55,7 @@ class Races(WordRaces):
     def watch(self, chunk) -> "Races":
         """Begin a new chunk of blocks, with new shared memory and no barriers passed."""
         self.chunk = chunk
+        chunk.races = self
         self.numbers = GridNumbers(chunk, self.warps_per_block)
         # Made since the latest barrier, for all lanes and for some.
         self.latest: dict[str, tuple[object, LaneSnapshot]] = {}

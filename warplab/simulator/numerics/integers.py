@@ -101,10 +101,10 @@ def borrow(a, b, flag=None):
 
 
 def in_parts(function, dtype, *operands):
-    """Apply `function` to the parts of 32-bit registers that hold several numbers of `dtype`; uint32."""
+    """Apply `function` to the parts of registers that hold several numbers of `dtype`; the operands' type."""
     n = max(operand.shape[0] for operand in operands)
     parts = (np.ascontiguousarray(np.broadcast_to(operand, n)).view(dtype) for operand in operands)
-    return function(*parts).view(np.uint32)
+    return function(*parts).view(operands[0].dtype)
 
 
 def absolute_difference(a, b):

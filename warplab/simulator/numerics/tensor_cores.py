@@ -22,6 +22,9 @@ The rules for wgmma are those that MMA-Sim found on an H100 (mmasim/simulator/nv
 same bits on 2026-11-23 (wgmma_h100.npz): for f16, bf16 and tf32 as above, all of k in one step; e4m3 and e5m2 keep 13
 bits below the largest exponent, and a sum in f32 is cut off after 13 bits of its fraction. DeepSeek-V3's report (arXiv
 2412.19437) saw about 14 bits in such sums.
+
+Those for tcgen05 are MMA-Sim's for a B200 (mmasim/simulator/nv_ptx.py), held to no GPU here: 25 bits for all types, and
+35 for factors of 4 bits with scales, which are multiplied first.
 """
 
 from collections.abc import Callable
@@ -32,12 +35,15 @@ import numpy as np
 from warplab.simulator.numerics import fma_f32, fma_f64
 
 FRACTION_BITS = 25  # kept of each addend, below the largest exponent
+_SCALED_FRACTION_BITS = 35  # of mxf4 and mxf4nvf4
 _SMALL_FRACTION_BITS = 13  # of wgmma with 8-bit floats, of each addend and of a sum in f32
 _WARPS_AT_A_TIME = 128  # so that a step's arrays stay in the processor's cache
 _SUMS_AT_A_TIME = 1 << 14  # of warpgroups, likewise
 _NAN = {"f16": 0x7FFF, "f32": 0x7FFFFFFF}
 _DTYPES: dict[str, type] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 _DTYPES |= {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+_DTYPES |= {"e2m3": ml_dtypes.float6_e2m3fn, "e3m2": ml_dtypes.float6_e3m2fn, "e2m1": ml_dtypes.float4_e2m1fn}
+_DTYPES |= {"ue8m0": ml_dtypes.float8_e8m0fnu, "ue4m3": ml_dtypes.float8_e4m3fn}
 _DTYPES |= {"s8": np.int8, "u8": np.uint8, "s32": np.int32}
 _LEAST = {  # the exponent of subnormal numbers; 8-bit factors are f16 by then
     **dict.fromkeys(("bf16", "tf32", "f32"), 2.0**-126),
@@ -228,6 +234,23 @@ def warpgroup_product(a, b, c, kinds: tuple[str, str, str], negated, arithmetic:
         left, right = (-x if minus else x for x, minus in zip(values, negated, strict=False))
         total = arithmetic(left, right, values[2], kinds)
         d[part] = total.astype(np.int64).astype(np.uint32) if kinds[2] == "s32" else encode(total, kinds[2])
+    return d
+
+
+# -- tcgen05: A (products, m, k), B (products, n, k), C (products, m, n), float64, scale factors included --------------
+
+
+def tensor_memory_product(a, b, c, kinds: tuple[str, str, str], saturate: bool) -> np.ndarray:
+    """Return the words of D = A·B + C, uint32. `kinds`: PTX types of A, B, and D and C."""
+    if kinds[2] == "s32":
+        return warpgroup_integers(saturate)(a, b, c, kinds).astype(np.int64).astype(np.uint32)
+    own = {**_LEAST, "e4m3": 2.0**-6}
+    least = own.get(kinds[0], 0.0), own.get(kinds[1], 0.0), own[kinds[2]]
+    bits = _SCALED_FRACTION_BITS if a.shape[2] == 64 else FRACTION_BITS
+    d = np.empty(c.shape, np.uint32)
+    for k in range(c.shape[0]):
+        part = np.s_[k : k + 1]
+        d[part] = encode(_rounded(_aligned(*_by_depth(a[part], b[part]), c[part], least, bits), kinds[2]), kinds[2])
     return d
 
 

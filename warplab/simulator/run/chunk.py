@@ -28,6 +28,7 @@ from warplab.simulator.run.printf import Printed
 from warplab.simulator.run.surfaces import Surfaces
 from warplab.simulator.run.system_services import SystemServices
 from warplab.simulator.run.tensor_copies import TensorCopies
+from warplab.simulator.run.tensor_memory import TensorMemory
 from warplab.simulator.run.textures import Textures
 from warplab.simulator.run.undefined_values import UndefinedValues
 from warplab.simulator.run.warp_operations import WarpOperations
@@ -61,6 +62,7 @@ class Chunk:
     window_local = WINDOW_LOCAL
     observers = Observers(())
     barriers: Any = None  # where lanes wait
+    races: Any = None  # who looks for races, if anybody does
     waits_in_vain = False  # lanes wait for others (mbarrier, lock, nanosleep), whose turn it is
 
     def __init__(
@@ -108,7 +110,7 @@ class Chunk:
         self.access = Accessor(device.memory, self.shared_stride, self.local_stride, self)
         self.atomics = Atomics(self.access)
         self.copies, self.mbarriers = AsynchronousCopies(self), MBarriers(self)
-        self.tensors = TensorCopies(self)
+        self.tensors, self.tensor_memory = TensorCopies(self), TensorMemory(self)
         if RESERVED in translation.shared_offsets:
             self.access.clear_shared(translation.shared_offsets[RESERVED], RESERVED_BYTES)
         self.load, self.store = self.access.load, self.access.store

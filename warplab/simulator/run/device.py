@@ -161,6 +161,7 @@ class Device:
                         yield scheduler, number, group
                 executed += scheduler.executed
                 chunk.copies.finish()
+                chunk.tensor_memory.finish()
                 self.ticks += chunk.clock + chunk.system.slept
                 chunk.free()
                 for notify in chunk.observers.end_chunk:

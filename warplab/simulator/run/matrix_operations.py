@@ -44,7 +44,7 @@ class MatrixOperations:
     def __init__(self, chunk) -> None:
         self.chunk = chunk
 
-    def _warps(self, instruction, lanes) -> int:
+    def warps(self, instruction, lanes) -> int:
         """Return the number of warps. Raises DivergentWarp if lanes of one are missing."""
         chunk, group = self.chunk, self.chunk.group
         if group.count != WARP_SIZE * group.warps:
@@ -64,7 +64,7 @@ class MatrixOperations:
         """Return the registers of D from those of A, B and C: unsigned integers, one per lane or one for all.
 
         `metadata`: those that say which elements a sparse A holds."""
-        warps = self._warps(instruction, lanes)
+        warps = self.warps(instruction, lanes)
         for notify in self.chunk.observers.matrix_product:
             notify(instruction)
         matrices = [
@@ -138,7 +138,7 @@ class MatrixOperations:
     def load(self, transfer: Transfer, base: np.ndarray, stride: np.ndarray, lanes) -> list[np.ndarray]:
         """Execute wmma.load: return a fragment's registers. `base`: the matrix's address; `stride`: elements from one
         row (column) to the next."""
-        warps = self._warps(transfer.site, lanes)
+        warps = self.warps(transfer.site, lanes)
         base, stride = self._origin(transfer, base, stride, lanes, warps)
         fragment = transfer.fragment
         matrix = np.empty((warps, fragment.rows * fragment.columns), f"u{transfer.item}")
@@ -150,7 +150,7 @@ class MatrixOperations:
         return self._registers(matrix[:, transfer.scatter], WARP_SIZE * warps)
 
     def store(self, transfer: Transfer, base: np.ndarray, stride: np.ndarray, registers, lanes) -> None:
-        warps = self._warps(transfer.site, lanes)
+        warps = self.warps(transfer.site, lanes)
         base, stride = self._origin(transfer, base, stride, lanes, warps)
         fragment = transfer.fragment
         matrix = self._matrix(registers, 8 * transfer.item, fragment, transfer.gather, warps)
@@ -217,7 +217,7 @@ class MatrixOperations:
 
     def load_rows(self, site, base: np.ndarray, count: int, transposed: bool, lanes) -> list[np.ndarray]:
         """Execute ldmatrix: `count` registers. Lane 8i + j points to row j of matrix i, eight 16-bit elements."""
-        warps = self._warps(site, lanes)
+        warps = self.warps(site, lanes)
         who, addresses = self._row_addresses(base, count, warps)
         data = np.stack(self._access(site, addresses, who, lanes, True), axis=-1).view(np.uint16)
         elements = data.reshape(warps, count, 64)[:, :, _row_places(transposed)]
@@ -226,7 +226,7 @@ class MatrixOperations:
 
     def store_rows(self, site, base: np.ndarray, registers, transposed: bool, lanes) -> None:
         """Execute stmatrix."""
-        warps = self._warps(site, lanes)
+        warps = self.warps(site, lanes)
         who, addresses = self._row_addresses(base, len(registers), warps)
         rows = np.empty((warps, len(registers), 64), np.uint16)
         for k, register in enumerate(registers):

@@ -60,6 +60,7 @@ class _Later(NamedTuple):
     before: int  # the copies issued before this number
     bytes: np.ndarray | None  # None: an arrival
     copy: int  # number of the bulk copy
+    products: int = 0  # the latest instruction of tcgen05 that must be over, or none
 
 
 class MBarriers:
@@ -162,6 +163,12 @@ class MBarriers:
             words = _unpack(self._view[places])
             self._view[places] = _pack(words._replace(pending=words.pending + lane_count))
         self.later.append(_Later(site, index, self._every(lanes), self.chunk.copies.issued, None, -1))
+
+    def arrive_after_products(self, site, addresses: Addresses, number: int, lanes) -> None:
+        """Execute tcgen05.commit: arrive once what the lanes have issued up to instruction `number` is over."""
+        index = self._index(site, addresses, lanes)
+        self.in_vain = 0
+        self.later.append(_Later(site, index, self._every(lanes), 0, None, -1, number))
 
     def expect_bytes(self, mbarrier, size: np.ndarray, lanes, number: int) -> None:
         """Note that bulk copy `number` will report `size` bytes per lane."""
@@ -326,7 +333,10 @@ class MBarriers:
         copies, places = self.chunk.copies, np.unique(later.word)
         self.in_vain = 0
         if later.bytes is None:
-            copies.complete_of(later.lanes, later.before)
+            if later.products:
+                self.chunk.tensor_memory.complete(later.lanes, later.products)
+            else:
+                copies.complete_of(later.lanes, later.before)
             self._arrived(later.word, later.lanes)
             words = _unpack(self._view[places])
             arrivals = np.bincount(np.searchsorted(places, later.word), minlength=places.shape[0])

@@ -105,6 +105,8 @@ def _destinations(instruction: Instruction) -> int:
     """Return how many operands are written. Memory operands in a destination's position (`wmma.store.d [p], …`) are
     read."""
     operands = instruction.operands
+    if instruction.opcode == "tcgen05" and instruction.modifiers[0] != "ld":
+        return 0
     if instruction.opcode in _NO_DESTINATION or not operands or isinstance(operands[0], Address | Indexed):
         return 0
     combined = not _COMBINE.isdisjoint(instruction.modifiers)
@@ -118,6 +120,11 @@ def _destinations(instruction: Instruction) -> int:
 def _together(block: Block, instruction: Instruction) -> bool:
     """Tell whether `block` begins with a wgmma, as this is one. Its lanes have found each other there already."""
     return instruction.opcode == "wgmma" and block.warp_wide is not None and block.warp_wide.opcode == "wgmma"
+
+
+def _by_warps(instruction: Instruction) -> bool:
+    """Tell whether this is an instruction of tcgen05 that a warp executes, not one of its threads."""
+    return instruction.opcode == "tcgen05" and "aligned" in instruction.modifiers
 
 
 def cut(entry: Entry) -> list[Block]:
@@ -136,7 +143,7 @@ def cut(entry: Entry) -> list[Block]:
             new_block()
         if blocks[-1].last is not None:
             new_block()
-        warp_wide = instruction.opcode in _WARP_WIDE
+        warp_wide = instruction.opcode in _WARP_WIDE or _by_warps(instruction)
         if warp_wide and instruction.guard is None and not _together(blocks[-1], instruction):
             if blocks[-1].body:
                 new_block()

@@ -62,8 +62,9 @@ class Translation:
 
     @functools.cached_property
     def asynchronous(self) -> bool:
-        """Return whether the kernel has bulk copies or wgmma, which see shared memory at the addresses of a GPU?"""
-        return any(i.opcode == "wgmma" or (i.opcode == "cp" and "bulk" in i.modifiers) for i in self.entry.instructions)
+        """Return whether the kernel has what sees shared memory at the addresses of a GPU."""
+        every = self.entry.instructions
+        return any(i.opcode in ("wgmma", "tcgen05") or (i.opcode == "cp" and "bulk" in i.modifiers) for i in every)
 
     @functools.cached_property
     def counts_arrivals(self) -> bool:

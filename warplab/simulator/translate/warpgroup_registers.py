@@ -1,17 +1,18 @@
-"""Registers of wgmma: instructions that access them while a product may still do so, or without a wgmma.fence before.
+"""Registers of wgmma and tcgen05.ld: instructions that access them while these may, or without a wgmma.fence before.
 
 The sums of a product, and the registers that hold its factor A, belong to it from wgmma.mma_async until a
 wgmma.wait_group that waits for its group. Registers that other instructions have accessed belong to products only
 after a wgmma.fence. (PTX ISA, "wgmma.fence" and "wgmma.wait_group".) The control flow tells where either may be
 violated, as it tells ptxas. A move passes on what is known of a register, as compilers move sums from loop to loop,
-which costs no instruction. Further products of the same shape may add to sums under way.
+which costs no instruction. Further products of the same shape may add to sums under way. Those of
+tcgen05.ld hold what it brings after a tcgen05.wait::ld.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warplab.simulator.ptx.program import Immediate, Instruction, Operand, Register, Where, integer, items_of
-from warplab.simulator.translate.basic_blocks import Block, destinations, sources
+from warplab.simulator.ptx.program import Immediate, Instruction, Operand, Register, Vector, Where, integer, items_of
+from warplab.simulator.translate.basic_blocks import FALL, Block, destinations, sources
 from warplab.simulator.translate.block_writer import BlockWriter
 
 _READ = (
@@ -24,6 +25,11 @@ _TOUCHED = (
     "product, and again when sums were set, read or stored in between."
 )
 _SHAPE = "Products of different shapes hold the sums in different ways: wait for the first (wgmma.wait_group 0), fence."
+_LOADED = "tcgen05.ld"  # in place of a shape
+_LOADING = (
+    "tcgen05.ld works while the warp goes on: execute tcgen05.wait::ld before its registers are used, and let the "
+    'compiler know (name them "+r" in the asm volatile of the wait), or it may move their use to before it.'
+)
 _KEPT = "A stays in these registers until the product is over: write to them after wgmma.wait_group."
 
 
@@ -68,12 +74,14 @@ class _State:
 
 
 def find_faults(blocks: list[Block]) -> dict[int, RegisterFault]:
-    """Return, by `id` of the instruction, the first fault of each. Empty for kernels without wgmma."""
+    """Return, by `id` of the instruction, the first fault of each. Empty for kernels without wgmma or tcgen05.ld."""
     instructions = [i for block in blocks for i in block.counted]
     products = [i for i in instructions if i.opcode == "wgmma" and i.modifiers[0] == "mma_async"]
-    if not products:
+    loads = [i for i in instructions if _loads(i)]
+    if not products and not loads:
         return {}
     watched = frozenset(name for i in products for name in (*_sums(i), *_factor(i)))
+    watched |= frozenset(name for i in loads for name in _sums(i))
     watched = _with_moved(watched, instructions)
     waits = [integer(i.operands[0]) for i in instructions if i.opcode == "wgmma" and i.modifiers[0] == "wait_group"]
     oldest = max(waits, default=0) + 1
@@ -92,7 +100,22 @@ def find_faults(blocks: list[Block]) -> dict[int, RegisterFault]:
                 todo.append(following)
             elif entry[following].join(state):
                 todo.append(following)
+    _forgive(blocks, faults)
     return faults
+
+
+def _forgive(blocks: list[Block], faults: dict[int, RegisterFault]) -> None:
+    """Forget uses of loaded registers ahead of the tcgen05.wait::ld on the only way on: compilers, as Triton's, move
+    arithmetic there, and ptxas keeps it behind the load."""
+    for number, block in enumerate(blocks):
+        for place, i in enumerate(block.counted):
+            if id(i) in faults and faults[id(i)].reason is _LOADING:
+                ahead, following = block.counted[place:], number
+                while blocks[following].end == FALL and not any(map(_waits_for_loads, ahead)):
+                    following += 1
+                    ahead = blocks[following].counted
+                if any(map(_waits_for_loads, ahead)):
+                    del faults[id(i)]
 
 
 def examined(
@@ -121,6 +144,16 @@ def _execute(state: _State, i: Instruction, watched: frozenset[str], oldest: int
         else:
             _multiply(state, i, faults)
         return
+    if _loads(i):
+        state.used.update(dict.fromkeys(_sums(i), _Use(_LOADED, 0, True)))
+        return
+    if _waits_for_loads(i):
+        state.used = {name: use for name, use in state.used.items() if use.shape != _LOADED}
+        return
+    loading = [n for n in _repacked(i) if n in state.used and state.used[n].shape == _LOADED]
+    if loading:
+        state.used.update(dict.fromkeys(destinations(i), state.used[loading[0]]))
+        return
     moved = _move(i)
     if moved is not None:
         to, come = moved
@@ -137,7 +170,11 @@ def _execute(state: _State, i: Instruction, watched: frozenset[str], oldest: int
     read, written = watched.intersection(sources(i)), watched.intersection(destinations(i))
     for name in sorted(read):
         use = state.used.get(name)
-        if use is not None and use.sums:
+        if use is not None and use.shape == _LOADED:
+            _note(
+                faults, i, f"`{_name(i)}` reads a register of a tcgen05.ld that may still be under way", _LOADING, False
+            )
+        elif use is not None and use.sums:
             _note(faults, i, f"`{_name(i)}` reads a sum of a wgmma that may still be under way", _READ, True)
     for name in sorted(written):
         use = state.used.pop(name, None)
@@ -169,6 +206,14 @@ def _note(faults: dict, i: Instruction, what: str, reason: str, under_way: bool)
     faults.setdefault(id(i), RegisterFault(what, reason, i.where, under_way))
 
 
+def _loads(i: Instruction) -> bool:
+    return i.opcode == "tcgen05" and i.modifiers[0] == "ld"
+
+
+def _waits_for_loads(i: Instruction) -> bool:
+    return i.opcode == "tcgen05" and i.modifiers[0] == "wait::ld"
+
+
 def _name(i: Instruction) -> str:
     return i.text.split()[0].rstrip(";")
 
@@ -195,9 +240,15 @@ def _move(i: Instruction) -> tuple[str, str | None] | None:
     return (i.operands[0].name, None) if isinstance(i.operands[1], Immediate) else None
 
 
+def _repacked(i: Instruction) -> list[str]:
+    """Return the registers that a mov puts together or takes apart, which costs no instruction either."""
+    return sources(i) if i.opcode == "mov" and any(isinstance(operand, Vector) for operand in i.operands) else []
+
+
 def _with_moved(watched: frozenset[str], instructions: list[Instruction]) -> frozenset[str]:
     """Return `watched` with the registers that their values are moved from and to."""
     moves = [m for i in instructions if (m := _move(i)) is not None and m[1] is not None]
+    moves += [(to, come) for i in instructions for come in _repacked(i) for to in destinations(i)]
     before = None
     while watched != before:
         before = watched

@@ -262,9 +262,46 @@ def test_registers_hold_bits():
     assert run("add.u32 %d, %a, 0x800000;", [("f32", x)], "f32").tolist() == [2.0, -4.0]
 
 
+def float_pairs(rng) -> np.ndarray:
+    """Pairs of float32, some subnormal."""
+    values = rng.standard_normal((64, 2)).astype(np.float32) * np.float32(2.0) ** rng.integers(-70, 60, (64, 2))
+    values[:4] *= np.float32(2**-70)
+    return values.astype(np.float32)
+
+
+@pytest.mark.parametrize("ending", ["", ".ftz", ".rz"])
+@pytest.mark.parametrize("opcode", ["add", "sub", "mul", "fma"])
+def test_pairs_of_float32_are_two_of_them(opcode, ending):
+    """Of sm_100. Seed 35."""
+    rng = np.random.default_rng(35)
+    given = [float_pairs(rng) for _ in range(3 if opcode == "fma" else 2)]
+    names = ", ".join(("%a", "%b", "%c")[: len(given)])
+    rounding = ending if ending == ".rz" else ".rn" + ending
+    together = run(f"{opcode}{rounding}.f32x2 %d, {names};", [("b64", x.view(np.uint64)[:, 0]) for x in given], "b64")
+    for half in (0, 1):
+        each = [("f32", np.ascontiguousarray(x[:, half])) for x in given]
+        alone = run(f"{opcode}{rounding}.f32 %d, {names};", each, "f32")
+        np.testing.assert_array_equal(together.view(np.uint32).reshape(-1, 2)[:, half], alone.view(np.uint32))
+
+
+@pytest.mark.parametrize("opcode", ["min", "max"])
+def test_the_least_and_the_most_of_three(opcode):
+    """Of sm_100. Seed 35."""
+    a, b, c = (np.random.default_rng(35 + k).standard_normal(64).astype(np.float32) for k in range(3))
+    a[0] = b[1] = c[2] = np.nan
+    three = [("f32", a), ("f32", b), ("f32", c)]
+    least = np.fmin if opcode == "min" else np.fmax
+    np.testing.assert_array_equal(run(f"{opcode}.f32 %d, %a, %b, %c;", three, "f32"), least(least(a, b), c))
+    sized = least(least(np.abs(a), np.abs(b)), np.abs(c))
+    np.testing.assert_array_equal(run(f"{opcode}.abs.f32 %d, %a, %b, %c;", three, "f32"), sized)
+    for kind, x in (("u32", np.arange(4, dtype=np.uint32)), ("f64", np.arange(4.0))):
+        with pytest.raises(UnsupportedInstruction, match=rf"{opcode}\.{kind}"):
+            run(f"{opcode}.{kind} %d, %a, %a, %a;", [(kind, x)], kind)
+
+
 def test_unknown_instruction_names_itself():
-    with pytest.raises(UnsupportedInstruction, match=r"`tcgen05\.wait::ld\.sync\.aligned`"):
-        run("tcgen05.wait::ld.sync.aligned;", [("u32", np.arange(4))], "u32")
+    with pytest.raises(UnsupportedInstruction, match=r"`sured\.b\.add\.1d\.u32\.trap"):
+        run(".reg .b64 %x; sured.b.add.1d.u32.trap [%x, {%a}], %a;", [("u32", np.arange(4))], "u32")
     with pytest.raises(UnsupportedInstruction, match=r"`add\.rs\.f32 %d, %a, %a`: modifier \.rs"):
         run("add.rs.f32 %d, %a, %a;", [("f32", np.arange(4))], "f32")
     for text in ("red.global.exch.b32 [%x], %a;", "red.global.cas.b32 [%x], %a, %a;"):  # atom has them, red has not

@@ -20,6 +20,7 @@ from warplab.simulator.translate.operations import (
     memory,
     moves,
     tensor_map_fields,
+    tensor_memory,
     textures,
     warp,
     warpgroup,
@@ -41,6 +42,7 @@ TABLE = {
     **warp.TABLE,
     **matrix.TABLE,
     **warpgroup.TABLE,
+    **tensor_memory.TABLE,
     **calls.TABLE,
 }
 
@@ -57,8 +59,8 @@ _COUNTS = {
     " rcp rsqrt sin sqrt stmatrix suq tanh testp txq",
     (2, 3): "elect ld ldu st suld sust",
     (2, 4): "cvt red tex tld4",
-    (3, 3): "add addc and bmsk copysign div mapa max min mul mul24 or redux rem shl shr sub subc szext xor",
-    (3, 4): "match set vote",
+    (3, 3): "add addc and bmsk copysign div mapa mul mul24 or redux rem shl shr sub subc szext xor",
+    (3, 4): "match max min set vote",
     (3, 5): "atom setp",
     (4, 4): "bfe dp2a dp4a fma fns mad mad24 madc prmt sad selp shf slct vabsdiff2 vabsdiff4",
     (5, 5): "bfi",
@@ -82,6 +84,8 @@ def flops(instruction: Instruction) -> tuple[str | None, int]:
     amount = FLOPS.get(instruction.opcode, 0)
     if kind in ("f16x2", "bf16x2"):
         return "f16", 2 * amount
+    if kind == "f32x2":
+        return "f32", 2 * amount
     kind = "f16" if kind == "bf16" else kind
     return (kind, amount) if amount and kind in ("f16", "f32", "f64") else (None, 0)
 
@@ -112,9 +116,12 @@ def kind(instruction: Instruction) -> str:
         return instruction.modifiers[0]
     if instruction.opcode == "wgmma":
         return "tensor" if instruction.modifiers[0] == "mma_async" else "synchronisation"
+    if instruction.opcode == "tcgen05":
+        kinds = {"mma": "tensor", "ld": "load", "st": "store", "cp": "asynchronous copy"}
+        return kinds.get(instruction.modifiers[0], "synchronisation")
     if instruction.opcode in KINDS:
         return KINDS[instruction.opcode]
     last = instruction.modifiers[-1] if instruction.modifiers else ""
     if last in ("f16", "f16x2", "bf16", "bf16x2"):
         return "FP16"
-    return {"f32": "FP32", "f64": "FP64"}.get(last, "integer")
+    return {"f32": "FP32", "f32x2": "FP32", "f64": "FP64"}.get(last, "integer")

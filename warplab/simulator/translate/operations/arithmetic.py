@@ -174,17 +174,26 @@ def _least(w: BlockWriter, i: Instruction) -> None:
     """Write min and max."""
     *modifiers, kind = i.modifiers
     dtype = DTYPES[kind]
+    if len(i.operands) > 3 and kind != "f32":
+        raise w.unsupported()
     if dtype[0] != "f":
         return _arithmetic(w, i)
     allow(w, modifiers, {"ftz", "NaN", "xorsign", "abs"})
-    a, b = (flushed(w, o, modifiers, dtype) for o in i.operands[1:])
+    a, b, *third = (flushed(w, o, modifiers, dtype) for o in i.operands[1:])
     function = {"min": "minimum", "max": "maximum"}[i.opcode]
     second = i.operands[2]
-    if not modifiers and isinstance(second, Immediate) and abs(second.value) > 0:  # no zeros to distinguish
+    if (
+        not modifiers and not third and isinstance(second, Immediate) and abs(second.value) > 0
+    ):  # no zeros to distinguish
         result = f"np.f{i.opcode}({a}, {b})"
         return define_float(w, i.operands[0], f"canonical({result})" if dtype == "f4" else result, modifiers, dtype)
     function += "_nan" if "NaN" in modifiers else ""
-    if "xorsign" in modifiers:
+    if third:  # of sm_100; .abs alone
+        if "xorsign" in modifiers:
+            raise w.unsupported()
+        a, b, c = (f"np.abs({x})" if "abs" in modifiers else x for x in (a, b, *third))
+        result = f"{function}({function}({a}, {b}), {c})"
+    elif "xorsign" in modifiers:
         result = f"xor_sign({a}, {b}, {function}(np.abs({a}), np.abs({b})))"
     else:
         result = f"{function}({a}, {b})"

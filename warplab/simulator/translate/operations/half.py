@@ -1,4 +1,6 @@
-"""Arithmetic on f16, bf16 and pairs of them. `numerics.halves` computes; registers hold the bits."""
+"""Arithmetic on f16, bf16 and pairs of them, for which `numerics.halves` computes, and on pairs of f32 (sm_100).
+
+Registers hold the bits."""
 
 from collections.abc import Callable
 
@@ -40,8 +42,24 @@ def _fma(w: BlockWriter, i: Instruction) -> None:
 def _least(w: BlockWriter, i: Instruction) -> None:
     *modifiers, kind = i.modifiers
     allow(w, modifiers, {"ftz", "NaN", "xorsign", "abs"})
+    if len(i.operands) > 3:
+        raise w.unsupported()
     options = f"{i.opcode!r}, {kind.removesuffix('x2')!r}, {'ftz' in modifiers}"
     _emit(w, i, "half_least", f"{options}, {'NaN' in modifiers}, {'xorsign' in modifiers}")
+
+
+def _two_floats(w: BlockWriter, i: Instruction) -> None:
+    """Write add, sub, mul and fma of .f32x2."""
+    *modifiers, _ = i.modifiers
+    rounding = next((m for m in modifiers if m in arithmetic.DIRECTED), None)
+    allow(w, modifiers, {"rn", "ftz", rounding})
+    nearest, directed = arithmetic.FLOATS[i.opcode, "f4"]
+    names = ("a", "b", "c")[: len(i.operands) - 1]
+    given = [f"flush_f32({name})" if "ftz" in modifiers else name for name in names]
+    result = str(directed if rounding else nearest).format(*given, r=rounding)
+    result = f"flush_f32({result})" if "ftz" in modifiers else result
+    operands = ", ".join(w.array(o, "u8") for o in i.operands[1:])
+    w.define(i.operands[0], f"in_parts(lambda {', '.join(names)}: {result}, f4, {operands})", "u8")
 
 
 def _special(w: BlockWriter, i: Instruction) -> None:
@@ -62,8 +80,10 @@ def _by_kind(opcode: str) -> Callable:
     """Return the emitter of an opcode that other types have too."""
 
     def emit(w: BlockWriter, i: Instruction) -> None:
+        if i.modifiers[-1] == "f32x2" and opcode in ("add", "sub", "mul", "fma"):
+            return _two_floats(w, i)
         rows = _ROWS if i.modifiers[-1] in KINDS else arithmetic.TABLE
-        rows[opcode](w, i)
+        return rows[opcode](w, i)
 
     return emit
 
