@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernels.convolution.beside import depthwise, fft, patch, winograd
+from kernels.convolution.beside import depthwise, few_filters, fft, patch, winograd
 from kernels.convolution.common.step import Step
 from kernels.convolution.definition.geometry import Convolution
 from kernels.convolution.hopper import backward_data, backward_filter, forward, padded
@@ -41,6 +41,7 @@ BACKWARD_FILTER: dict[str, Step] = by_name(
     *mma_backward.BACKWARD_FILTER,
     *padded.BACKWARD_FILTER,
     *backward_filter.BACKWARD_FILTER,
+    *few_filters.BACKWARD_FILTER,
     *depthwise.BACKWARD_FILTER,
 )
 STEPS: dict[str, dict[str, Step]] = {

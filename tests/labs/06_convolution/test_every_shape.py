@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernels.convolution import convolve, ladder
-from kernels.convolution.beside import patch
+from kernels.convolution.beside import few_filters, patch
 from kernels.convolution.common.sources import SOURCES
 from kernels.convolution.definition import reference
 from kernels.convolution.definition.geometry import PASSES, Convolution
@@ -21,7 +21,7 @@ from warplab import cp
 from warplab.compile import nvrtc
 from warplab.hardware import backend
 
-DRAWN = 300
+DRAWN, PARTS = 300, 10  # convolutions of a run, and tests that share them: of half a second of processor time each
 on_gpu = backend.name() == "gpu"
 WIDE, THIN = Im2colTiles(64, 64, 1, 2, 1), Im2colTiles(64, 16, 1, 2, 1)
 CASES = {
@@ -46,6 +46,8 @@ CASES = {
     "wide groups, stride 2": Convolution(1, 144, 5, 6, 80, 3, 3, (1, 1), (2, 2), groups=2),
     "groups of three": Convolution(2, 9, 6, 6, 15, 3, 3, (1, 1), groups=3),
     "strides longer than the filter": Convolution(2, 3, 9, 8, 5, 2, 2, stride=(3, 4)),
+    "few filters of many channels": Convolution(2, 40, 7, 9, 3, 3, 2, (1, 0), (2, 1)),
+    "one filter, long rows, dilated": Convolution(1, 21, 3, 40, 1, 2, 3, (0, 2), (1, 2), (1, 2)),
     "much padding": Convolution(1, 12, 3, 3, 8, 1, 1, (130, 2)),
 }
 
@@ -110,10 +112,11 @@ def test_blocks_that_share_a_depth_of_any_filters(monkeypatch, filters):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("few_kernels")
-def test_random_convolutions():
+def test_random_convolutions(part):
     random = generator()
-    for _ in range(DRAWN):
+    for _ in range(DRAWN // PARTS):
         check(every_shape.random_convolution(random, 24, 9, 2), random)
 
 
@@ -173,6 +176,17 @@ def test_machine_code_of_patches():
     log, *_ = nvrtc.assemble_cuda(text, patch.FILE, 90, options, entries)
     assert log.count("0 bytes spill stores") == len(entries) + 1  # and what turns filters round
     assert max(map(int, re.findall(r"Used (\d+) registers", log))) <= 65536 // (5 * patch.THREADS) // 8 * 8
+
+
+def test_few_filters_take_one_product_without_copies():
+    """Whatever is loaded at a time, nothing is spilled for as many blocks as the kernel is launched with."""
+    assert taken(CASES["few filters of many channels"], "backward_filter").name == few_filters.NAME
+    text, options = SOURCES.text(few_filters.FILE), SOURCES.options(few_filters.FILE)
+    entries = tuple(f"few_filters<{sizes}>" for sizes in ("1, 1, 8, 1", "3, 3, 2, 2", "4, 3, 2, 1", "2, 4, 2, 0"))
+    log, *_ = nvrtc.assemble_cuda(text, few_filters.FILE, 90, options, entries)
+    assert log.count("0 bytes spill stores") == len(entries)
+    most = 65536 // (few_filters.AT_WORK * 32 * few_filters.WARPS) // 8 * 8
+    assert max(map(int, re.findall(r"Used (\d+) registers", log))) <= most
 
 
 def test_workspaces_are_as_large_as_said():
