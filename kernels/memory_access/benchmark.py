@@ -6,10 +6,12 @@ from typing import Any
 
 from kernels.memory_access import recordings
 from kernels.memory_access.measurements import MEASUREMENTS
-from kernels.memory_access.tables import SEED
+from kernels.memory_access.tables import SEED, SEED_OF_LENGTHS
 from kernels.memory_access.transposing import fastest
 from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Benchmark, Table
+
+LONG = 2**23  # elements, of which a copy takes several times as long as a launch
 
 
 def _kernels(heading: Callable[[dict[str, Any]], str]) -> Table:
@@ -45,6 +47,20 @@ def _shapes(heading: str) -> Table:
     return Table(text)
 
 
+def _lengths(value: list[dict[str, Any]]) -> str:
+    """Return the table under what lengths that fill the GPU reach, and all."""
+    some = ((f"from {LONG:,} elements on", LONG), ("of all", 0))
+    means = (
+        f"{where} {statistics.geometric_mean(ratios):.3f} in the mean, {min(ratios):.3f} at least"
+        for where, least in some
+        if (ratios := [row["ratio_to_copy"] for row in value if row["n"] >= least])
+    )
+    columns = {"n": "n", "µs": "seconds", "copy µs": "copy_seconds", "GB/s": "gbps", "of copy": "ratio_to_copy"}
+    columns |= {"right": "correct"}
+    heading = f"prefix sums beside a copy, lengths drawn with seed {SEED_OF_LENGTHS} among them: {'; '.join(means)}"
+    return f"{heading}\n{timing.rows_table(tuple(columns), tuple(columns.values()), value)}"
+
+
 def _cub(value: dict[str, Any]) -> str:
     return f"cuda-cccl {value['cub']}" if value["cub"] else "without CUB: `pip install cuda-cccl` brings it"
 
@@ -58,6 +74,7 @@ BENCHMARK = Benchmark(
         "transpose_drawn": _shapes(f"of shapes drawn at random before the choice was last changed, seed {SEED}"),
         "sum_table": _kernels(lambda value: f"sum of {value['n']:,} float32; {_cub(value)}"),
         "scan_table": _kernels(lambda value: f"prefix sum of {value['n']:,} float32; {_cub(value)}"),
+        "scan_lengths": Table(_lengths),
         "layout_table": Table.of_rows(
             "{n:,} points of four float32; GB/s of the bytes that the task needs",
             {"kernel": "kernel", "fields": "fields", "µs": "seconds", "GB/s": "gbps", "right": "correct"},

@@ -245,6 +245,7 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "transpose_drawn": tables.transpose_drawn,
     "sum_table": tables.sum_table,
     "scan_table": tables.scan_table,
+    "scan_lengths": tables.scan_lengths,
     "layout_table": tables.layout_table,
     "strides": strides,
     "offsets": offsets,

@@ -15,7 +15,7 @@ from warplab import cp
 from warplab.hardware import backend
 
 TILE = 256 * 8 * 4  # elements that a block of scan_look_back takes
-PIPELINED_BLOCK = 512
+PIPELINED_BLOCK, PIPELINED_VECTORS = 512, (1, 2, 3, 4, 6)  # threads, and float4 of a thread
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,14 @@ def _look_back(a: Any, out: Any) -> Callable[[], None]:
 
 
 def _pipelined(a: Any, out: Any) -> Callable[[], None]:
-    # Of half as many elements where a block has too little shared memory for two tiles of the larger.
-    large = backend.name() != "gpu" or cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] > 100_000
-    vectors = 6 if large else 3
+    on_gpu = backend.name() == "gpu"
+    attributes = cp.cuda.Device().attributes if on_gpu else {}
+    sizes = PIPELINED_VECTORS
+    if attributes.get("MaxSharedMemoryPerBlockOptin", 227_000) < 100_000:  # of a block: two tiles
+        sizes = tuple(vectors for vectors in sizes if 2 * 16 * PIPELINED_BLOCK * vectors <= 49_152)
+    at_work = 2 * attributes["MultiProcessorCount"] if on_gpu else 4  # blocks
+    # A block's rounds take the time of its elements, and a little more: so rounds of which the last is nearly full.
+    vectors = min(sizes, key=lambda v: math.ceil(a.size / (at_work * 4 * PIPELINED_BLOCK * v)) * (v + 1))
     tile = 4 * PIPELINED_BLOCK * vectors
     chosen = Kernel("cuda_pipelined", SOURCES, "scan.cu", f"scan_pipelined<{vectors}>")
     sums, shared_bytes = cp.zeros(math.ceil(a.size / tile), np.uint64), 2 * 4 * tile

@@ -32,6 +32,8 @@ SMALL = ((512, 512), (1024, 1024), (2048, 2048), (4096, 4096), (1000, 1000), (10
 SHAPES = ((SIDE, SIDE), *AWKWARD, *LONG, *SMALL)
 SEED, DRAWN = 1795614537, 40  # of shapes that no kernel was made for
 N = 2**28
+LENGTHS = (*(4**power for power in range(6, 15)), 1000003, 10000019, 99999989)
+SEED_OF_LENGTHS = 3809852707  # of those drawn from LENGTHS' range, after the code was final
 ROUNDS, RUNS = 7, 11
 ANY_SHAPE = ("cuda_sectors", "cuda_few_rows")  # kernels, whose times stand with shapes
 
@@ -156,6 +158,29 @@ def scan_table(n: int = N) -> dict[str, Any]:
     timings = time_together({name: Candidate(f) for name, f in functions.items()}, rounds=ROUNDS, runs=RUNS)
     languages = {name: kernel.language for name, kernel in SCANS.items()}
     return {"n": n, "cub": library.cub_version(), **_table(timings, 2 * a.nbytes, languages, correct)}
+
+
+def drawn_lengths() -> list[int]:
+    """Return DRAWN lengths, uniform as logarithms."""
+    random = np.random.default_rng(SEED_OF_LENGTHS)
+    return [round(2**power) for power in random.uniform(12, 28, DRAWN)]
+
+
+def scan_lengths() -> list[dict[str, Any]]:
+    """Return by length the pipelined prefix sum, beside a copy of as many bytes; warm in L2 where they fit."""
+    cupy, result = cupy_on_gpu(), []
+    for n in (*LENGTHS, *sorted(drawn_lengths())):
+        a, out = exact_vector(n), cupy.empty(n, np.float32)
+        scan = SCANS["cuda_pipelined"].plan(a, out)
+        out.fill(np.nan)
+        scan()
+        correct = bool((out == cupy.cumsum(a, dtype=np.float64)).all())
+        candidates = {"copy": Candidate(lambda a=a, out=out: copy_on_device(out, a)), "scan": Candidate(scan)}
+        timings = time_together(candidates, rounds=5, runs=RUNS)
+        copy, ours = timings["copy"].seconds, timings["scan"].seconds
+        row = {"n": n, "seconds": ours, "copy_seconds": copy, "gbps": timings["scan"].bandwidth(2 * a.nbytes)}
+        result.append(row | {"ratio_to_copy": copy / ours, "correct": correct})
+    return result
 
 
 def layout_table(n: int = 2**26) -> dict[str, Any]:

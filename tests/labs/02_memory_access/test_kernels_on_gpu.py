@@ -65,7 +65,7 @@ def test_sums(name, n):
 
 
 @pytest.mark.parametrize("name", SCANS)
-@pytest.mark.parametrize("n", [1, 8191, 8192, 8193, 2**24 + 5, 2**28 + 3])
+@pytest.mark.parametrize("n", [1, 8191, 8192, 8193, 2**20 + 1, 2**21 + 3, 2**24 + 5, 2**28 + 3])
 def test_prefix_sums(name, n):
     a = tables.exact_vector(n)
     out = cp.full(n, cp.nan, cp.float32)
