@@ -10,15 +10,19 @@
 // Expected: time = launch + waves × steps × max(products / rate, L2 bytes / bandwidth, latency) + fix-up, see
 // shape_rule.py, which chooses. 1024³ has 128 tiles of 64 × 128 where step 6 has 32; 128 × 256 × 65536 has four of
 // 128 × 64, whose depth 32 blocks each share.
-// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.26 of cuBLASLt's fastest algorithm, the
-// geometric mean, one of them below 0.8 (12768 × 422 × 104, 0.73). Over 40 whose sides are multiples of 8, 0.92, four
-// below 0.8, the least 0.54 (13936 × 280 × 3896, a tile too wide): where rows are no multiples of 128 bytes each line of a
-// box lies in two of the L2 cache, of which a multiprocessor asks for one in 1.8 ns; clusters of 2 × 2 blocks ask for half
-// as many (2472 × 488 × 5912 42 to 36 µs). Over networks' shapes 1.01, the least 0.81; over the lab's 0.99, the least 0.90
-// (H100 80GB HBM3, 2026-11-26, operands not in the L2 cache; two more processes gave 1.26 for the first). Sums of parts
-// that are asked for one after the other took 34 µs of 128 × 256 × 65536, all at once 28. bfloat16 takes float16's time;
-// e4m3 0.94 to 1.02 of the library's, 0.88 at 8192³, with the library's error, 2.3e-4, which one level of sums raises to
+// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.21 of cuBLASLt's fastest algorithm, the
+// geometric mean, the least 0.83. Over 40 whose sides are multiples of 8, 0.93, six below 0.8, the least 0.63 (584 × 1752
+// × 9272). Over networks' shapes 1.01, the least 0.75 (1000³); over the lab's 0.98, the least 0.92 (H100 80GB HBM3,
+// 2026-11-26, operands not in the L2 cache; two more processes gave 1.21 and 1.20 for the first). bfloat16 takes float16's
+// time; e4m3 0.92 to 1.01 of the library's, 0.88 at 8192³, with its error, 2.3e-4, which one level of sums raises to
 // 1.9e-3 there.
+// What limits the multiples of 8: the library has tiles 80 and 144 columns wide, or 64 × 192 in clusters of 4 × 2. Under
+// ncu its tensor cores are 52 to 60 % of the time at work, these 37 to 49 %: 3080 × 336 × 2504 leaves 57 of 132
+// multiprocessors without a tile of 128 × 128, and 1576 × 3072 × 768 fills two thirds of the last 128 × 192 of a row. A
+// width between 128 and 192 would need boxes of B of its own. And where rows are no multiples of 128 bytes each line of a
+// box lies in two of the L2 cache, of which a multiprocessor asks for one in 1.8 ns; clusters of 2 × 2 blocks ask for half
+// as many (2472 × 488 × 5912 42 to 36 µs), clusters of three save half a column of tiles (13936 × 280 × 3896 115 to 78,
+// the library 61). Sums of parts that are asked for one after the other took 34 µs of 128 × 256 × 65536, all at once 28.
 // Tried and left out: the steps of the last waves divided evenly among all blocks (stream-K), which took 0.9 to 2.1 times
 // as long as whole tiles, since blocks at different depths share nothing in the L2 cache; threads that copy rows of any
 // length themselves, from 0.85 to 10 times the time of the copy to wider rows.

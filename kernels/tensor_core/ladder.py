@@ -60,7 +60,10 @@ class Step:
 
 @dataclass(frozen=True)
 class StagesStep(Step):
-    """Step 4, a template of several sizes: `tiles.stages()` says which it takes; `tile` and `threads` are unused."""
+    """Step 4, a template of several sizes: `tiles.stages()` says which it takes, or `tiles.for_shape` where `by_shape`
+    is set; `tile` and `threads` are unused."""
+
+    by_shape: bool = False
 
     def function(self, dtype: Any = np.float32, sizes: tiles.Stages | None = None) -> Any:
         """Return the kernel for results of a type and for sizes, by default those of `tiles.stages()`."""
@@ -73,8 +76,11 @@ class StagesStep(Step):
 
     def launch(self, a: Any, b: Any, c: Any, sizes: tiles.Stages | None = None) -> None:
         """Queue the kernel, without any check."""
+        shape = *c.shape, a.shape[1]
+        if self.by_shape and not sizes:
+            sizes = tiles.for_shape(*shape, hopper.multiprocessors())
         sizes = sizes or tiles.stages()
-        arguments = a, b, c, *map(np.int32, (*c.shape, a.shape[1]))
+        arguments = a, b, c, *map(np.int32, shape)
         function = self.function(c.dtype, sizes)
         launch(function, self.grid(*c.shape, sizes), sizes.threads, arguments, sizes.shared_bytes)
 

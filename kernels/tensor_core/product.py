@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernels.tensor_core import every_shape
-from kernels.tensor_core.ladder import Step
+from kernels.tensor_core.ladder import STEPS, Step
 from kernels.tensor_core.ladder import step as step_of
 from kernels.tensor_core.shape_rule import RULES, group_of
 from warpcourse.bench import hopper
@@ -35,7 +36,10 @@ def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dt
     Raise TypeError for arrays in host memory, RuntimeError where the GPU lacks the instructions, ValueError for every
     other argument that does not fit.
     """
-    chosen = step_of(step)
+    return _by_step(step_of(step), a, b, out, dtype)
+
+
+def _by_step(chosen: Step, a: Any, b: Any, out: Any, dtype: Any) -> Any:
     m, n, k = check_factors(a, b, dtype=np.float16)
     if out is None:
         if np.dtype(dtype) not in RESULTS:
@@ -57,7 +61,8 @@ def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dt
 
 
 def multiply_any(a: Any, b: Any, out: Any = None, dtype: Any = None, transposed: str = "NN") -> Any:
-    """Compute A · B by step 7, for any shape; return the result at once, before the kernel has finished.
+    """Compute A · B by step 7, for any shape; return the result at once, before the kernel has finished. Where the GPU
+    has not step 7's instructions, float16 is computed by step 4, in tiles chosen by shape.
 
     `a`, `b`, `out`, `dtype`: as `multiply` takes them, but `transposed` says of a and b each "N" or "T", as BLAS does:
     with "T", a is given as (k, m), b as (n, k). What the kernel is compiled for is chosen by `shape_rule`.
@@ -67,8 +72,12 @@ def multiply_any(a: Any, b: Any, out: Any = None, dtype: Any = None, transposed:
     """
     if len(transposed) != 2 or not set(transposed) <= set("NT"):
         raise ValueError(f'transposed is {transposed!r}; it must be "NN", "NT", "TN" or "TT"')
-    hopper.require("every_shape", "mma_stages")
     factors, results = _KINDS.get(np.dtype(getattr(a, "dtype", np.float16)).name, _KINDS["float16"])
+    if factors == "float16" and hopper.missing("every_shape", "mma_stages"):
+        check_factors(a, b, dtype=np.float16, transposed=transposed)
+        a, b = (x if letter == "N" else cp.ascontiguousarray(x.T) for x, letter in zip((a, b), transposed, strict=True))
+        return _by_step(replace(STEPS["mma_stages"], by_shape=True), a, b, out, dtype or np.float16)
+    hopper.require("every_shape", "mma_stages")
     given = next(np.dtype(dtype) for dtype, (name, _) in _KINDS.items() if name == factors)
     m, n, k = check_factors(a, b, dtype=given, transposed=transposed)
     if factors == "e4m3" and (k % 16 or transposed != "NT"):

@@ -35,13 +35,16 @@ STACKS = (
     *(Tile(64, 128, 1, 8, stack=2), Tile(128, 128, 2, 6, stack=2)),
     *(Tile(64, 256, 1, 5, stack=4), Tile(128, 256, 2, 4, stack=2)),
     *(Tile(64, 256, 1, 5, stack=2), Tile(256, 128, 2, 4, stack=2)),
-    Tile(128, 128, 2, 6, stack=2, side=2),
+    *(Tile(128, 128, 2, 6, stack=2, side=2), Tile(128, 192, 2, 4, stack=3), Tile(192, 128, 3, 4, side=3)),
 )
 SPLITS = (
     *(Tile(64, 64, 1, 8, split=2), Tile(64, 64, 1, 8, split=4)),
     *(Tile(64, 128, 1, 8, split=4), Tile(128, 64, 2, 8, split=4)),
 )
-MEETING = (Tile(64, 64, 1, 4, 3), Tile(64, 64, 1, 12), Tile(64, 128, 1, 8), Tile(128, 64, 2, 8), Tile(128, 128, 2, 6))
+MEETING = (
+    *(Tile(64, 64, 1, 4, 3), Tile(64, 64, 1, 12), Tile(64, 128, 1, 8), Tile(128, 64, 2, 8), Tile(128, 128, 2, 6)),
+    *(Tile(192, 128, 3, 4), Tile(128, 192, 2, 4)),
+)
 SWAPPED = (Tile(64, 16, 1, 6, 3), Tile(128, 16, 2, 10), Tile(64, 32, 1, 5, 3), Tile(128, 32, 2, 10))
 FEW_ROWS = 32
 MANY_SUMS, SHARP = 128 * 96, 4  # of a consumer, that leave no registers for more; how near `max` is to the largest
@@ -130,8 +133,8 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
         return (*(0.0 for _ in range(16)), *shares, memory, words, words * together, tile.bm * tile.bn * together)
     clusters = tiles * plan.parts
     blocks = clusters * tile.cluster
-    # Clusters of four or eight do not fit every group of multiprocessors.
-    usable = multiprocessors if tile.cluster < 4 else multiprocessors * 32 // 33
+    # Clusters of more than two do not fit every group of multiprocessors.
+    usable = multiprocessors if tile.cluster < 3 else multiprocessors * 32 // 33
     waves = math.ceil(clusters / max(1, usable // tile.cluster * tile.blocks))
     together = min(tile.blocks, math.ceil(blocks / multiprocessors))
     steps = math.ceil(math.ceil(k / DEPTH) / (plan.parts * tile.split))

@@ -119,7 +119,12 @@ class Persistent:
 
 DEFAULT_STAGES = Stages(128, 256, 64, 64, 3, 1, 8)
 SMALL_STAGES = Stages(128, 128, 64, 64, 3, 1, 8)  # for GPUs that allow a block 99 KiB, most that are no data-centre's
+BY_SHAPE = (Stages(64, 64, 32, 32, 3, 3, 8), Stages(64, 128, 32, 64, 3, 2, 8), SMALL_STAGES)  # beside `stages()`
 DEFAULT_PERSISTENT = Persistent(4, 2, 8)
+# What `for_shape` reckons with: products and bytes of shared memory of a multiprocessor in a clock, bytes from L2 of
+# all, and clocks of a stage's way, of a tile's start, and of a result.
+PRODUCTS, SHARED_BANDWIDTH, L2_BANDWIDTH = 1024, 128, 5000
+LATENCY, START, RESULT = 1000, 1500, 1 / 16
 
 
 @functools.cache
@@ -134,6 +139,31 @@ def stages() -> Stages:
     found = table() or {}
     tuned = Stages(*found["mma_stages"]["sizes"]) if "mma_stages" in found else DEFAULT_STAGES
     return tuned if tuned.shared_bytes <= card()[1] else SMALL_STAGES
+
+
+def for_shape(m: int, n: int, k: int, multiprocessors: int) -> Stages:
+    """Return the sizes with which step 4 should take a product the fewest clocks, as step 7's rule says it: waves ×
+    (start + steps × max(products, bytes from shared memory and L2, latency) + results)."""
+    most = card()[1]
+
+    def clocks(sizes: Stages) -> float:
+        blocks, resident = (
+            math.ceil(m / sizes.bm) * math.ceil(n / sizes.bn),
+            min(sizes.blocks, most // sizes.shared_bytes),
+        )
+        together = min(resident, math.ceil(blocks / multiprocessors))
+        loaded = 2 * DEPTH * (sizes.bm + sizes.bn)
+        read = 2 * DEPTH * sizes.threads // 32 * (sizes.wm + sizes.wn)
+        step = max(
+            together * sizes.bm * sizes.bn * DEPTH / PRODUCTS,
+            together * (read + loaded) / SHARED_BANDWIDTH,
+            loaded * min(blocks, together * multiprocessors) / L2_BANDWIDTH,
+            LATENCY / (sizes.stages - 1),
+        )
+        results = together * sizes.bm * sizes.bn * RESULT
+        return math.ceil(blocks / (multiprocessors * resident)) * (START + math.ceil(k / DEPTH) * step + results)
+
+    return min((sizes for sizes in (stages(), *BY_SHAPE) if sizes.shared_bytes <= most), key=clocks)
 
 
 def persistent() -> Persistent:

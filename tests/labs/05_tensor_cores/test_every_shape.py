@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.tensor_core import every_shape, measured_shapes, multiply_any, recordings
+from kernels.tensor_core import every_shape, measured_shapes, multiply_any, recordings, tiles
 from kernels.tensor_core.every_shape import ANY_ROWS, ANY_SPLITS, ENTRY, ENTRY_FILE, Plan, Tile, launch
 from kernels.tensor_core.shape_rule import ALONE, RULE, RULES, STACKS
 from kernels.tensor_core.small_factors import decoded, encoded
 from tests.support.random_inputs import generator
 from tests.support.tensor_products import STEP_ERROR, operands, within
 from warpcourse.bench import hopper, measured_plans
+from warpcourse.bench.lab_kernels import NotOnThisCard
 from warpcourse.bench.shape_rule import mean_regret, packed
 from warplab import cp, profile, simulator
 from warplab.compile import nvrtc
@@ -39,6 +40,8 @@ PLANS = (
     Plan(Tile(64, 128, 1, 3, split=2, stack=2)),
     Plan(Tile(128, 128, 2, 2, stack=2, side=2)),
     Plan(Tile(128, 64, 1, 2, side=2)),
+    Plan(Tile(128, 192, 2, 2, stack=3)),
+    Plan(Tile(192, 64, 3, 2, side=3)),
     Plan(Tile(64, 64, 1, 2), parts=2),
     Plan(Tile(128, 64, 2, 2), parts=3),
     Plan(Tile(64, 64, 1, 2), parts=9),
@@ -224,6 +227,25 @@ def test_plans_that_do_not_fit_a_product_are_refused():
         launch(a, b, c, Plan(ANY_ROWS[0]), "NT")
     reason = Plan(Tile(64, 64, 1, 2), parts=2).refuses(8192, 8192, 8192, "NN", 132)
     assert reason == "32768 blocks must be at work at a time, and there is room for 132"
+
+
+@ON_SIMULATOR
+def test_other_cards_multiply_by_step_4_in_tiles_by_shape(monkeypatch):
+    monkeypatch.setattr(hopper, "missing", lambda what, instead: f"{what} is not for this card: take {instead}")
+    a, b = operands(70, 90, 40)
+    for transposed in LETTERS:
+        given = (cp.asarray(x.T.copy() if letter == "T" else x) for x, letter in zip((a, b), transposed, strict=True))
+        found = multiply_any(*given, transposed=transposed)
+        assert found.dtype == np.float16
+        assert within(a, b, cp.asnumpy(found)).all()
+    with pytest.raises(NotOnThisCard, match="take mma_stages"):
+        multiply_any(cp.zeros((8, 8), np.uint16), cp.zeros((8, 8), np.uint16))
+    few, many = (tiles.for_shape(side, side, side, 132) for side in (512, 8192))
+    assert few.bm * few.bn < many.bm * many.bn
+    assert many == tiles.stages()
+    monkeypatch.setattr(tiles, "card", lambda: (89, 99 * 1024))
+    for side in (64, 512, 2048, 8192):
+        assert tiles.for_shape(side, side, side, 128).shared_bytes <= 99 * 1024
 
 
 @ON_SIMULATOR
