@@ -8,10 +8,13 @@
 // it reads alone, some 60 bytes per clock.
 // Reached: 75 µs for it, 0.91 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random, of
 // any size from 16 to 16384, 0.98 of that algorithm, the geometric mean; two are below 0.8, the least 0.70: odd rows of b,
-// copied word by word where the copy to wider rows pays. Over networks' and the lab's shapes 1.05 (H100 80GB HBM3,
+// copied word by word where the copy to wider rows pays (the best plan has 0.81). Over networks' and the lab's shapes 1.05 (H100 80GB HBM3,
 // 2026-11-26, operands not in the L2 cache; two more processes gave 0.98 for the first). Rows of C that no float4 fits
 // were first stored in pieces of 16 bytes, after lanes had exchanged sums by shuffles: 14372 × 7949 × 20 took 619 µs,
 // where it takes 325 now.
+// What limits it: the rule, which chooses plans 3.7 % slower than the best, and the kernels. Under ncu a scheduler issues
+// an instruction in 3.4 clocks of 233 × 329 × 12701 and in 4.8 of 1024 × 50257 × 768, the library's in 2.3 and 2.2, with
+// up to 254 registers a thread; and it reads odd rows of b without the copy to wider ones, 5 % of the second's time.
 //
 // a is m × k, b is k × n, c is m × n, row-major; k < 2^24. Rows of b are `b_row` long. `B_ALIGNED`, `C_ALIGNED`: these
 // rows, and the first one, start at multiples of 16 bytes. `partials`: BM × BN × tiles × parts sums; `counters`: one for
