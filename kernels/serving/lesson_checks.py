@@ -24,7 +24,7 @@ from warplab.launch.kernel_source import CudaSource, is_empty, source_of
 from warplab.simulator import InstructionLimit
 
 CLOCKS = (1_000, 20_000)
-CLOCK = re.compile(r"\bclock64\s*\(\s*\)")
+CLOCK = re.compile(r"\bclock(64)?\s*\(\s*\)")
 LOOP = re.compile(r"\b(?:while|for|do)\b")
 MOST_PER_CLOCK = 4  # instructions of a waiting loop per clock of the simulator, which counts PTX instructions
 
@@ -34,6 +34,8 @@ def check_spin(spin: Any) -> None:
     source = source_of(spin)
     if not isinstance(source, CudaSource):
         raise CheckFailed("spin shall be written in CUDA C++.", look_at="the cell's first line, %%cuda")
+    if "" in CLOCK.findall(source.code):
+        raise CheckFailed("clock() has 32 bits, and begins anew after some seconds.", look_at="clock64()")
     blank = not LOOP.search(source.code)
     # The simulator's clock begins with the launch, a GPU's long before.
     later = replace(source, code=CLOCK.sub(f"(clock64() + {2**40}LL)", source.code))

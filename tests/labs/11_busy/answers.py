@@ -71,6 +71,7 @@ ANSWERS = {
             spin("long long now = start; while (now - start < clocks);"): "spin does not end",
             spin("while (clock64() - start < 10 * clocks);"): "spin waits too long",
             spin("while (clock64() < clocks);"): "spin ends too early",
+            spin("start = clock(); while (clock() - start < clocks);"): "clock() has 32 bits",
         },
     ),
     "your-turn-road": Answers(
