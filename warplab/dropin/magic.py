@@ -31,7 +31,7 @@ def run(shell, line: str, cell: str) -> None:
     from IPython.core.error import UsageError
 
     from warplab.compile.cuda_signature import kernels
-    from warplab.compile.headers import include_folders
+    from warplab.compile.headers import COURSE_HEADERS, include_folders
     from warplab.compile.nvrtc import compile_cuda_program
     from warplab.compile.source_files import current_cell_name
     from warplab.dropin import choice
@@ -46,7 +46,7 @@ def run(shell, line: str, cell: str) -> None:
     shell.drop_by_id({name: shell.user_ns[name] for name in names if name in shell.user_ns})
     if not names:
         raise UsageError('the cell has no kernel; write extern "C" __global__ void name(...) { ... }')
-    options += tuple(f"-I{folder}" for folder in include_folders())
+    options += tuple(f"-I{folder}" for folder in (*include_folders(), COURSE_HEADERS))
     # The simulator's module asks for the same program, and gets this one.
     asked = CudaSource(code, "", options, by_cupy=True).compiler_options
     warnings = compile_cuda_program(code, file, options=asked, name_expressions=names).log

@@ -159,7 +159,6 @@ def _check_shape(m: int, n: int, kind: str, group: int, bytes_transposed: bool) 
 
 SWIZZLES = {0: 0, 1: 128, 2: 128, 4: 64, 6: 32}  # bytes, by the number in a descriptor
 _WIDE = 1  # the one whose atoms have 32 bytes
-_HOPPER = np.array([0, 1, 1, 0, 2, 0, 3, 0])  # the number of the same swizzle in a descriptor of wgmma
 
 
 def check_descriptor(bits: int, transposed: bool, item: int) -> None:
@@ -182,10 +181,8 @@ def check_descriptor(bits: int, transposed: bool, item: int) -> None:
 
 def operand_addresses(bits: np.ndarray, rows: int, item: int, transposed: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return `chunk_addresses` of operands, as of wgmma, and their starts. `bits`: descriptors, uint64."""
-    fields = unpack(bits)
-    swizzle = (bits >> np.uint64(61)).astype(np.int64)
-    fields = fields._replace(swizzle=_HOPPER[swizzle])
-    if not (swizzle == _WIDE).any():
+    fields = unpack(bits)  # where bits 62-63 name the same swizzles
+    if not (bits >> np.uint64(61) == _WIDE).any():
         return hopper_addresses(fields, rows, item, transposed), fields.start
     return _wide_addresses(fields, rows), fields.start
 
