@@ -17,13 +17,14 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             in which diverged lanes reconverge; `control_flow` knows their loops. `translation` turns each block, once,
             into a Python function on whole arrays, which `block_writer` writes. The tables in `operations` say what
             each PTX instruction becomes, with `special_registers`, `matrix_instructions`, `warpgroup_instructions` and
-            `tensor_memory_instructions` for these kinds. `ptxas_model` estimates the machine code, `access_fusion` finds the accesses that ptxas
-            fuses, `value_numbering` the instructions that access one location, `plain_tests` the loads that only test a
-            word before an atomic operation, `waiting_loops` the loops that spin, `guarded_data` what their flags guard,
-            `unwritten_fragments` the registers that may be read before they are written, `warpgroup_registers` those
-            that a wgmma or a tcgen05.ld still uses. `texel_site` is what a texture instruction asks for. `narrow_loops` writes a loop
-            that a few lanes run as machine code (`narrow_writer`, with `narrow_operations`, or the arrays' code where
-            these lack one, `narrow_access` and `narrow_groups`; `narrow_compiler` compiles it).
+            `tensor_memory_instructions` for these kinds. `ptxas_model` estimates the machine code, `access_fusion`
+            finds the accesses that ptxas fuses, `value_numbering` the instructions that access one location,
+            `plain_tests` the loads that only test a word before an atomic operation, `waiting_loops` the loops that
+            spin, `guarded_data` what their flags guard, `unwritten_fragments` the registers that may be read before
+            they are written, `warpgroup_registers` those that a wgmma or a tcgen05.ld still uses. `texel_site` is what
+            a texture instruction asks for. `narrow_loops` writes a loop that a few lanes run as machine code
+            (`narrow_writer`, with `narrow_operations`, or the arrays' code where these lack one, `narrow_access` and
+            `narrow_groups`; `narrow_compiler` compiles it).
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
@@ -60,8 +61,9 @@ How a launch runs:
     `copy_reductions`) and `mbarriers` serve copies that arrive only where a thread waits for them. `warp_operations`
     exchanges values between the lanes of a warp (`undefined_values` finds out whether a result depends on one that no
     lane gave), and `matrix_operations` multiplies matrices that its lanes hold together, `warpgroups` those of wgmma,
-    for which `warpgroup_convergence` brings four warps together, `tensor_memory` those of tcgen05. `textures` and `surfaces` share `texel_access`.
-    `system_services` provides what a kernel asks of the driver: `printf`, assert, clocks, memory.
+    for which `warpgroup_convergence` brings four warps together, `tensor_memory` those of tcgen05. `textures` and
+    `surfaces` share `texel_access`. `system_services` provides what a kernel asks of the driver: `printf`, assert,
+    clocks, memory.
 5.  All the while, observers are told what happens. The launch returns a `LaunchProfile`: its counters, and the trace of
     its first warps.
 
