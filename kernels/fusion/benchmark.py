@@ -33,6 +33,22 @@ def _factors(value: dict[str, Any]) -> str:
     return f"What “20 ×” may consist of\n{together}\n\n{table(('alone', 'factor'), value['alone'].items())}"
 
 
+def _networks(value: dict[str, Any]) -> str:
+    headers = "network", "batch", "engine", "precision", *CLOCKS, "images/s", "error", "right"
+    rate = {"images/s": lambda row: row["batch"] / row["steady_seconds"]}
+    rows = rows_table(
+        headers,
+        ("network", "batch", "way", "precision", *CLOCKS.values(), *rate.values(), "error", "correct"),
+        value["rows"],
+    )
+    lines = [
+        f"time over ours, {name}: " + ", ".join(f"{way} {ratio:.2f}" for way, ratio in found.items())
+        for name, found in value["ratios"].items()
+    ]
+    lines += [f"not measured: {name}: {why}" for name, why in value["missing"].items()]
+    return "\n".join(["Real networks, 224 × 224, PyTorch's beside our engine", rows, *lines])
+
+
 BENCHMARK = Benchmark(
     recordings,
     MEASUREMENTS,
@@ -50,6 +66,7 @@ BENCHMARK = Benchmark(
             | {"images/s": lambda row: row["batch"] / row["steady_seconds"]},
         ),
         "factors": Table(_factors, lambda value: value["alone"]),
+        **dict.fromkeys(("resnet50", "googlenet", "mobilenet_v2"), Table(_networks, lambda value: value["ratios"])),
         **dict.fromkeys(
             ("peers", "peers_large", "autotuned", "autotuned_large"), Table(_peers, lambda value: value["ratios"])
         ),

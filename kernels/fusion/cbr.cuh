@@ -12,7 +12,8 @@ struct Cbr {
     int h, w, c, r, s, p, q, k;    // letters as in cuDNN; c: channels that the filters see
     int pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w;
     int depth;                     // r * s * c
-    int relu;
+    int relu, swish;
+    float most;                    // of a ReLU's results
     int outputs;                   // tensors that y is spread over
     int first[MOST_OUTPUTS];       // the first filter of each
     int type[MOST_OUTPUTS];        // of its elements: FLOAT32, FLOAT16 or INT8
@@ -79,8 +80,7 @@ template <class T> struct Epilogue {
     __device__ __forceinline__ void write(float sum, const Column &of, int k, const Place &at, const Cbr &g) const {
         float value = sum * of.scale + of.bias;
         if (residual) value += to_float(residual[g.residual.at(at.n, k, at.p, at.q)]) * residual_scale;
-        if (g.relu) value = relu(value);
-        value *= of.per_step;
+        value = activated(value, g.relu, g.swish, g.most) * of.per_step;
         const int element = of.first + at.n * of.image + at.p * of.row + at.q * of.column;
         if (of.type == FLOAT32) {
             static_cast<float *>(of.y)[element] = value;

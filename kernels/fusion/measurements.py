@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernels.fusion.measured import engine as measured_engine
+from kernels.fusion.measured import networks as measured_networks
 from kernels.fusion.measured import others as measured_peers
 
 LARGE = measured_engine.ENDS[-1]  # of the batches
@@ -22,6 +23,10 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "factors": measured_peers.factors,
     "peers": measured_peers.peers,
     "peers_large": functools.partial(measured_peers.peers, LARGE),
+    **{
+        key: functools.partial(measured_networks.networks, name)
+        for key, name in zip(("resnet50", "googlenet", "mobilenet_v2"), measured_networks.NETWORKS, strict=True)
+    },
     "autotuned": functools.partial(measured_peers.peers, autotuned=True),
     "autotuned_large": functools.partial(measured_peers.peers, LARGE, autotuned=True),
 }

@@ -2,6 +2,7 @@
 //
 // pool              A thread has an element of y. Maximum or average, without the padding in either; `area` is what an
 //                   average is divided by where padding counts, else 0.
+// pool_eights       The same of float16 in NHWC: a thread has 8 channels. SIDE: of square windows, 0 for any.
 // pool_images_nhwc  The average of each channel over an image. A block has 32 channels: lanes go along these, warps
 //                   share the pixels, and their sums are added in shared memory, always in the same order.
 // pool_images_nchw  A warp has a channel: lanes go along the pixels and add up by shuffles.
@@ -49,7 +50,50 @@ template <class T, bool MAXIMUM, bool NHWC> __global__ void pool(const T *x, T *
     y[g.y.at(i, c, p, q)] = from_float<T>(result * g.factor);
 }
 
-template <class T> __global__ void pool_images_nhwc(const T *x, float *y, Pool g) {
+template <bool MAXIMUM, int SIDE> __global__ void pool_eights(const half *x, half *y, Pool g) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= g.elements / 8) return;
+    const int c = i % (g.c / 8) * 8;
+    i /= g.c / 8;
+    const int q = i % g.q;
+    i /= g.q;
+    const int p = i % g.p, n = i / g.p, h0 = p * g.stride_h - g.pad_h, w0 = q * g.stride_w - g.pad_w;
+    half2 largest[4];
+    float2 sum[4] = {};
+    int inside = 0;
+#pragma unroll
+    for (int j = 0; j < 4; j++) largest[j] = __half2half2(__ushort_as_half(0xfc00));  // the least
+#pragma unroll
+    for (int r = 0; r < (SIDE ? SIDE : g.r); r++) {
+#pragma unroll
+        for (int s = 0; s < (SIDE ? SIDE : g.s); s++) {
+            const int h = h0 + r, w = w0 + s;
+            if (unsigned(h) >= unsigned(g.h) || unsigned(w) >= unsigned(g.w)) continue;
+            const uint4 found = *reinterpret_cast<const uint4 *>(x + g.x.at(n, c, h, w));
+            const half2 *const v = reinterpret_cast<const half2 *>(&found);
+            inside++;
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                if (MAXIMUM) {
+                    largest[j] = __hmax2_nan(largest[j], v[j]);
+                } else {
+                    const float2 one = __half22float2(v[j]);
+                    sum[j].x += one.x, sum[j].y += one.y;
+                }
+            }
+        }
+    }
+    const float share = 1.0f / (g.area ? g.area : inside);
+    uint4 result;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        const half2 v = MAXIMUM ? largest[j] : __floats2half2_rn(sum[j].x * share, sum[j].y * share);
+        reinterpret_cast<half2 *>(&result)[j] = v;
+    }
+    *reinterpret_cast<uint4 *>(y + g.y.at(n, c, p, q)) = result;
+}
+
+template <class T, class Y = float> __global__ void pool_images_nhwc(const T *x, Y *y, Pool g) {
     __shared__ float sums[WARPS][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tiles = (g.c - 1) / 32 + 1;
     const int n = blockIdx.x / tiles, c = blockIdx.x % tiles * 32 + lane;
@@ -66,11 +110,34 @@ template <class T> __global__ void pool_images_nhwc(const T *x, float *y, Pool g
     if (warp == 0 && c < g.c) {
 #pragma unroll
         for (int i = 1; i < WARPS; i++) sum += sums[i][lane];
-        y[g.y.at(n, c, 0, 0)] = sum / g.area * g.factor;
+        y[g.y.at(n, c, 0, 0)] = from_float<Y>(sum / g.area * g.factor);
     }
 }
 
-template <class T> __global__ void pool_images_nchw(const T *x, float *y, Pool g) {
+// The same of float16 whose channels come in 64s: a thread has 8 of them, and 32 share the pixels.
+template <class Y> __global__ void pool_images_eights(const half *x, Y *y, Pool g) {
+    __shared__ float sums[32][64 + 1];
+    const int tiles = g.c / 64, n = blockIdx.x / tiles, first = blockIdx.x % tiles * 64;
+    const int c = threadIdx.x % 8 * 8, share = threadIdx.x / 8;
+    float sum[8] = {};
+#pragma unroll 2
+    for (int i = share; i < g.h * g.w; i += 32) {
+        const int h = i / g.w;
+        const uint4 found = *reinterpret_cast<const uint4 *>(x + g.x.at(n, first + c, h, i - h * g.w));
+#pragma unroll
+        for (int j = 0; j < 8; j++) sum[j] += __half2float(reinterpret_cast<const half *>(&found)[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < 8; j++) sums[share][c + j] = sum[j];
+    __syncthreads();
+    if (threadIdx.x >= 64) return;
+    float all = 0;
+#pragma unroll
+    for (int i = 0; i < 32; i++) all += sums[i][threadIdx.x];
+    y[g.y.at(n, first + threadIdx.x, 0, 0)] = from_float<Y>(all / g.area * g.factor);
+}
+
+template <class T, class Y = float> __global__ void pool_images_nchw(const T *x, Y *y, Pool g) {
     const int lane = threadIdx.x % 32, i = blockIdx.x * WARPS + threadIdx.x / 32;
     if (i >= g.elements) return;
     const int n = i / g.c, c = i - n * g.c;
@@ -81,5 +148,5 @@ template <class T> __global__ void pool_images_nchw(const T *x, float *y, Pool g
         sum += to_float(x[g.x.at(n, c, h, j - h * g.w)]);
     }
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
-    if (lane == 0) y[g.y.at(n, c, 0, 0)] = sum / g.area * g.factor;
+    if (lane == 0) y[g.y.at(n, c, 0, 0)] = from_float<Y>(sum / g.area * g.factor);
 }

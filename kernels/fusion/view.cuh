@@ -27,3 +27,24 @@ template <> __device__ __forceinline__ signed char from_float(float value) {
 
 // A NaN stays one.
 __device__ __forceinline__ float relu(float value) { return value < 0 ? 0 : value; }
+
+__device__ __forceinline__ float swish(float value) { return value / (1 + __expf(-value)); }
+
+// The activation of a CBR: ReLU up to `most`, SiLU, or none.
+__device__ __forceinline__ float activated(float value, int with_relu, int with_swish, float most) {
+    if (with_swish) return swish(value);
+    value = with_relu ? relu(value) : value;
+    return value > most ? most : value;
+}
+
+#if __CUDA_ARCH__ >= 800
+// The same of two results as they are stored: bounds of float16 leave what is rounded as bounds before it would.
+template <bool SWISH> __device__ __forceinline__ half2 activated(float a, float b, half2 least, half2 most) {
+    const half2 rounded = SWISH ? __floats2half2_rn(swish(a), swish(b)) : __floats2half2_rn(a, b);
+    return __hmin2_nan(__hmax2_nan(rounded, least), most);
+}
+
+__device__ __forceinline__ half2 least_of(int with_relu) {
+    return __half2half2(__ushort_as_half(with_relu ? 0 : 0xfc00));  // 0 or -∞
+}
+#endif

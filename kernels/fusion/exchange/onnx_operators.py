@@ -251,9 +251,23 @@ def _pool(op: str) -> Import:
             raise importer.refused(node, f"dilations are {given['dilations']}; possible: 1")
         if op == "average_pool":
             about["count_padding"] = bool(given.get("count_include_pad", 0))
+            shape, padding = importer.shape(node), about["padding"]
+            uncounted = not (any(padding) and about["count_padding"])
+            if len(shape) == 3 and uncounted and all(map(_sees_all, shape[1:], *_by_side(about))):
+                importer.add(node, "global_average_pool", [node.input[0]], keep_axes=True)
+                return
         _image_step(importer, node, op, {}, about)
 
     return imported
+
+
+def _by_side(about: dict[str, Any]) -> tuple[Sequence[int], ...]:
+    return about["padding"][:2], about["padding"][2:], about["window"], about["stride"]
+
+
+def _sees_all(side: int, before: int, after: int, window: int, step: int) -> bool:
+    """Return whether there is one window along an axis, with all pixels in it."""
+    return side + before <= window and before + side + after - window < step
 
 
 def _global_pool(op: str) -> Import:

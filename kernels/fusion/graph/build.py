@@ -31,6 +31,10 @@ class Builder:
         self._tensors: dict[str, Tensor] = {}
         self._inputs: list[str] = []
 
+    def __len__(self) -> int:
+        """Return how many nodes there are."""
+        return len(self._nodes)
+
     def input(self, name: str, shape: Shape) -> str:
         """Add an input of the graph; return the tensor's name. `shape`: of one sample."""
         self._new(Tensor(name, tuple(shape)))

@@ -101,7 +101,10 @@ def _cbr(inputs: list, attributes: Any, weights: dict) -> np.ndarray:
         y = y.reshape(*inputs[0].shape[:-1], -1) + weights["bias"]
     if len(inputs) == 2:
         y = y + inputs[1]
-    return np.maximum(y, 0) if attributes["relu"] else y
+    if attributes["swish"]:
+        return UNARY["swish"].of(y, 1, 0)
+    y = np.maximum(y, 0) if attributes["relu"] else y
+    return np.minimum(y, attributes["most"]) if attributes["most"] else y
 
 
 def _batch_norm(inputs: list, attributes: Any, weights: dict) -> np.ndarray:

@@ -2,10 +2,10 @@
 
 Shapes are of one sample: an image (channels, height, width), a vector (features,), rows of features (rows, features),
 as of a sequence, or any other of up to 5 axes; elements lie row by row. A `cbr` is what passes make of layers:
-convolution + bias, then an optional residual tensor added, then an optional ReLU, in one kernel. It takes a vector of
-features for an image of 1 × 1 pixels, and rows of features for one of 1 × rows, and so computes dense layers, too.
-Where filters see fewer channels than there are, channels and filters are in groups, each with its own. Filters that lie
-on INT8's steps may come with their `filter_scales`, whatever precision computes.
+convolution + bias, then an optional residual tensor added, then an optional ReLU or SiLU, in one kernel. It takes a
+vector of features for an image of 1 × 1 pixels, and rows of features for one of 1 × rows, and so computes dense layers,
+too. Where filters see fewer channels than there are, channels and filters are in groups, each with its own. Filters
+that lie on INT8's steps may come with their `filter_scales`, whatever precision computes.
 """
 
 from __future__ import annotations
@@ -202,6 +202,11 @@ def groups(channels: int, filters: np.ndarray) -> int:
     return channels // filters.shape[1]
 
 
+def reads_image(precision: str, channels: int) -> bool:
+    """Return whether a cbr takes what it reads as an image comes, float32, though it computes in float16."""
+    return precision == "float16" and channels == 3
+
+
 def _image(shape: Shape) -> Shape:
     if len(shape) != 3:
         raise ValueError(f"the input has the shape {shape}; it must be an image, (channels, height, width)")
@@ -225,6 +230,8 @@ def _windows(shape: Shape, window: Shape, attributes: Attributes) -> tuple[int, 
 _STEPS = {"padding": (0, 0, 0, 0), "stride": (1, 1)}
 _CONVOLUTION = {**_STEPS, "dilation": (1, 1)}
 _NORM = ("gamma", "beta", "mean", "variance")
+# A ReLU, and its largest result, 0 for any (ReLU6 has 6); or x · σ(x), SiLU.
+_ACTIVATION = {"relu": False, "most": 0.0, "swish": False}
 
 _SAME = Operator(lambda inputs, *_: inputs[0])
 _BINARY = Operator(_binary, (2, 2))
@@ -257,7 +264,7 @@ OPERATORS: Mapping[str, Operator] = {
     "cbr": Operator(
         _cbr,
         (1, 2),
-        {**_CONVOLUTION, "relu": False, "precision": "float32"},
+        {**_CONVOLUTION, **_ACTIVATION, "precision": "float32"},
         ("filters", "bias"),
         ("filter_scales",),
         slices=True,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kernels.fusion.graph.nodes import GraphError, Node, Slice, Tensor
-from kernels.fusion.graph.operators import PRECISIONS, Shape, as_image, with_channels
+from kernels.fusion.graph.operators import PRECISIONS, Shape, as_image, reads_image, with_channels
 
 if TYPE_CHECKING:
     from kernels.fusion.graph.graph import Graph
@@ -82,19 +82,20 @@ def _check_memory(graph: Graph, node: Node) -> None:
         return
     read = [graph.tensors[name] for name in node.inputs]
     touched = read + [graph.tensors[part.tensor] for part in node.outputs]
-    layouts = {tensor.layout for tensor in touched if not tensor.same_in_memory()}
+    precision = node.attributes.get("precision", "float32")
+    image = node.op == "cbr" and reads_image(precision, read[0].channels)
+    layouts = {tensor.layout for tensor in touched if not tensor.same_in_memory() and not (image and tensor in read)}
     if len(layouts) > 1 or (node.op in ("flatten", "reshape") and layouts == {"NHWC"}):
         raise GraphError(f"node {node.name!r} ({node.op}) meets the layouts {' and '.join(sorted(layouts))}")
     for tensor in touched:
-        precision = node.attributes.get("precision", "float32")
         if node.op == "cbr" and tensor in read:
-            allowed = {precision}
+            allowed = {"float32" if image else precision}
         elif node.op == "cbr":
             allowed = set(PRECISIONS)
-        elif node.op in ("max_pool", "average_pool"):
+        elif node.op in ("max_pool", "average_pool", "lrn"):
             allowed = {read[0].dtype}
-        elif node.op == "global_average_pool" and tensor in read:
-            allowed = set(PRECISIONS)
+        elif node.op == "global_average_pool":
+            allowed = set(PRECISIONS) if tensor in read else {"float32", "float16"}
         else:
             allowed = {"float32"}
         if tensor.dtype not in allowed:

@@ -20,6 +20,7 @@ from kernels.fusion.passes.choose_layout import choose_layout
 from kernels.fusion.peers import on_cudnn, on_pytorch, on_tensorrt
 from kernels.fusion.plan import build, tuning
 from kernels.fusion.plan.engine import Engine
+from kernels.fusion.tactics.layer import layers
 from kernels.fusion.tactics.timing_cache import TimingCache
 from kernels.fusion.trained import digits
 from kernels.fusion.trained.network import OUTPUT
@@ -159,28 +160,35 @@ def _cudnn(batch: int, images: np.ndarray, precision: str) -> Prepared:
 
     float32 lies in NHWC, for which alone cuDNN fuses. RuntimeError where cuDNN has no plan for any layer.
     """
-    tactic = on_cudnn.tactic(tf32=precision == "tf32")
     with contextlib.redirect_stdout(io.StringIO()):  # what the pass says
         full = variant("float16") if precision == "float16" else choose_layout(variant("float32"), {"float32": "NHWC"})
-    graph = _one_slice_each(full)
-    tactics.register(tactic, replace=True)
-    try:
-        tuned = tuning.tune(
-            graph, batch, TimingCache(tuning.device())
-        )  # its own: "cudnn" may mean with TF32 or without
-        able = {layer: tactic.name for layer, times in tuned.seconds.items() if tactic.name in times}
-        if not able:
-            raise RuntimeError(f"cuDNN has no plan that fuses, in {precision}, for any layer")
-        print(f"  cuDNN's fused graphs, {precision}: {len(able)} layers of {len(tuned.seconds)}", flush=True)
-        engine = Engine(build(graph, batch, tuned=tuned, choices=able), cuda_graph=True)
-    finally:
-        tactics.forget(tactic.name)
+    engine = by_cudnn(full, batch, tf32=precision == "tf32")
     engine.put(images)
 
     def result() -> np.ndarray:
         return engine.run(images)
 
     return engine.queue, result
+
+
+def by_cudnn(full: Graph, batch: int, *, tf32: bool = False, most: int | None = None) -> Engine:
+    """Return the engine of an optimised graph with cuDNN's kernels for the layers that they run; `most`: as of
+    `tuning.tune`, for the others."""
+    graph, tactic = _one_slice_each(full), on_cudnn.tactic(tf32=tf32)
+    able = {
+        layer.node.name: tactic.name
+        for layer in layers(graph, batch)
+        if layer.node.op in tactic.ops and not tactic.refuses(layer)
+    }
+    if not able:
+        raise RuntimeError("cuDNN has no plan that fuses for any layer")
+    print(f"  cuDNN's fused graphs: {len(able)} layers of {len(graph.nodes)}", flush=True)
+    tuned = tuning.tune(graph, batch, TimingCache(tuning.device()), most)
+    tactics.register(tactic, replace=True)
+    try:
+        return Engine(build(graph, batch, tuned=tuned, choices=able), cuda_graph=True)
+    finally:
+        tactics.forget(tactic.name)
 
 
 def _one_slice_each(graph: Graph) -> Graph:

@@ -2,9 +2,9 @@
 
 A tensor lies in the precision of the convolutions that read it, where these agree, since any cbr can write any type;
 else in that of those that write it, so that a chain of them converts once before and once behind. All else stays in
-FP32: a dense layer of a vector, softmax, what no pass has fused. INT8 takes only convolutions in one group whose
+FP32: a dense layer of a short vector, softmax, what no pass has fused. INT8 takes only convolutions in one group whose
 channels come in fours, the width of dp4a, and FP16 those whose channels come in pairs: kernels read 4 bytes of a pixel
-at a time, or more.
+at a time, or more. What reads an image of three channels computes in FP16, too, and takes the image as it comes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import replace
 
 from kernels.fusion.graph import Graph, GraphError, Node, Tensor, whole
 from kernels.fusion.graph.int8 import filter_scales
-from kernels.fusion.graph.operators import PRECISIONS, groups
-from kernels.fusion.passes.rewriting import POOLS, counted, unused
+from kernels.fusion.graph.operators import PRECISIONS, groups, reads_image
+from kernels.fusion.passes.rewriting import FOLLOWERS, counted, unused
 
 WORDS = {"float16": 2, "int8": 4}  # channels in 4 bytes
+LONG = 512  # features of a vector whose dense layer is worth float16: its weights are what takes time
 
 
 def assign_precision(graph: Graph, precision: str, scales: Mapping[str, float] | None = None) -> Graph:
@@ -46,8 +47,14 @@ def suits(graph: Graph, node: Node, precision: str) -> bool:
     if node.op != "cbr" or node.attributes["precision"] != "float32":
         return False
     x = graph.tensors[node.inputs[0]]
-    whole_words = len(x.shape) > 1 and x.channels % WORDS[precision] == 0
-    return whole_words and (precision == "float16" or groups(x.channels, node.weights["filters"]) == 1)
+    if x.name in graph.inputs and reads_image(precision, x.channels):
+        return groups(x.channels, node.weights["filters"]) == 1
+    long = len(x.shape) > 1 or (precision == "float16" and x.channels >= LONG)
+    return (
+        long
+        and x.channels % WORDS[precision] == 0
+        and (precision == "float16" or groups(x.channels, node.weights["filters"]) == 1)
+    )
 
 
 def _in_precision(node: Node, precision: str) -> Node:
@@ -76,7 +83,10 @@ def _type(name: str, writers: list[Node], nodes: list[Node], tensors: Mapping[st
     readers = [node for node in nodes if name in node.inputs]
     if any(node.op == "convert" for node in writers):
         return tensors[name].dtype
-    if any(node.op not in ("cbr", *POOLS) for node in writers):
+    if all(node.op == "global_average_pool" for node in writers):
+        wanted = {node.attributes["precision"] if node.op == "cbr" else "float32" for node in readers}
+        return "float16" if wanted == {"float16"} else "float32"
+    if any(node.op not in ("cbr", *FOLLOWERS) for node in writers):
         return "float32"
     computed = {node.attributes["precision"] for node in writers if node.op == "cbr"}
     types = computed or {_copied(node.inputs[0], readers, nodes) or tensors[node.inputs[0]].dtype for node in writers}
@@ -86,16 +96,16 @@ def _type(name: str, writers: list[Node], nodes: list[Node], tensors: Mapping[st
     asked = {node.attributes["precision"] for node in readers if node.op == "cbr"}
     if len(asked) == 1 and all(node.op == "cbr" for node in writers) and all(_takes_any(node) for node in readers):
         return asked.pop()
-    wanted = any(
-        node.attributes["precision"] == dtype if node.op == "cbr" else node.op in (*POOLS, "global_average_pool")
+    kept = any(
+        node.attributes["precision"] == dtype if node.op == "cbr" else node.op in (*FOLLOWERS, "global_average_pool")
         for node in readers
     )
-    return dtype if wanted else "float32"
+    return dtype if kept else "float32"
 
 
 def _takes_any(node: Node) -> bool:
     """Return whether a node reads what its precision says, or whatever there is."""
-    return node.op in ("cbr", *POOLS, "global_average_pool")
+    return node.op in ("cbr", *FOLLOWERS, "global_average_pool")
 
 
 def _copied(tensor: str, readers: list[Node], nodes: list[Node]) -> str | None:
@@ -113,7 +123,7 @@ def _scale(name: str, writers: list[Node], tensors: Mapping[str, Tensor], scales
     that."""
     if tensors[name].scale is not None:
         return tensors[name].scale
-    if len(writers) == 1 and writers[0].op in POOLS:
+    if len(writers) == 1 and writers[0].op in FOLLOWERS:
         given = writers[0].inputs[0]
         return tensors[given].scale or _calibrated(given, scales)
     return _calibrated(name, scales)
@@ -148,7 +158,8 @@ def _converted(
 def _needed(node: Node, given: Tensor, tensors: Mapping[str, Tensor]) -> str:
     """Return the type in which a node must read a tensor."""
     if node.op == "cbr":
-        return node.attributes["precision"]
-    if node.op in POOLS:
+        image = reads_image(node.attributes["precision"], tensors[node.inputs[0]].channels)
+        return "float32" if image else node.attributes["precision"]
+    if node.op in FOLLOWERS:
         return tensors[node.output].dtype
     return given.dtype if node.op in ("global_average_pool", "convert") else "float32"

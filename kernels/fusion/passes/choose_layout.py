@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kernels.fusion.graph import Graph, Node, Tensor, whole
-from kernels.fusion.passes.rewriting import POOLS, counted, moved, unused
+from kernels.fusion.graph.operators import reads_image
+from kernels.fusion.passes.rewriting import FOLLOWERS, counted, moved, unused
 
 WANTED: Mapping[str, str] = {"float32": "NCHW", "float16": "NHWC", "int8": "NHWC"}
 
@@ -18,7 +19,7 @@ WANTED: Mapping[str, str] = {"float32": "NCHW", "float16": "NHWC", "int8": "NHWC
 def choose_layout(graph: Graph, wanted: Mapping[str, str] = WANTED) -> Graph:
     """Return the graph with the layout that each cbr wants, by its precision, and a `convert` where layouts meet.
 
-    Pools take what they are given. Conversions of type that are there already turn the layout, too.
+    Pools and LRN take what they are given. Conversions of type that are there already turn the layout, too.
     """
     layouts = _layouts(graph, wanted)
     tensors = {
@@ -29,7 +30,8 @@ def choose_layout(graph: Graph, wanted: Mapping[str, str] = WANTED) -> Graph:
     turned: dict[tuple[str, str], Node] = {}
     nodes = _turned_outputs(graph, tensors, turned)
     nodes = [
-        _reading(node, _needed(old, layouts), tensors, turned) for node, old in zip(nodes, graph.nodes, strict=True)
+        _reading(node, _needed(old, graph, layouts), tensors, turned)
+        for node, old in zip(nodes, graph.nodes, strict=True)
     ]
     found = graph.rebuilt([*nodes, *turned.values()], tensors.values())
     if found == graph:
@@ -54,7 +56,7 @@ def _layouts(graph: Graph, wanted: Mapping[str, str]) -> dict[str, str]:
         if names[0] in found:
             continue
         result = graph.tensors[names[0]]
-        if writer.op in POOLS:
+        if writer.op in FOLLOWERS:
             layout = found[writer.inputs[0]]
         elif writer.op == "convert" and result.dtype != graph.tensors[writer.inputs[0]].dtype:
             layout = "NCHW" if result.name in graph.outputs else wanted[result.dtype]
@@ -94,11 +96,13 @@ def _turned_outputs(graph: Graph, tensors: dict[str, Tensor], turned: dict[tuple
     return nodes
 
 
-def _needed(node: Node, layouts: Mapping[str, str]) -> str | None:
+def _needed(node: Node, graph: Graph, layouts: Mapping[str, str]) -> str | None:
     """Return the layout in which a node reads; None for those that read any."""
     if node.op in ("convert", "global_average_pool"):
         return None
-    return layouts[node.outputs[0].tensor] if node.op in ("cbr", *POOLS) else "NCHW"
+    if node.op == "cbr" and reads_image(node.attributes["precision"], graph.tensors[node.inputs[0]].channels):
+        return None
+    return layouts[node.outputs[0].tensor] if node.op in ("cbr", *FOLLOWERS) else "NCHW"
 
 
 def _reading(node: Node, needed: str | None, tensors: dict[str, Tensor], turned: dict[tuple[str, str], Node]) -> Node:

@@ -19,7 +19,7 @@ LONG = 200  # characters of a name: a longer one is shortened
 
 
 def fuse_horizontal(graph: Graph) -> Graph:
-    """Return the graph with one cbr for several 1 × 1 cbrs with the same input, ReLU, stride and precision."""
+    """Return the graph with one cbr for several 1 × 1 cbrs with the same input, activation, stride and precision."""
     return repeated("fuse_horizontal", "group", "fused", graph, _fuse_one)
 
 
@@ -51,7 +51,7 @@ def _is_1x1(graph: Graph, node: Node) -> bool:
 def _alike(graph: Graph, node: Node) -> tuple:
     """Return what must be equal in all cbrs of a group."""
     written = {graph.tensors[part.tensor].dtype for part in node.outputs}
-    attributes = (node.attributes[name] for name in ("stride", "relu", "precision"))
+    attributes = (node.attributes[name] for name in ("stride", "relu", "most", "swish", "precision"))
     return node.inputs, *attributes, tuple(sorted(written)), tuple(sorted(node.weights))
 
 

@@ -1,6 +1,6 @@
 """Residual sums: the cbr that computes one side of an addition adds the other side before it writes.
 
-The other side becomes the cbr's second input, and a ReLU behind the sum becomes the cbr's own.
+The other side becomes the cbr's second input, and an activation behind the sum becomes the cbr's own.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernels.fusion.graph import Graph, Node
+from kernels.fusion.passes.fuse_vertical import activation_of
 from kernels.fusion.passes.rewriting import is_plain, repeated, swapped
 
 
@@ -25,10 +26,10 @@ def _fuse_one(graph: Graph) -> tuple[Graph, str] | None:
             layer = graph.only_writer(main)
             if layer is not None and layer.op == "cbr" and _fits(graph, layer, add, main, other):
                 fused, gone = replace(layer, inputs=(*layer.inputs, other), outputs=add.outputs), [layer, add]
-                relu = graph.only_reader(add.output)
-                if relu is not None and relu.op == "relu":
-                    fused = replace(fused, outputs=relu.outputs).with_attributes(relu=True)
-                    gone.append(relu)
+                behind = graph.only_reader(add.output)
+                if behind is not None and (activation := activation_of(behind)):
+                    fused = replace(fused, outputs=behind.outputs).with_attributes(**activation)
+                    gone.append(behind)
                 return swapped(graph, gone, fused), " + ".join(node.name for node in gone)
     return None
 

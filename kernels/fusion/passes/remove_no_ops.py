@@ -1,11 +1,12 @@
-"""Layers that change nothing in inference: dropout, identity, a concatenation of one, a reshape to the same shape."""
+"""Layers that change nothing in inference: dropout, identity, a concatenation of one, a reshape to the same shape, and
+one that takes away the axes that a global pool has kept."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from kernels.fusion.graph import Graph, Node
-from kernels.fusion.passes.rewriting import moved, repeated
+from kernels.fusion.passes.rewriting import moved, repeated, swapped
 
 
 def remove_no_ops(graph: Graph) -> Graph:
@@ -18,6 +19,11 @@ def remove_no_ops(graph: Graph) -> Graph:
 
 def _remove_one(graph: Graph) -> tuple[Graph, str] | None:
     for node in graph.nodes:
+        pool = graph.only_writer(node.inputs[0]) if node.op in ("flatten", "reshape") else None
+        alone = pool is not None and graph.only_reader(pool.output) is node
+        if pool and alone and pool.op == "global_average_pool" and len(graph.tensors[node.output].shape) == 1:
+            flat = replace(pool, outputs=node.outputs).with_attributes(keep_axes=False)
+            return swapped(graph, [pool, node], flat), node.name
         if not _changes_nothing(graph, node):
             continue
         given, result = node.inputs[0], node.output

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.fusion.graph import Graph, Node, Slice, Tensor
 
-POOLS = ("max_pool", "average_pool")
+FOLLOWERS = ("max_pool", "average_pool", "lrn")  # whose results lie as what they read, type and layout
 
 # One rewrite: the graph after it and what it did in a few words, or None where there is nothing (more) to do.
 Rewrite = Callable[[Graph], tuple[Graph, str] | None]
@@ -39,11 +39,12 @@ def is_plain(node: Node) -> bool:
     """Return whether the node is linear, so that what follows can go into its weights: a conv, a dense, a batch norm,
     or a bare cbr.
 
-    A cbr with a ReLU or a residual is not, and the scales of an INT8 one are settled.
+    A cbr with an activation or a residual is not, and the scales of an INT8 one are settled.
     """
     if node.op in ("conv", "dense", "batch_norm"):
         return True
-    bare = node.op == "cbr" and not node.attributes["relu"] and len(node.inputs) == 1
+    active = node.op == "cbr" and (node.attributes["relu"] or node.attributes["swish"])
+    bare = node.op == "cbr" and not active and len(node.inputs) == 1
     return bare and node.attributes["precision"] == "float32"
 
 

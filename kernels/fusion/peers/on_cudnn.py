@@ -43,6 +43,8 @@ def _refuses(tf32: bool, layer: Layer) -> str:
         return f"it writes {len(layer.writes)} slices, and cuDNN one tensor"
     if (top, left) != (bottom, right):
         return "it pads sides differently"
+    if layer.node.attributes.get("most") or layer.node.attributes.get("swish"):
+        return "of activations it takes ReLU"
     return "" if _plans(layer, tf32) else "cuDNN has no plan for it"
 
 

@@ -66,6 +66,13 @@ def prepared(graph: Graph, images: np.ndarray, way: str, precision: str) -> tupl
     return queue, result
 
 
+def versions() -> dict[str, str]:
+    """Return the versions that a measurement of PyTorch depends on."""
+    torch = torch_on_gpu()
+    triton = importlib.import_module("triton").__version__
+    return {"PyTorch": torch.__version__, "cuDNN": str(torch.backends.cudnn.version()), "Triton": triton}
+
+
 def _module(torch: Any, graph: Graph) -> Any:
     class Network(torch.nn.Module):
         def __init__(self) -> None:
@@ -91,7 +98,8 @@ def _evaluate(torch: Any, node: Node, inputs: list[Any], weights: dict[str, Any]
     if node.op == "conv":
         x, padding = _padded(functional, x, given["padding"], 0)
         steps = given["stride"], padding, given["dilation"]
-        return functional.conv2d(x, weights["filters"], weights.get("bias"), *steps)
+        groups = x.shape[1] // weights["filters"].shape[1]
+        return functional.conv2d(x, weights["filters"], weights.get("bias"), *steps, groups)
     if node.op == "batch_norm":
         names = ("mean", "variance", "gamma", "beta")
         return functional.batch_norm(x, *(weights[name] for name in names), False, 0.0, given["epsilon"])
@@ -107,6 +115,9 @@ def _evaluate(torch: Any, node: Node, inputs: list[Any], weights: dict[str, Any]
         "add": lambda: inputs[0] + inputs[1],
         "concat": lambda: torch.cat(inputs, 1),
         "flatten": lambda: x.flatten(1),
+        "reshape": lambda: x.reshape(len(x), *given["shape"]),
+        "clip": lambda: torch.clamp(x, given["alpha"], given["beta"]),
+        "lrn": lambda: functional.local_response_norm(x, *(given[n] for n in ("size", "alpha", "beta", "bias"))),
         "softmax": lambda: torch.softmax(x, 1),
         "identity": lambda: x,
         "dropout": lambda: x,

@@ -28,8 +28,8 @@ class Engine:
     """`plan` on this machine. `cuda_graph`: whether to capture the launches; None: where there is a GPU.
 
     `side_by_side`: whether the captured graph lets launches run at once that need not wait for each other (`parallel`).
-    `launches`: the calls, in order. `weights_bytes`: of the device copies of weights as kernels read them. PlanError
-    for a plan that cannot run here.
+    `calls`: the launches of each layer; `launches`: all of them, in order. `weights_bytes`: of the device copies of
+    weights as kernels read them. PlanError for a plan that cannot run here.
     """
 
     def __init__(self, plan: Plan, *, cuda_graph: bool | None = None, side_by_side: bool = False) -> None:
@@ -42,8 +42,8 @@ class Engine:
         self._arrays = {name: self._array(name) for name in plan.graph.tensors}
         self._write_constants()
         self.weights_bytes = 0
-        self._calls = [self._bind(layer) for layer in plan.layers]
-        self.launches: list[Call] = [call for calls in self._calls for call in calls]
+        self.calls = [self._bind(layer) for layer in plan.layers]
+        self.launches: list[Call] = [call for calls in self.calls for call in calls]
         for call in self.launches:
             call.compile()
         self._graph = None
@@ -149,7 +149,7 @@ class Engine:
             for layer in step.waits:
                 stream.wait_event(done[layer])
             with stream:
-                for call in self._calls[step.layer]:
+                for call in self.calls[step.layer]:
                     call.queue()
             done[step.layer].record(stream)
         for last in {step.stream: step for step in order}.values():  # all come together again

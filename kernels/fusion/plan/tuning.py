@@ -27,8 +27,12 @@ from warplab.hardware import backend
 from warplab.launch import profiling
 from warplab.text.tables import Column, Table, duration
 
+MOST_DRAWN = 2**20  # numbers of a tensor, which then repeat
 ESTIMATED_FOR = "H100"  # the card of the simulator's estimates
 DTYPES = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
+
+
+Operands = tuple[list[Any], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -75,18 +79,22 @@ def capability() -> int | None:
     return int(cp.cuda.Device().compute_capability) if backend.name() == "gpu" else None
 
 
-def tune(graph: Graph, batch: int = 1, cache: TimingCache | None = None) -> Tuned:
-    """Time all tactics of all layers, but for those in `cache`, to which times are added."""
+def tune(graph: Graph, batch: int = 1, cache: TimingCache | None = None, most: int | None = None) -> Tuned:
+    """Time all tactics of all layers, but for those in `cache`, to which times are added.
+
+    `most`: so many of each layer, those that the default order has first; None: all of them.
+    """
     cache = TimingCache(device()) if cache is None else cache
     found = {}
     for layer in layers(graph, batch):
         if layer.node.op in WITHOUT_LAUNCH:
             continue
-        times = {}
-        for tactic in candidates(layer, capability()):
+        times, arrays = {}, None
+        for tactic in candidates(layer, capability())[:most]:
             known = cache.get(layer, tactic.name)
             if known is None:
-                known = seconds(layer, tactic)
+                arrays = arrays or operands(layer)
+                known = seconds(layer, tactic, arrays)
                 cache.put(layer, tactic.name, known)
             times[tactic.name] = known
         found[layer.node.name] = times
@@ -94,9 +102,9 @@ def tune(graph: Graph, batch: int = 1, cache: TimingCache | None = None) -> Tune
     return Tuned(found, ESTIMATED_FOR if estimated else device(), estimated)
 
 
-def seconds(layer: Layer, tactic: Tactic) -> float:
+def seconds(layer: Layer, tactic: Tactic, arrays: Operands | None = None) -> float:
     """Return seconds of one tactic on random inputs: measured on a GPU, estimated in the simulator."""
-    calls = bound(layer, tactic)
+    calls = bound(layer, tactic, arrays)
     if backend.name() == "gpu":
         return timing.time_gpu(_all(calls)).seconds
     return estimate(calls)
@@ -115,13 +123,18 @@ def estimate(calls: list[Call], card: str = ESTIMATED_FOR) -> float:
     return math.fsum(roofline(launch, card).seconds for launch in counted)
 
 
-def bound(layer: Layer, tactic: Tactic) -> list[Call]:
-    """Return a tactic's launches for a layer, bound to arrays of their own: random inputs, the layer's weights."""
+def operands(layer: Layer) -> Operands:
+    """Return random inputs of a layer, and room for its outputs."""
     random = np.random.default_rng(0)
     inputs = [_random(tensor, layer.batch, random) for tensor in layer.reads]
     outputs = {t.name: cp.zeros(memory_shape(t, layer.batch), DTYPES[t.dtype]) for _, t in layer.writes}
+    return inputs, [outputs[t.name] for _, t in layer.writes]
+
+
+def bound(layer: Layer, tactic: Tactic, arrays: Operands | None = None) -> list[Call]:
+    """Return a tactic's launches for a layer, bound to its weights and to `arrays`, by default of their own."""
     weights = {name: cp.asarray(array) for name, array in tactic.weights(layer).items()}
-    return tactic.bind(layer, inputs, [outputs[t.name] for _, t in layer.writes], weights)
+    return tactic.bind(layer, *(arrays or operands(layer)), weights)
 
 
 def memory_shape(tensor: Tensor, batch: int) -> tuple[int, ...]:
@@ -132,9 +145,12 @@ def memory_shape(tensor: Tensor, batch: int) -> tuple[int, ...]:
 
 def _random(tensor: Tensor, batch: int, random: np.random.Generator) -> Any:
     shape = memory_shape(tensor, batch)
+    drawn = min(math.prod(shape), MOST_DRAWN)
     if tensor.dtype == "int8":
-        return cp.asarray(random.integers(-127, 128, shape).astype(np.int8))
-    return cp.asarray(random.uniform(-1, 1, shape).astype(DTYPES[tensor.dtype]))
+        values = random.integers(-127, 128, drawn).astype(np.int8)
+    else:
+        values = random.uniform(-1, 1, drawn).astype(DTYPES[tensor.dtype])
+    return cp.asarray(np.resize(values, shape))
 
 
 def _all(calls: list[Call]) -> Callable[[], None]:

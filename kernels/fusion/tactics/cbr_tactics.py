@@ -12,16 +12,19 @@ import numpy as np
 
 from kernels.fusion.graph.int8 import quantised
 from kernels.fusion.graph.nodes import Tensor
-from kernels.fusion.graph.operators import ITEMSIZE, PRECISIONS, as_image, groups
+from kernels.fusion.graph.operators import ITEMSIZE, PRECISIONS, as_image, groups, reads_image
 from kernels.fusion.tactics.layer import Layer
 from kernels.fusion.tactics.sources import CBR, MOST_OUTPUTS, SOURCES, record, view
 from kernels.fusion.tactics.tactic import Arrays, Call, Tactic, call
+from warpcourse.bench import hopper
 from warpcourse.bench.lab_kernels import Kernel
 
 OPS = ("conv", "dense", "cbr")
 # In the order of PRECISIONS: FLOAT32, FLOAT16 and INT8 of cbr.cuh are their numbers.
 CTYPES = {"float32": "float", "float16": "half", "int8": "signed char"}
 ENOUGH = 132  # blocks that keep an H100 busy: its multiprocessors
+FIRST_WIDE, MOST_FIRST = 112, 14  # pixels of a tile's row, and 16s of the depth: of cbr_first.cu
+MOST_DEPTHWISE = 5  # of a window's sides
 STEP_BYTES = 64  # of the depth, in sliced_fragments.cuh
 
 
@@ -138,7 +141,7 @@ def sizes(layer: Layer, per_element: int = 1) -> np.ndarray:
         dilation_h=dilated_r,
         dilation_w=dilated_s,
         depth=c * r * s // per_element,
-        relu=attributes.get("relu", False),
+        **activation(layer),
         outputs=len(parts),
         first=[*(sum(part.channels for part in parts[:i]) for i in range(len(parts))), *empty],
         type=[*(PRECISIONS.index(tensor.dtype) for _, tensor in layer.writes), *empty],
@@ -147,6 +150,13 @@ def sizes(layer: Layer, per_element: int = 1) -> np.ndarray:
         residual=view(layer.reads[1]) if len(layer.reads) == 2 else view(x),
         y=[*(view(tensor, part) for part, tensor in layer.writes), *((0,) * 5 for _ in empty)],
     )
+
+
+def activation(layer: Layer) -> dict[str, Any]:
+    """Return `relu`, `swish` and `most` as kernels have them; of a ReLU without a bound the largest number."""
+    attributes = layer.node.attributes
+    most = attributes.get("most", 0) or np.inf
+    return {"relu": attributes.get("relu", False), "swish": attributes.get("swish", False), "most": most}
 
 
 def tile_count(layer: Layer, tiles: AnyTiles) -> int:
@@ -246,7 +256,8 @@ def _spread(layer: Layer) -> str:
     return ""
 
 
-def _in_one_group(layer: Layer) -> str:
+def in_one_group(layer: Layer) -> str:
+    """Return why kernels refuse a layer that want all channels for each filter; "" if they do not."""
     if groups(layer.reads[0].channels, filters_of(layer)) > 1:
         return "its filters see a group of the channels each"
     return _spread(layer)
@@ -261,7 +272,7 @@ def _refuses_channels_apart(dtype: str, layer: Layer) -> str:
         return "it takes NHWC, and the input is NCHW"
     if not vector_bytes(x):
         return f"it reads 4 bytes at a time, and a pixel's {x.channels} channels are no multiple of that"
-    return _in_one_group(layer)
+    return in_one_group(layer)
 
 
 def along_depth(layer: Layer) -> bool:
@@ -291,7 +302,7 @@ def _ordinary(tiles: SlicedTiles) -> Tactic:
         # On ordinary cores; where a kernel of the layer's own type can run, this one is the last choice.
         return _badness(tiles, layer) + (0 if layer.reads[0].dtype == "float32" else 1e9)
 
-    return Tactic(_name("f32", tiles), OPS, _in_one_group, depth_by_filters, bind, sort=sort)
+    return Tactic(_name("f32", tiles), OPS, in_one_group, depth_by_filters, bind, sort=sort)
 
 
 def _grouped() -> Tactic:
@@ -308,9 +319,81 @@ def _grouped() -> Tactic:
         ]
 
     def refuses(layer: Layer) -> str:
-        return _spread(layer) if _in_one_group(layer) else "each of its filters sees all channels"
+        return _spread(layer) if in_one_group(layer) else "each of its filters sees all channels"
 
     return Tactic("grouped", OPS, refuses, filters_by_depth, bind)
+
+
+def first_filters(layer: Layer) -> dict[str, np.ndarray]:
+    """Return filters as K × (r, fours of s, four channels) in float16, for cbr_first.cu."""
+    filters = filters_of(layer)
+    k, c, r, s = filters.shape
+    padded = np.zeros((k, r, math.ceil(s / 4) * 4, 4), np.float16)
+    padded[:, :, :s, :c] = filters.transpose(0, 2, 3, 1)
+    return _weights(layer, padded.view(np.uint32))
+
+
+def _refuses_first(layer: Layer) -> str:
+    attributes, x, (k, _, r, s) = layer.node.attributes, layer.reads[0], filters_of(layer).shape
+    if not reads_image(attributes.get("precision", "float32"), x.channels) or len(layer.reads) > 1:
+        return "it takes an image of three channels alone, and computes in float16"
+    if len(layer.writes) > 1 or layer.writes[0][1].dtype != "float16" or layer.writes[0][1].layout != "NHWC":
+        return "it writes one tensor, float16 in NHWC"
+    (down, across), dilation = attributes["stride"], attributes["dilation"]
+    if dilation != (1, 1) or down != across or down > 4:
+        return "it takes equal strides up to 4, and no dilation"
+    if k % 32 or layer.writes[0][0].start % 8 or layer.writes[0][1].channels % 8:
+        return "it writes 32 filters at a time"
+    if r * math.ceil(s / 4) > MOST_FIRST:
+        return f"filters of {r} × {s} do not fit its registers"
+    return ""
+
+
+def _bind_first(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
+    k, _, r, s = filters_of(layer).shape
+    _, p, q = as_image(layer.writes[0][1].shape)
+    halves, stride = 1 + (k % 64 == 0), layer.node.attributes["stride"][0]
+    blocks = (6 if r * math.ceil(s / 4) <= 4 else 2) * hopper.multiprocessors()
+
+    def count(up: int) -> int:
+        return layer.batch * math.ceil(p / up) * math.ceil(q / FIRST_WIDE)
+
+    # Turns of blocks, whose tiles cost their rows of y and of x.
+    up = min((1, 2, 4), key=lambda up: math.ceil(count(up) / blocks) * (2 * up + (up - 1) * stride + r))
+    tiles = count(up)
+    swish = _flag(activation(layer)["swish"])
+    entry = f"cbr_first<{r}, {s}, {stride}, {up}, {halves}, {swish}>"
+    arguments = inputs[0], weights["filters"], weights["bias"], outputs[0], sizes(layer)
+    grid = min(tiles, blocks), k // (32 * halves)
+    return [call(Kernel(entry, SOURCES, "cbr_first.cu", entry), grid, 128, arguments)]
+
+
+def _depthwise(wide: int) -> Tactic:
+    def weights(layer: Layer) -> dict[str, np.ndarray]:
+        filters = filters_of(layer).astype(np.float16)
+        return _weights(layer, filters.transpose(2, 3, 0, 1))
+
+    def refuses(layer: Layer) -> str:
+        attributes, x, (k, c, r, s) = layer.node.attributes, layer.reads[0], filters_of(layer).shape
+        if (k, c) != (x.channels, 1) or len(layer.reads) > 1 or len(layer.writes) > 1:
+            return "it takes a filter for each channel, and neither residual nor slices"
+        part, y = layer.writes[0]
+        if (x.dtype, x.layout, y.dtype, y.layout) != ("float16", "NHWC") * 2 or (k | part.start | y.channels) % 8:
+            return "it takes and writes float16 in NHWC, channels in eights"
+        (down, across), dilation = attributes["stride"], attributes["dilation"]
+        if dilation != (1, 1) or down != across or down > 2 or max(r, s) > MOST_DEPTHWISE:
+            return f"it takes windows up to {MOST_DEPTHWISE}, equal strides up to 2, and no dilation"
+        return ""
+
+    def bind(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
+        (k, _, r, s), (_, p, q) = filters_of(layer).shape, as_image(layer.writes[0][1].shape)
+        swish = _flag(activation(layer)["swish"])
+        entry = f"cbr_depthwise<{r}, {s}, {layer.node.attributes['stride'][0]}, {wide}, {swish}>"
+        blocks = math.ceil(layer.batch * p * math.ceil(q / wide) * k // 8 / 128)
+        arguments = inputs[0], weights["filters"], weights["bias"], outputs[0], sizes(layer)
+        return [call(Kernel(entry, SOURCES, "cbr_depthwise.cu", entry), blocks, 128, arguments)]
+
+    return Tactic(f"depthwise_{wide}", OPS, refuses, weights, bind, capability=80, sort=lambda _layer: -wide)
 
 
 def _pixels(tiles: PixelTiles) -> Tactic:
@@ -327,7 +410,7 @@ def _pixels(tiles: PixelTiles) -> Tactic:
             return "it takes NCHW, and the input is NHWC"
         if len(filters_of(layer)) % 4:
             return f"it reads four filters at a time, and {len(filters_of(layer))} are no multiple of that"
-        return _in_one_group(layer)
+        return in_one_group(layer)
 
     return Tactic(_name("pixels", tiles), OPS, refuses, depth_by_filters, bind, sort=functools.partial(_badness, tiles))
 
@@ -365,6 +448,8 @@ TACTICS = (
     *map(_ordinary, TILES),
     *map(_pixels, PIXEL_TILES),
     _grouped(),
+    *map(_depthwise, (1, 2, 4)),
+    Tactic("first", OPS, _refuses_first, first_filters, _bind_first, capability=80, sort=lambda _layer: 0),
     *map(_dp4a, TILES),
     *(_tensor_cores("f16_mma", "float16", "cbr_f16.cu", tiles) for tiles in FRAGMENT_TILES),
     *(_tensor_cores("i8_mma", "int8", "cbr_i8_mma.cu", tiles) for tiles in FRAGMENT_TILES),

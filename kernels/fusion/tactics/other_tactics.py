@@ -3,6 +3,7 @@ fusion takes away. Those of elements are in `element_tactics`."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,9 @@ BLOCK = 256  # threads per block
 WARPS = 8  # of a block of pool_images_*: WARPS in pool.cu
 ROWS = 4  # of a block, a warp each: in softmax.cu, rows.cu and attention.cu
 TILE = 16  # of a block, both ways: TILE in matmul.cu
+EIGHT, SIXTY_FOUR = 8, 64  # channels of a thread and of a block of pool_*eights
+MOST_AROUND = 9  # channels of a window of lrn_eights
+MOST_UNROLLED = 3  # the widest window that pool_eights unrolls
 
 
 def _kernel(file: str, entry: str) -> Kernel:
@@ -102,7 +106,9 @@ def _norm_weights(layer: Layer) -> dict[str, np.ndarray]:
     return {"scale": scale.astype(np.float32), "shift": (w["beta"] - w["mean"] * scale).astype(np.float32)}
 
 
-def _bind_pool(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays) -> list[Call]:
+def _bind_pool(
+    layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays, per_thread: int = 1
+) -> list[Call]:
     attributes, x = layer.node.attributes, layer.reads[0]
     part, y = layer.writes[0]
     (c, h, w), (p, q), (r, s) = x.shape, y.shape[1:], attributes["window"]
@@ -128,8 +134,21 @@ def _bind_pool(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _wei
         y=view(y, part),
     )
     maximum = str(layer.node.op == "max_pool").lower()
-    kernel = _kernel("pool.cu", f"pool<{CTYPES[x.dtype]}, {maximum}, {_nhwc(y)}>")
-    return [call(kernel, math.ceil(elements / BLOCK), BLOCK, (inputs[0], outputs[0], sizes))]
+    if per_thread == EIGHT:
+        entry = f"pool_eights<{maximum}, {r if r == s and r <= MOST_UNROLLED else 0}>"
+    else:
+        entry = f"pool<{CTYPES[x.dtype]}, {maximum}, {_nhwc(y)}>"
+    blocks = math.ceil(elements / per_thread / BLOCK)
+    return [call(_kernel("pool.cu", entry), blocks, BLOCK, (inputs[0], outputs[0], sizes))]
+
+
+def _refuses_eights(layer: Layer) -> str:
+    x, (part, y) = layer.reads[0], layer.writes[0]
+    if x.dtype != "float16" or x.layout != "NHWC":
+        return "it takes float16 in NHWC"
+    if any(number % EIGHT for number in (x.channels, part.start, y.channels)):
+        return f"a thread has {EIGHT} channels"
+    return ""
 
 
 def _bind_pool_images(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays) -> list[Call]:
@@ -150,10 +169,13 @@ def _bind_pool_images(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any
         x=view(x),
         y=view(y),
     )
-    if x.layout == "NHWC":
-        kernel, grid = _kernel("pool.cu", f"pool_images_nhwc<{CTYPES[x.dtype]}>"), layer.batch * math.ceil(c / 32)
-    else:
-        kernel, grid = _kernel("pool.cu", f"pool_images_nchw<{CTYPES[x.dtype]}>"), math.ceil(layer.batch * c / WARPS)
+    if x.layout == "NHWC" and x.dtype == "float16" and c % SIXTY_FOUR == 0:
+        kernel = _kernel("pool.cu", f"pool_images_eights<{CTYPES[y.dtype]}>")
+        return [call(kernel, layer.batch * c // SIXTY_FOUR, 32 * WARPS, (inputs[0], outputs[0], sizes))]
+    types = CTYPES[x.dtype] if y.dtype == "float32" else f"{CTYPES[x.dtype]}, {CTYPES[y.dtype]}"
+    channels_last = x.layout == "NHWC"
+    grid = layer.batch * math.ceil(c / 32) if channels_last else math.ceil(layer.batch * c / WARPS)
+    kernel = _kernel("pool.cu", f"pool_images_{'nhwc' if channels_last else 'nchw'}<{types}>")
     return [call(kernel, grid, 32 * WARPS, (inputs[0], outputs[0], sizes))]
 
 
@@ -201,11 +223,30 @@ def _bind_attention(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any],
 
 
 def _bind_lrn(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays) -> list[Call]:
-    (c, h, w), given = layer.reads[0].shape, layer.node.attributes
-    elements, around = layer.batch * c * h * w, given["size"] - 1
-    numbers = {"factor": given["alpha"] / given["size"], "beta": given["beta"], "bias": given["bias"]}
-    sizes = record(LRN, elements=elements, c=c, pixels=h * w, before=around // 2, after=around - around // 2, **numbers)
-    return [call(_kernel("lrn.cu", "lrn"), math.ceil(elements / BLOCK), BLOCK, (inputs[0], outputs[0], sizes))]
+    x, (_, y), given = layer.reads[0], layer.writes[0], layer.node.attributes
+    (c, h, w), around = x.shape, given["size"] - 1
+    elements = layer.batch * c * h * w
+    sizes = record(
+        LRN,
+        elements=elements,
+        c=c,
+        h=h,
+        w=w,
+        before=around // 2,
+        after=around - around // 2,
+        factor=given["alpha"] / given["size"],
+        beta=given["beta"],
+        bias=given["bias"],
+        x_scale=x.scale or 1,
+        per_step=1 / (y.scale or 1),
+        x=view(x),
+        y=view(y),
+    )
+    if not _refuses_eights(layer) and given["size"] <= MOST_AROUND:
+        elements, kernel = elements // EIGHT, _kernel("lrn.cu", f"lrn_eights<{given['size']}>")
+    else:
+        kernel = _kernel("lrn.cu", f"lrn<{CTYPES[x.dtype]}, {_nhwc(y)}>")
+    return [call(kernel, math.ceil(elements / BLOCK), BLOCK, (inputs[0], outputs[0], sizes))]
 
 
 def _refuses_to_add(layer: Layer) -> str:
@@ -229,6 +270,15 @@ TACTICS = (
     Tactic("pointwise_norm", ("batch_norm",), _nothing, _norm_weights, _bind_simple),
     Tactic("pointwise_add", ("add",), _refuses_to_add, _no_weights, _bind_add),
     Tactic("pointwise_copies", ("concat",), _nothing, _no_weights, _bind_concat),
+    Tactic(
+        "pool_eights",
+        ("max_pool", "average_pool"),
+        _refuses_eights,
+        _no_weights,
+        functools.partial(_bind_pool, per_thread=EIGHT),
+        capability=80,
+        sort=lambda _layer: 0,
+    ),
     Tactic("pool", ("max_pool", "average_pool"), _nothing, _no_weights, _bind_pool),
     Tactic("pool_images", ("global_average_pool",), _nothing, _no_weights, _bind_pool_images),
     Tactic("softmax", ("softmax",), refuses_channels_last, _no_weights, _bind_softmax),
@@ -238,5 +288,5 @@ TACTICS = (
     ),
     Tactic("matmul", ("matmul",), refuses_channels_last, _no_weights, _bind_matmul),
     Tactic("attention", ("attention",), refuses_channels_last, _no_weights, _bind_attention),
-    Tactic("lrn", ("lrn",), refuses_channels_last, _no_weights, _bind_lrn),
+    Tactic("lrn", ("lrn",), _nothing, _no_weights, _bind_lrn),
 )

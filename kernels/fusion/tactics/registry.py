@@ -6,7 +6,7 @@ tactics.register(Tactic("mine", ("cbr",), refuses, weights, bind))
 
 from __future__ import annotations
 
-from kernels.fusion.tactics import cbr_tactics, element_tactics, other_tactics
+from kernels.fusion.tactics import cbr_tactics, element_tactics, other_tactics, wgmma_tactics
 from kernels.fusion.tactics.layer import Layer
 from kernels.fusion.tactics.tactic import Tactic
 
@@ -15,7 +15,8 @@ class NoTactic(ValueError):
     """No tactic can run a layer: the message names it, and says why each one refused."""
 
 
-_registry = {tactic.name: tactic for tactic in (*cbr_tactics.TACTICS, *other_tactics.TACTICS, *element_tactics.TACTICS)}
+_MODULES = cbr_tactics, wgmma_tactics, other_tactics, element_tactics
+_registry = {tactic.name: tactic for module in _MODULES for tactic in module.TACTICS}
 
 
 def register(tactic: Tactic, *, replace: bool = False) -> Tactic:

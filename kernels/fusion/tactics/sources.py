@@ -26,7 +26,9 @@ VIEW = np.dtype(_integers("first image channel row column"))
 _EACH = (MOST_OUTPUTS,)
 CBR = np.dtype(
     [
-        *_integers("pixels h w c r s p q k pad_h pad_w stride_h stride_w dilation_h dilation_w depth relu outputs"),
+        *_integers("pixels h w c r s p q k pad_h pad_w stride_h stride_w dilation_h dilation_w depth relu swish"),
+        ("most", np.float32),
+        ("outputs", np.int32),
         ("first", np.int32, _EACH),
         ("type", np.int32, _EACH),
         ("per_step", np.float32, _EACH),
@@ -65,7 +67,13 @@ ATTENTION = np.dtype(
         ("scale", np.float32),
     ]
 )
-LRN = np.dtype([*_integers("elements c pixels before after"), *((n, np.float32) for n in ("factor", "beta", "bias"))])
+LRN = np.dtype(
+    [
+        *_integers("elements c h w before after"),
+        *((name, np.float32) for name in ("factor", "beta", "bias", "x_scale", "per_step")),
+        *(("x", VIEW), ("y", VIEW)),
+    ]
+)
 
 
 def view(tensor: Tensor, part: Slice | None = None, per_element: int = 1) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernels.fusion.tactics.layer import Layer
-from warpcourse.bench.lab_kernels import Kernel, launch
+from warpcourse.bench.lab_kernels import Kernel, Size, launch
 
 Arrays = Mapping[str, Any]
 
@@ -24,7 +24,7 @@ class KernelLaunch:
     """A lab's kernel, its grid and block, and the arguments that it is bound to."""
 
     kernel: Kernel
-    grid: int
+    grid: Size
     block: int
     arguments: tuple
 
@@ -76,7 +76,7 @@ class Tactic:
     sort: Callable[[Layer], float] | None = None
 
 
-def call(kernel: Kernel, grid: int, block: int, arguments: tuple) -> Call:
+def call(kernel: Kernel, grid: Size, block: int, arguments: tuple) -> Call:
     """Return one launch of a kernel of this lab. `arguments`: None is a null pointer."""
     # A number, because not every version of CuPy takes None for an argument.
     made = KernelLaunch(kernel, grid, block, tuple(np.uint64(0) if a is None else a for a in arguments))

@@ -27,7 +27,7 @@ def run_in_any_order(runner, rng):
     while any(waiting.values()):
         ready = [steps[0] for steps in waiting.values() if steps and done.issuperset(steps[0].waits)]
         step = rng.choice(ready)
-        for call in runner._calls[step.layer]:
+        for call in runner.calls[step.layer]:
             call.queue()
         waiting[step.stream].pop(0)
         done.add(step.layer)

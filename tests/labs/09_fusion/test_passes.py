@@ -54,14 +54,14 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
 
 
 def without_precision(graph: Graph) -> Graph:
-    """The same graph with all rounding left out: what is left must be exact."""
+    """The same graph with all rounding left out, and in one layout: what is left must be exact."""
     nodes = []
     for node in graph.nodes:
         if node.op == "cbr":
             kept = {name: values for name, values in node.weights.items() if name != "filter_scales"}
             node = replace(node.with_attributes(precision="float32"), weights=kept)
         nodes.append(node)
-    tensors = [replace(tensor, dtype="float32", scale=None) for tensor in graph.tensors.values()]
+    tensors = [replace(tensor, dtype="float32", layout="NCHW", scale=None) for tensor in graph.tensors.values()]
     return graph.rebuilt(nodes, tensors)
 
 
@@ -274,6 +274,46 @@ def test_a_relu_stays_behind_an_output_of_the_graph():
     found = passes.fuse_vertical(passes.remove_dead(graph))
     assert ops(found) == ["cbr", "relu"]
     compare(graph, found)
+
+
+@pytest.mark.parametrize(
+    ("layers", "left", "given"),
+    [
+        ([("clip", {"alpha": 0.0, "beta": 0.5})], ["cbr"], {"relu": True, "most": 0.5}),
+        ([("clip", {"alpha": 0.25, "beta": 0.5})], ["cbr", "clip"], {"relu": False}),
+        ([("sigmoid", {}), ("mul", {})], ["cbr"], {"swish": True}),
+        ([("swish", {}), ("relu", {})], ["cbr", "relu"], {"swish": True, "relu": False}),
+        ([("relu", {}), ("swish", {})], ["cbr", "swish"], {"swish": False, "relu": True}),
+        ([("clip", {"alpha": 0.0, "beta": 0.5}), ("relu", {})], ["cbr"], {"relu": True, "most": 0.5}),
+    ],
+)
+def test_activations_go_into_a_cbr_where_it_has_none(layers, left, given):
+    builder, x = branches(), "left"
+    for op, attributes in layers:
+        x = builder.add(op, op, [x, "left"] if op == "mul" else [x], **attributes)
+    graph = builder.graph(x)
+    found = passes.fuse_vertical(passes.remove_dead(graph))
+    assert ops(found) == left
+    assert given.items() <= dict(found.nodes[0].attributes).items()
+    compare(graph, found)
+
+
+def test_a_network_for_images_has_no_conversions_in_float16():
+    """From an image of three channels to a long dense layer, whose pool keeps no axes."""
+    builder, random_weights = Builder("images"), np.random.default_rng(4)
+    x = builder.input("x", (3, 9, 9))
+    x = builder.add("conv", "first", [x], {"filters": random_weights.normal(size=(16, 3, 3, 3))}, stride=(2, 2))
+    x = builder.add("max_pool", "pool", [x], window=(2, 2))
+    x = builder.add("lrn", "norm", [x], size=5)
+    x = builder.add("conv", "wide", [x], {"filters": random_weights.normal(size=(512, 16, 1, 1))})
+    x = builder.add("flatten", "flat", [builder.add("global_average_pool", "mean", [x], keep_axes=True)])
+    graph = builder.graph(builder.add("dense", "dense", [x], {"matrix": random_weights.normal(size=(10, 512)) / 16}))
+    found = optimise(graph, "float16")
+    assert [node.op for node in found.nodes] == ["cbr", "max_pool", "lrn", "cbr", "global_average_pool", "cbr"]
+    assert {t.dtype for name, t in found.tensors.items() if name not in ("x", "dense")} == {"float16"}
+    given = random_weights.normal(size=(2, 3, 9, 9))
+    exact, result = (run(g, given)["dense"] for g in (graph, found))
+    assert np.abs(result - exact).max() < 5e-3 * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("sides", [("left", "right"), ("right", "left"), ("left", "x"), ("x", "left")])

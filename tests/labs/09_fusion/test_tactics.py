@@ -131,7 +131,7 @@ CASES = {
 LAYOUTS = {"float32": ("NCHW", "NHWC"), "float16": ("NHWC",), "int8": ("NHWC",)}
 
 
-def cbr(case, precision, layout, *, outputs=None, residual=False, relu=True, vector=False):
+def cbr(case, precision, layout, *, outputs=None, residual=False, vector=False, **activation):
     """A cbr's node and tensors, and values for its inputs. `outputs`: (slices, tensors), else one whole tensor."""
     rng = generator()
     c, k, r = case["c"], case["k"], case["r"]
@@ -141,7 +141,14 @@ def cbr(case, precision, layout, *, outputs=None, residual=False, relu=True, vec
     if precision == "int8":
         weights["filter_scales"] = int8.filter_scales(filters)
     attributes = {name: case[name] for name in ("padding", "stride", "dilation") if name in case}
-    node = Node("y", "cbr", ("x",), (Slice("y", 0, k),), {**attributes, "relu": relu, "precision": precision}, weights)
+    node = Node(
+        "y",
+        "cbr",
+        ("x",),
+        (Slice("y", 0, k),),
+        {**attributes, "precision": precision, **(activation or {"relu": True})},
+        weights,
+    )
     x = tensor("x", shape, precision, layout, 1 / 127)
     size = node.operator.shape([shape], node.attributes, weights)
     tensors, values = [x], [rng.uniform(-1, 1, (2, *shape))]
@@ -159,11 +166,11 @@ def cbr(case, precision, layout, *, outputs=None, residual=False, relu=True, vec
 
 
 def check(node, tensors, values, names=None):
-    """Every tactic that does not refuse; the names of those that ran."""
+    """Every tactic that does not refuse, but those of test_wgmma.py; the names of those that ran."""
     (layer,) = layers(one_node_graph(node, tensors), 2)
     ran = []
     for tactic in tactics.candidates(layer):
-        if names is None or tactic.name in names:
+        if tactic.name in names if names else not tactic.name.startswith("wgmma"):
             found, expected, graph = run(tactic, node, tensors, 2, values)
             assert_near(found, expected, graph, 2.0**-20 * filters_size(node))
             ran.append(tactic.name)
@@ -245,6 +252,50 @@ def test_no_relu_leaves_negative_numbers():
     assert (found["y"] < 0).any()
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"k": 64, "h": 20, "w": 17, "r": 7, "padding": (3, 3, 3, 3), "stride": (2, 2)},
+        {"k": 32, "h": 9, "w": 230, "r": 3, "padding": (0, 0, 1, 1), "stride": (2, 2)},
+        {"k": 96, "h": 6, "w": 5, "r": 5, "padding": (2, 2, 2, 2)},
+    ],
+)
+def test_an_image_of_three_channels_is_read_as_it_comes(case):
+    """Float32 in NCHW, with numbers that float16 has, too."""
+    node, tensors, values = cbr({"c": 3, **case}, "float16", "NHWC")
+    tensors[0] = tensor("x", tensors[0].shape)
+    node = node.with_weights(filters=node.weights["filters"].astype(np.float16))
+    ran = check(node, tensors, [values[0].astype(np.float16)], ("first", "f32_64x64"))
+    assert ran == ["first", "f32_64x64"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [((3, 9, 9), "32 filters at a time"), ((4, 9, 9), "three channels alone, and computes in float16")],
+)
+def test_the_first_layer_refuses_what_it_cannot_take(shape, told):
+    node, tensors, _ = cbr({"c": shape[0], "k": 40, "h": 9, "w": 9, "r": 3}, "float16", "NHWC")
+    (layer,) = layers(one_node_graph(node, tensors), 2)
+    assert told in tactics.find("first").refuses(layer)
+
+
+@pytest.mark.parametrize("activation", [{"relu": True, "most": 1.5}, {"swish": True}, {"relu": False}])
+@pytest.mark.parametrize(("precision", "layout"), [("float32", "NCHW"), ("float16", "NHWC")])
+def test_activations(precision, layout, activation):
+    node, tensors, values = cbr(CASES["words of four"], precision, layout, residual=True, **activation)
+    assert len(check(node, tensors, values, SOME)) >= 1
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(("r", "padding"), [(3, (1, 1, 1, 1)), (5, (2, 1, 2, 3)), (1, (0, 0, 0, 0))])
+def test_depthwise(r, padding, stride):
+    case = {"c": 16, "k": 16, "h": 6, "w": 9, "r": r, "padding": padding, "stride": (stride, stride)}
+    node, tensors, values = cbr(case, "float16", "NHWC", relu=True, most=2.0)
+    node = node.with_weights(filters=node.weights["filters"][:, :1])
+    ran = check(node, tensors, values)
+    assert ran == ["depthwise_4", "depthwise_2", "depthwise_1", "grouped"]
+
+
 def test_conv_and_dense_of_an_unfused_graph():
     rng = generator()
     filters = rng.standard_normal((7, 3, 3, 3)).astype(np.float32)
@@ -270,11 +321,21 @@ def test_pools_write_slices(op, dtype, layout):
         check(node, [x, y], [rng.uniform(-2, 2, (2, 6, 7, 5))])
 
 
+@pytest.mark.parametrize("window", [(3, 3), (2, 4)])
+@pytest.mark.parametrize("op", ["max_pool", "average_pool"])
+def test_pools_of_eight_channels_at_a_time(op, window):
+    node = Node("y", op, ("x",), (Slice("y", 8, 16),), {"window": window, "padding": (1, 0, 1, 1), "stride": (2, 1)})
+    size = node.operator.shape([(16, 7, 6)], node.attributes, {})[1:]
+    x, y = tensor("x", (16, 7, 6), "float16", "NHWC"), tensor("y", (40, *size), "float16", "NHWC")
+    assert check(node, [x, y], [generator().uniform(-2, 2, (2, 16, 7, 6))]) == ["pool_eights", "pool"]
+
+
 @pytest.mark.parametrize(("dtype", "layout"), SAME)
-@pytest.mark.parametrize("shape", [(5, 3, 3), (40, 8, 8)])
-def test_global_average_pools(dtype, layout, shape):
+@pytest.mark.parametrize("shape", [(5, 3, 3), (40, 8, 8), (128, 7, 5)])
+@pytest.mark.parametrize("result", ["float32", "float16"])
+def test_global_average_pools(dtype, layout, shape, result):
     node = Node("y", "global_average_pool", ("x",), (Slice("y", 0, shape[0]),))
-    x, y = tensor("x", shape, dtype, layout), tensor("y", shape[:1])
+    x, y = tensor("x", shape, dtype, layout), tensor("y", shape[:1], result)
     check(node, [x, y], [generator().uniform(-2, 2, (2, *shape))])
 
 
@@ -371,9 +432,9 @@ def test_copies_of_any_shape(shape):
         check(node, [tensor("x", shape), y], [values])
 
 
-@pytest.mark.parametrize("op", ["sigmoid", "softmax", "reduce_sum", "lrn"])
+@pytest.mark.parametrize("op", ["sigmoid", "softmax", "reduce_sum"])
 def test_what_takes_rows_refuses_channels_last(op):
-    node = Node("y", op, ("x",), (Slice("y", 0, 6),), {"size": 3} if op == "lrn" else {})
+    node = Node("y", op, ("x",), (Slice("y", 0, 6),))
     made = [tensor(name, (6, 5, 4), layout="NHWC") for name in ("x", "y")]
     (layer,) = layers(one_node_graph(node, made), 1)
     with pytest.raises(tactics.NoTactic, match="it takes NCHW, and x is NHWC"):
@@ -421,10 +482,15 @@ def test_attention(sizes, mask):
     check(node, [*tensors, tensor("y", (2, 5, e))], values)
 
 
+@pytest.mark.parametrize(("dtype", "layout"), SAME)
 @pytest.mark.parametrize("size", [1, 2, 5, 9])
-def test_lrn(size):
-    node = Node("y", "lrn", ("x",), (Slice("y", 0, 6),), {"size": size, "alpha": 0.5, "beta": 0.75, "bias": 2.0})
-    check(node, [tensor("x", (6, 3, 5)), tensor("y", (6, 3, 5))], [generator().standard_normal((2, 6, 3, 5))])
+def test_lrn(size, dtype, layout):
+    """Channels one by one, and eight at a time."""
+    for c in (6, 24):
+        given = {"size": size, "alpha": 0.5, "beta": 0.75, "bias": 2.0}
+        node = Node("y", "lrn", ("x",), (Slice("y", 0, c),), given)
+        x, y = (tensor(name, (c, 3, 5), dtype, layout) for name in ("x", "y"))
+        check(node, [x, y], [generator().uniform(-2, 2, (2, c, 3, 5))])
 
 
 @pytest.mark.parametrize(("precision", "layout"), [("float32", "NCHW"), ("float32", "NHWC"), ("float16", "NHWC")])
