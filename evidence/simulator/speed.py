@@ -243,7 +243,7 @@ def one_lane(mode: str) -> dict[str, tuple[float, float]]:
         for turn in range(1 + PAIRS):
             for narrow in (False, True):
                 start = time.process_time()
-                simulate(kernel, 1, threads, arguments, narrow_loops=narrow, **MODES[mode])
+                simulate(kernel, 1, threads, arguments, machine_code=narrow, **MODES[mode])
                 if turn:  # the first compiles and translates
                     times[narrow].append(time.process_time() - start)
         result[name] = statistics.median(times[False]), statistics.median(times[True])
@@ -319,7 +319,7 @@ def few_warps(mode: str, threads: int) -> dict[str, tuple[float, float, float]]:
         for turn in range(1 + PAIRS):
             for narrow in (False, True):
                 start = time.process_time()
-                simulate(kernel, 1, threads, arguments, narrow_loops=narrow, **MODES[mode])
+                simulate(kernel, 1, threads, arguments, machine_code=narrow, **MODES[mode])
                 took = time.process_time() - start
                 if turn:
                     times[narrow].append(took)

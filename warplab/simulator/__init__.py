@@ -24,7 +24,7 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             they are written, `warpgroup_registers` those that a wgmma or a tcgen05.ld still uses. `texel_site` is what
             a texture instruction asks for. `narrow_loops` writes a loop that a few lanes run as machine code
             (`narrow_writer`, with `narrow_operations`, or the arrays' code where these lack one, `narrow_access` and
-            `narrow_groups`; `narrow_compiler` compiles it).
+            `narrow_groups`; `narrow_compiler` compiles it), and `machine_blocks` a block that all lanes run.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
@@ -42,8 +42,9 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
             `device_group` runs kernels of several devices at the same time; `narrow_runs` calls the machine
-            code of loops that few lanes run, for whose accesses `check.narrow_races` does what `races` does; the other
-            modules serve the instructions that need more than arithmetic on registers.
+            code of loops that few lanes run, `machine_runs` that of blocks that all lanes run; for their accesses
+            `check.narrow_races` does what `races` does; the other modules serve the instructions that need more than
+            arithmetic on registers.
 
 How a launch runs:
 
@@ -53,7 +54,8 @@ How a launch runs:
 2.  The `scheduler` keeps, for each basic block, the group of lanes whose program counter stands there, and runs the
     lowest one. Lanes that branch apart become two groups and merge again where they meet. A function that gets only
     some of the lanes gathers their registers, runs the same code and scatters the results. Up to 1024
-    lanes that go round in a loop run it in machine code, once they have done so for a while (`narrow_runs`).
+    lanes that go round in a loop run it in machine code, once they have done so for a while (`narrow_runs`); so do all
+    lanes of a larger chunk a block of plain arithmetic, loads and stores (`machine_runs`).
 3.  `barriers` and `warp_convergence` hold lanes back at block-wide barriers and warp-wide instructions until the others
     arrive. In a `cooperative` launch, blocks wait for one another too. `standstill` finds deadlocks, and
     `instruction_limits` explains what is wrong with a launch that does not end.

@@ -6,6 +6,8 @@ It does what `race_words` does, for accesses that race with none; all others com
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from warplab.simulator.check.race_records import Record
 from warplab.simulator.check.races import Races
 
@@ -44,10 +46,38 @@ def record_of(races: Races, space: str, allocation) -> Record | None:
     return races.shared if space == "shared" else races.allocations.get(allocation.address)
 
 
+def to_write(races: Races, space: str, allocation) -> Record | None:
+    """Return the record of the words that a store of all lanes is about to write, with the loads before it examined;
+    None if `Races` itself has to look at the store."""
+    if races.clocks is not None or races.fences is not None or races.any_volatile:
+        return None
+    record = races.record(space, allocation)
+    record.stored = True
+    races._flush(record, space)
+    races.epoch_stored |= space == "shared"
+    return record
+
+
+def numbers_of(races: Races) -> dict[str, int]:
+    """Return what `narrow_access.FIELDS` holds of a chunk, and does not change."""
+    numbers = races.numbers
+    return {
+        "FIRST_THREAD": numbers.first_thread,
+        "FIRST_BLOCK": races.chunk.first_block + 1,
+        "FIRST_WARP": races.chunk.first_block * races.warps_per_block + 1,
+        "SITE_BYTES": np.min_scalar_type(races.sites).itemsize,
+    }
+
+
 def fields_of(races: Races, record: Record, site, space: str) -> dict[str, Any]:
+    """Return what `narrow_access.PLACE` holds of a record whose words are about to be read or written."""
+    record.was_read = True
+    return words_of(races, record, site, space)
+
+
+def words_of(races: Races, record: Record, site, space: str) -> dict[str, Any]:
     """Return what `narrow_access.PLACE` holds of a record."""
     size = races.word[space]
-    record.was_read = True
     return {
         "WRITER": record.writer,
         "READER": record.reader,

@@ -195,14 +195,25 @@ class Races(WordRaces):
         followed = self._followed(site, space, addresses, lanes)
         if followed is None:
             return
-        record, access = followed
+        self._note(*followed, space)
+
+    copy_read = load
+
+    def load_by_all(self, site, space: str, allocation, base: np.ndarray) -> None:
+        """Do as `load` for all lanes of the chunk, whose addresses `base` are known to be aligned and, of global
+        memory, to lie in `allocation`."""
+        start = 0 if space == "shared" else allocation.address
+        places = base.view(np.int64) + (site.offset - start) >> self.word[space].bit_length() - 1
+        now = 0 if self.clocks is None else self.clocks.now
+        access = RecordedAccess(site, self._snapshot(None), self.chunk.lanes, now, places, 0, 1)
+        self._note(self.record(space, allocation), access, space)
+
+    def _note(self, record: Record, access: RecordedAccess, space: str) -> None:
         record.pending.append(access)
         self.pending_lanes += access.lanes
         if self.pending_lanes > _PENDING_LANES:
             record.stored = True
             self._flush(record, space)
-
-    copy_read = load
 
     def store(self, site, space: str, addresses: Addresses, lanes, values=None) -> None:
         """Examine it; also for an atomic operation, without `values`."""
@@ -290,10 +301,7 @@ class Races(WordRaces):
             allocation = self.chunk.access.allocation(site, addresses)
             if allocation is None:  # the lanes' addresses lie in several allocations: not followed
                 return None
-            start = allocation.address
-            if start not in self.allocations:
-                self.allocations[start] = Record(-(-allocation.nbytes // size), self.sites, allocation)
-            record = self.allocations[start]
+            start, record = allocation.address, self.record(space, allocation)
         by, item = self._snapshot(lanes), site.item
         count = self.chunk.lanes if lanes is None else lanes.shape[0]
         now = 0 if self.clocks is None else self.clocks.now
@@ -303,6 +311,15 @@ class Races(WordRaces):
             return record, RecordedAccess(site, by, count, now, places, 0, 1)
         places, shift = addresses.items(item), (site.offset - (start & (ORIGIN - 1))) // item
         return record, RecordedAccess(site, by, count, now, places, shift, item // size)
+
+    def record(self, space: str, allocation) -> Record:
+        """Return the record of shared memory, or of an allocation of global memory."""
+        if space == "shared":
+            return self.shared
+        if allocation.address not in self.allocations:
+            words = -(-allocation.nbytes // self.word["global"])
+            self.allocations[allocation.address] = Record(words, self.sites, allocation)
+        return self.allocations[allocation.address]
 
     def _snapshot(self, lanes) -> LaneSnapshot:
         key = "all" if lanes is None else "some"

@@ -109,16 +109,20 @@ class Counting(Observer):
         allocation = self.chunk.access.allocation(site, addresses)
         if allocation is None:
             return
-        key = site.op, site.where, allocation.address
-        bitmap = self.touched.get(key)
-        if bitmap is None:
-            bitmap = self.touched[key] = np.zeros(-(-allocation.nbytes // SECTOR_BYTES), bool)
+        bitmap = self.bitmap(site, allocation)
         sectors = None
         if addresses.pattern is not None:
             sectors = addresses.pattern.numbers_of_sectors(site.offset - allocation.address)
         if sectors is None:
             sectors = (addresses.at(site.offset).view(np.int64) - allocation.address) >> 5
         bitmap[sectors] = True
+
+    def bitmap(self, site, allocation) -> np.ndarray:
+        """Return the sectors of an allocation that accesses of a site's source line have touched."""
+        key = site.op, site.where, allocation.address
+        if key not in self.touched:
+            self.touched[key] = np.zeros(-(-allocation.nbytes // SECTOR_BYTES), bool)
+        return self.touched[key]
 
     # -- the result ----------------------------------------------------------------------------------------
 

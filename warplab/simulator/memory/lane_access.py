@@ -182,7 +182,7 @@ class Accessor:
         self.local = _Arrays(chunk.lanes * local_bytes)
         self.views = {"global": memory.views, "const": memory.views, "shared": self.shared.views}
         self.views["local"] = self.local.views
-        self._latest: dict[int, Allocation] = {}  # where the latest access of each site lay
+        self._latest: dict[int, Allocation] = chunk.launch.latest
 
     def free(self) -> None:
         """Give back shared and local memory."""
@@ -231,6 +231,18 @@ class Accessor:
                 return None
             self._latest[site.index] = allocation
         return allocation
+
+    def latest(self, site) -> Allocation | None:
+        """Return where the latest access of a site of global memory lay; None if that is not known."""
+        return self._latest.get(site.index)
+
+    def strayed(self, site, address: int) -> bool:
+        """Note where an access lies, and tell whether that is in another allocation than the latest one's."""
+        allocation = self.memory.find(address) if address >= 0 else None
+        if allocation is None or allocation is self._latest.get(site.index):
+            return False
+        self._latest[site.index] = allocation
+        return True
 
     def forget_allocations(self) -> None:
         """Look allocations up again, as one has been freed."""

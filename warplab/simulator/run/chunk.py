@@ -12,7 +12,7 @@ import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import Index3
-from warplab.simulator.memory.device_memory import WINDOW_LOCAL, WINDOW_SHARED
+from warplab.simulator.memory.device_memory import WINDOW_LOCAL, WINDOW_SHARED, Allocation
 from warplab.simulator.memory.lane_access import Accessor, Addresses
 from warplab.simulator.memory.lane_groups import BankPassCache, Group
 from warplab.simulator.observer import Observer, Observers
@@ -45,12 +45,14 @@ class LaunchState:
     """What the chunks of one launch share, and no other launch has.
 
     `params`: the bytes of the parameters. `parameters`, `workspace`: where in device memory these are, and the barrier
-    of a cooperative launch; None if the kernel has not asked for them.
+    of a cooperative launch; None if the kernel has not asked for them. `latest`: where the latest access of each memory
+    instruction lay, by number.
     """
 
     params: bytes
     parameters: int | None = None
     workspace: int | None = None
+    latest: dict[int, Allocation] = field(default_factory=dict)
     undefined: UndefinedValues = field(default_factory=UndefinedValues)
     printed: Printed = field(default_factory=Printed)
 

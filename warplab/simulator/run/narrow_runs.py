@@ -54,7 +54,7 @@ class NarrowRuns:
         chunk = self.chunk
         self.loops = chunk.translation.narrow_loops
         seen: dict[type, list[Any]] = {kind: [] for kind in _KNOWN}
-        self.possible = chunk.options.narrow_loops and scheduler.alone and chunk.cluster_blocks == 1
+        self.possible = chunk.options.machine_code and scheduler.alone and chunk.cluster_blocks == 1
         if not self.possible:
             return
         self.others: dict[str, list[Any]] = {event: [] for event in _EVENTS}  # methods of observers not known here
@@ -157,9 +157,7 @@ class NarrowRuns:
             "CALLBACK": ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
         }
         if self.races is not None:
-            numbers["FIRST_THREAD"] = self.races.numbers.first_thread
-            numbers["FIRST_BLOCK"] = chunk.first_block + 1
-            numbers["FIRST_WARP"] = chunk.first_block * self.races.warps_per_block + 1
+            numbers |= narrow_races.numbers_of(self.races)
         self.state = np.zeros(len(FIELDS), np.int64)
         for name, array in self.kept.items():
             self.state[_F[name]] = array.ctypes.data
@@ -242,7 +240,6 @@ class NarrowRuns:
             self.epochs, self.times = (np.ascontiguousarray(a, np.int32) for a in (races.epochs, races.times))
             fields["ORDERED"] = races.ordered
             fields["EPOCHS"], fields["TIMES"] = self.epochs.ctypes.data, self.times.ctypes.data
-            fields["SITE_BYTES"] = np.min_scalar_type(races.sites).itemsize
         for name, value in fields.items():
             state[_F[name]] = int(value)
         self.trips = [] if self.counting is None else [self.counting.trips.own(h, chunk.lanes) for h in loop.heads]

@@ -30,8 +30,9 @@ class Options:
     `cluster`: blocks of a cluster along x, y and z, for a kernel that does not say so itself (__cluster_dims__).
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
     then holds the results of those blocks alone, and checks see nothing of the others. Not for kernels whose blocks
-    wait for one another. `narrow_loops`: run a loop of a few lanes as machine code, which is faster (see
-    `translate.narrow_loops`). `observers`: further observers of the launch (see `observer`).
+    wait for one another. `machine_code`: run loops of a few lanes (`translate.narrow_loops`) and blocks that all lanes
+    run (`translate.machine_blocks`) as machine code, which is faster. `observers`: further observers of the launch (see
+    `observer`).
     """
 
     checks: bool = True
@@ -52,7 +53,7 @@ class Options:
     cooperative: bool = False
     cluster: tuple[int, ...] | None = None
     sample_blocks: int | None = None
-    narrow_loops: bool = True
+    machine_code: bool = True
     observers: tuple[Observer, ...] = ()
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.run import instruction_limits
 from warplab.simulator.run.barriers import Barriers
 from warplab.simulator.run.cooperative import HINT, uses_registers
+from warplab.simulator.run.machine_runs import MachineRuns
 from warplab.simulator.run.narrow_runs import NarrowRuns
 from warplab.simulator.run.standstill import Standstill
 from warplab.simulator.run.warp_convergence import WarpConvergence
@@ -89,7 +90,7 @@ class Scheduler:
         executed = path = 0
         turn_ends = min(self.turn, self.path_budget) if self.turn else self.path_budget
         current, group = 0, chunk.everyone
-        moving, narrow = self.standstill.moving, NarrowRuns(self)
+        moving, narrow, machine = self.standstill.moving, NarrowRuns(self), MachineRuns(self)
         while True:
             if pending:
                 current, group = self._next(current, group)
@@ -130,7 +131,10 @@ class Scheduler:
             for notify in observers.block:
                 notify(current, group, path - lengths[current])
             chunk.group, chunk.clock = group, path
-            result = functions[current](chunk, registers, group.lanes)
+            if machine.possible and group.lanes is None:
+                result = machine.run(current, functions[current])
+            else:
+                result = functions[current](chunk, registers, group.lanes)
             end = block.end
             if end in (BRANCH, GUARD):
                 current, group = self._branch(block, group, result)

@@ -38,6 +38,9 @@ FIELDS = (
     *("ADVANCED", "STEPS", "READS_MOST", "ENDED_MOST", "CALLBACK"),
     # Is an observer told of each step, of each access before and after it is made, of each branch?
     *("STEPS_SEEN", "ACCESSES_SEEN", "DONE_SEEN", "BRANCHES_SEEN"),
+    # A block for all lanes (`machine_blocks`): addresses of the registers that it reads and of what it writes; is there
+    # a result that it cannot compute? The instruction, from 1 on, whose address was out of bounds, and the address.
+    *("INPUTS", "OUTPUTS", "FAILED", "STRAYED", "STRAYED_TO"),
 )
 PLACE = (
     # Where the array begins, how far behind it (or behind each lane's own memory) an access may begin, the bytes
@@ -48,6 +51,9 @@ PLACE = (
     *("WRITE_SITE", "READ_SITE", "ATOMIC", "WORD_SHIFT", "RACE_WORDS", "SITE"),
     # Counters.
     *("REQUESTS", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED", "FAST"),
+    # A block for all lanes: what is known of the latest warp's addresses; the sectors touched, and how many; where the
+    # addresses without the offset are wanted (0: nowhere), and the offset; did anybody read the words?
+    *("CACHE", "TOUCHES", "TOUCHED_DONE", "BASES", "OFFSET", "WAS_READ"),
 )
 CONSTANTS = {name: 8 * k for names in (FIELDS, PLACE) for k, name in enumerate(names) if names is FIELDS} | {
     f"P_{name}": 8 * k for k, name in enumerate(PLACE)
@@ -435,4 +441,6 @@ def ready() -> bool:
 def addresses() -> dict[str, int]:
     """Return where the functions that a loop's code calls begin. Compiles them at the first call."""
     _compiled.append(Compiled(SOURCE + narrow_groups.SOURCE, CONSTANTS))
-    return {name: _compiled[0].address(name) for name in ("access", *narrow_groups.FUNCTIONS)}
+    of_all = ("ordered", "distinct", "wavefronts", "written", "mark", "race", "write_site")  # for `machine_blocks`
+    names = ("access", *of_all, *narrow_groups.FUNCTIONS)
+    return {name: _compiled[0].address(name) for name in names}

@@ -1,6 +1,7 @@
 """Compiles functions on 64-bit integers to machine code of this processor, with the LLVM that Numba brings (llvmlite).
 
 Source is a small part of Python: `def`, assignments, `if`, `while`, `for … in range(n)`, `return` (else 0), integers.
+`for i in lanes(32)` runs its body for 32 numbers at once, in vectors (`_Lanes`).
 All values are 64 bits wide and wrap; `>>` shifts zeros in, `<` compares as signed. `ld1` … `ld8` and `st1` … `st8` read
 and write memory at an address, `call(address, …)` calls another function, `f32add(a, b)` takes the bits of floats,
 `f32flush(a)` makes a subnormal number a zero.
@@ -10,6 +11,7 @@ A function takes tens of milliseconds to compile.
 import ast
 import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 _ARITHMETIC: dict[type, str] = {
@@ -182,6 +184,8 @@ class _Function:
 
     def _for(self, node: Any) -> None:
         """Write `for i in range(n)`: the variable is counted before the body may change it."""
+        if node.iter.func.id == "lanes":
+            return _Lanes(self, node.target.id).body(node.body)
         again, inside, end = self.labels("again", "inside", "end")
         counter = f"{node.target.id}.{again}"
         self.store(counter, "0")
@@ -344,4 +348,252 @@ class _Function:
             if size == "32":
                 return self.bits(self.set(f"fptrunc double {self.float(values[0], '64')} to float"), "32")
             return self.bits(self.set(f"fpext float {self.float(values[0], '32')} to double"), "64")
+        raise Untranslatable(name)
+
+
+_WIDTH = 32
+_VECTOR = f"<{_WIDTH} x i64>"
+_EVERY = f"<{_WIDTH} x i1> splat (i1 true)"
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A value for all lanes: the same for each, or with `step` more from lane to lane, if not `vector`."""
+
+    text: str
+    vector: bool = False
+    step: int = 0
+
+
+class _Lanes:
+    """Writes the body of a loop over lanes, in vectors of 64-bit integers. Both sides of a condition are computed, and
+    one of them is taken, lane by lane; so a condition may not hold a store. `either(x)`: the bits that any lane has.
+    Variables that are the same for each lane keep their values behind the loop.
+    """
+
+    def __init__(self, outer: _Function, lane: str) -> None:
+        self.outer = outer
+        self.names: dict[str, _Value] = {lane: _Value("0", step=1)}
+        self.inside = 0  # of how many conditions
+
+    def set(self, text: str) -> str:
+        return self.outer.set(text)
+
+    def vector(self, value: _Value) -> str:
+        if value.vector:
+            return value.text
+        one = self.set(f"insertelement {_VECTOR} poison, i64 {value.text}, i32 0")
+        every = self.set(f"shufflevector {_VECTOR} {one}, {_VECTOR} poison, <{_WIDTH} x i32> zeroinitializer")
+        if not value.step:
+            return every
+        steps = ", ".join(f"i64 {k * value.step}" for k in range(_WIDTH))
+        return self.set(f"add {_VECTOR} {every}, <{steps}>")
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def body(self, statements: list[Any]) -> None:
+        for node in statements:
+            if isinstance(node, ast.Assign):
+                assert isinstance(node.targets[0], ast.Name)
+                self.assign(node.targets[0].id, self.value(node.value))
+            elif isinstance(node, ast.If):
+                self.condition(node)
+            elif isinstance(node, ast.Expr):
+                self.value(node.value)
+            else:
+                raise Untranslatable(ast.unparse(node))
+
+    def assign(self, name: str, value: _Value) -> None:
+        self.names[name] = value
+        if not (value.vector or value.step or self.inside):
+            self.outer.store(name, value.text)
+
+    def condition(self, node: ast.If) -> None:
+        bits, before, sides = self.test(node.test), self.names, []
+        self.inside += 1
+        for statements in (node.body, node.orelse):
+            self.names = dict(before)
+            self.body(statements)
+            sides.append(self.names)
+        self.inside -= 1
+        self.names = before
+        for name in {**sides[0], **sides[1]}:
+            yes, no = (side.get(name) for side in sides)
+            if yes != no:  # what only one side knows is not wanted where the other one was taken
+                self.names[name] = self.select(bits, yes or no, no or yes)
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def select(self, bits: str, yes: Any, no: Any) -> _Value:
+        a, b = self.vector(yes), self.vector(no)
+        return _Value(self.set(f"select <{_WIDTH} x i1> {bits}, {_VECTOR} {a}, {_VECTOR} {b}"), True)
+
+    def test(self, node: Any) -> str:
+        """Return one bit per lane."""
+        if isinstance(node, ast.BoolOp):
+            first, *rest = (self.test(part) for part in node.values)
+            for bits in rest:
+                first = self.set(f"{'or' if isinstance(node.op, ast.Or) else 'and'} <{_WIDTH} x i1> {first}, {bits}")
+            return first
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            a, b = (self.vector(self.value(x)) for x in (node.left, node.comparators[0]))
+            return self.set(f"icmp {_COMPARE[type(node.ops[0])]} {_VECTOR} {a}, {b}")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name = node.func.id
+            if name in _TESTS:
+                a, b = (self.vector(self.value(x)) for x in node.args)
+                return self.set(f"{_TESTS[name].replace('i64', _VECTOR)} {a}, {b}")
+            if name[:1] == "f" and name[1:3] in _FLOATS and name[3:] in _FLOAT_TESTS:
+                a, b = (self.float(self.vector(self.value(x)), name[1:3]) for x in node.args)
+                return self.set(f"fcmp {_FLOAT_TESTS[name[3:]]} <{_WIDTH} x {_FLOATS[name[1:3]]}> {a}, {b}")
+        return self.set(f"icmp ne {_VECTOR} {self.vector(self.value(node))}, zeroinitializer")
+
+    def value(self, node: Any) -> _Value:
+        if isinstance(node, ast.Name) and node.id in self.names:
+            return self.names[node.id]
+        if isinstance(node, ast.Constant | ast.Name):
+            return _Value(self.outer.value(node))
+        if isinstance(node, ast.BinOp):
+            return self.binary(_ARITHMETIC[type(node.op)], self.value(node.left), self.value(node.right))
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self.binary("sub", _Value("0"), self.value(node.operand))
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            return self.binary("xor", _Value("-1"), self.value(node.operand))
+        if isinstance(node, ast.IfExp):
+            return self.select(self.test(node.test), self.value(node.body), self.value(node.orelse))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            found = self.called(node.func.id, node.args)
+            if found is not None:
+                return found
+        return _Value(self.set(f"zext <{_WIDTH} x i1> {self.test(node)} to {_VECTOR}"), True)
+
+    def binary(self, operation: str, a: _Value, b: _Value) -> _Value:
+        if not (a.vector or b.vector):
+            step: int | None = None  # from lane to lane, if it is known
+            if not (a.step or b.step):
+                step = 0
+            elif operation in ("add", "sub"):
+                step = a.step + (b.step if operation == "add" else -b.step)
+            elif operation == "mul" and not (a.step and b.step):
+                factor = (b if a.step else a).text
+                step = (a.step or b.step) * int(factor) if factor.isdigit() else None
+            if step is not None:
+                return _Value(self.set(f"{operation} i64 {a.text}, {b.text}"), step=step)
+        x, y = self.vector(a), self.vector(b)
+        if operation in ("udiv", "urem", "sdiv", "srem"):  # of a side that is not taken: by 1
+            bad = self.set(f"icmp eq {_VECTOR} {y}, zeroinitializer")
+            if operation[0] == "s":
+                minus = self.set(f"icmp eq {_VECTOR} {y}, {self.vector(_Value('-1'))}")
+                lowest = self.set(f"icmp eq {_VECTOR} {x}, {self.vector(_Value(str(-(1 << 63))))}")
+                both = self.set(f"and <{_WIDTH} x i1> {minus}, {lowest}")
+                bad = self.set(f"or <{_WIDTH} x i1> {bad}, {both}")
+            y = self.select(bad, _Value("1"), _Value(y, True)).text
+        return _Value(self.set(f"{operation} {_VECTOR} {x}, {y}"), True)
+
+    def float(self, bits: str, size: str) -> str:
+        if size == "32":
+            bits = self.set(f"trunc {_VECTOR} {bits} to <{_WIDTH} x i32>")
+        return self.set(f"bitcast <{_WIDTH} x i{size}> {bits} to <{_WIDTH} x {_FLOATS[size]}>")
+
+    def bits(self, number: str, size: str) -> _Value:
+        bits = self.set(f"bitcast <{_WIDTH} x {_FLOATS[size]}> {number} to <{_WIDTH} x i{size}>")
+        return self.widened("zext", bits, size)
+
+    def widened(self, how: str, bits: str, size: str) -> _Value:
+        return _Value(bits if size == "64" else self.set(f"{how} <{_WIDTH} x i{size}> {bits} to {_VECTOR}"), True)
+
+    def intrinsic(self, name: str, result: str, arguments: list[str]) -> str:
+        kinds = ", ".join(argument.rpartition(" ")[0] for argument in arguments)
+        self.outer.declare(name, result, kinds)
+        return self.set(f"call {result} @{name}({', '.join(arguments)})")
+
+    def called(self, name: str, nodes: list[Any]) -> _Value | None:
+        """Return the value of a call; None for a test."""
+        values = [self.value(node) for node in nodes]
+        if name[:2] in ("ld", "st") and name[2:] in ("1", "2", "4", "8"):
+            return self.memory(name, 8 * int(name[2:]), values)
+        if name == "either":
+            return _Value(
+                self.intrinsic(f"llvm.vector.reduce.or.v{_WIDTH}i64", "i64", [f"{_VECTOR} {self.vector(values[0])}"])
+            )
+        if name in ("sx8", "sx16", "sx32"):
+            size = name[2:]
+            small = self.set(f"trunc {_VECTOR} {self.vector(values[0])} to <{_WIDTH} x i{size}>")
+            return self.widened("sext", small, size)
+        if name in _BINARY:
+            return self.binary(_BINARY[name], *values)
+        if name in ("ctz", "clz", "popc"):
+            function = {"ctz": "cttz", "clz": "ctlz", "popc": "ctpop"}[name]
+            more = [] if name == "popc" else ["i1 false"]
+            arguments = [f"{_VECTOR} {self.vector(values[0])}", *more]
+            return _Value(self.intrinsic(f"llvm.{function}.v{_WIDTH}i64", _VECTOR, arguments), True)
+        if name[:1] == "f" and name[1:3] in _FLOATS and name[3:] not in _FLOAT_TESTS:
+            return self.on_floats(name[3:], name[1:3], values)
+        if name in _TESTS or (name[:1] == "f" and name[1:3] in _FLOATS):
+            return None
+        raise Untranslatable(name)
+
+    def memory(self, name: str, bits: int, values: list[_Value]) -> _Value:
+        place, small = values[0], f"<{_WIDTH} x i{bits}>"
+        together = not place.vector and place.step == bits // 8
+        if name[:2] == "st":
+            one = not (place.vector or place.step)
+            if self.inside or (one and (values[1].vector or values[1].step)):
+                raise Untranslatable("a store by some lanes, or of many values to one place")
+            kind, wide, value = (f"i{bits}", "i64", values[1].text) if one else (small, _VECTOR, self.vector(values[1]))
+            value = value if bits == 64 else self.set(f"trunc {wide} {value} to {kind}")
+            if one or together:
+                self.outer.line(f"store {kind} {value}, ptr {self.outer.pointer(place.text)}, align 1")
+            else:  # of lanes with one place, the last one's value stays
+                self.apart("scatter", "void", [f"{small} {value}", *self.pointers(place), "i32 1", _EVERY], bits)
+            return _Value("0")
+        if not (place.vector or place.step):
+            value = self.set(f"load i{bits}, ptr {self.outer.pointer(place.text)}, align 1")
+            return _Value(value if bits == 64 else self.set(f"zext i{bits} {value} to i64"))
+        if together:
+            value = self.set(f"load {small}, ptr {self.outer.pointer(place.text)}, align 1")
+            return self.widened("zext", value, str(bits))
+        arguments = [*self.pointers(place), "i32 1", _EVERY, f"{small} poison"]
+        return self.widened("zext", self.apart("gather", small, arguments, bits), str(bits))
+
+    def pointers(self, place: _Value) -> list[str]:
+        return [f"<{_WIDTH} x ptr> {self.set(f'inttoptr {_VECTOR} {self.vector(place)} to <{_WIDTH} x ptr>')}"]
+
+    def apart(self, how: str, result: str, arguments: list[str], bits: int) -> str:
+        """Write loads or stores at places of any kind."""
+        name = f"llvm.masked.{how}.v{_WIDTH}i{bits}.v{_WIDTH}p0"
+        every = f"<{_WIDTH} x i1>"
+        vector, pointers = f"<{_WIDTH} x i{bits}>", f"<{_WIDTH} x ptr>"
+        order = (pointers, "i32", every, vector) if how == "gather" else (vector, pointers, "i32", every)
+        self.outer.declare(name, result, ", ".join(order))
+        call = f"call {result} @{name}({', '.join(arguments)})"
+        if result != "void":
+            return self.set(call)
+        self.outer.line(call)
+        return ""
+
+    def on_floats(self, name: str, size: str, values: list[_Value]) -> _Value:
+        kind, vectors = f"<{_WIDTH} x {_FLOATS[size]}>", [self.vector(value) for value in values]
+        if name == "flush" and size == "32":  # subnormal: a zero of its sign
+            value = _Value(vectors[0], True)
+            exponent = self.binary("and", value, _Value(str(0x7F800000)))
+            small = self.set(f"icmp eq {_VECTOR} {exponent.text}, zeroinitializer")
+            return self.select(small, self.binary("and", value, _Value(str(0x80000000))), value)
+        if name in _FLOAT_BINARY:
+            a, b = (self.float(v, size) for v in vectors)
+            return self.bits(self.set(f"{_FLOAT_BINARY[name]} {kind} {a}, {b}"), size)
+        if name in _FLOAT_FUNCTIONS:
+            numbers = [f"{kind} {self.float(v, size)}" for v in vectors]
+            return self.bits(self.intrinsic(f"llvm.{name}.v{_WIDTH}f{size}", kind, numbers), size)
+        if name in ("of_signed", "of_unsigned"):
+            convert = "sitofp" if name == "of_signed" else "uitofp"
+            return self.bits(self.set(f"{convert} {_VECTOR} {vectors[0]} to {kind}"), size)
+        if name in ("to_signed", "to_unsigned"):
+            convert = "fptosi" if name == "to_signed" else "fptoui"
+            return _Value(self.set(f"{convert} {kind} {self.float(vectors[0], size)} to {_VECTOR}"), True)
+        if name == "from_other":
+            other = "64" if size == "32" else "32"
+            convert = "fptrunc" if size == "32" else "fpext"
+            have = f"<{_WIDTH} x {_FLOATS[other]}>"
+            return self.bits(self.set(f"{convert} {have} {self.float(vectors[0], other)} to {kind}"), size)
         raise Untranslatable(name)

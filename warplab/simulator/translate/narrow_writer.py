@@ -340,8 +340,8 @@ class NarrowWriter:
             value = f"ld{size}(ld8(S + PARAMETERS) + {offset + k * size})"
             self.define(item, value, 8 * size, dtype[0] == "i")
 
-    def _reach(self, i: Instruction, operand: Operand) -> tuple[Any, str]:
-        """Write the addresses of an access, and its test. Returns the site."""
+    def start(self, i: Instruction, operand: Operand) -> tuple[Any, str]:
+        """Return the site of an access, and the address to which it adds its offset."""
         site = self.translator.site_of.get(id(i))
         if site is None:
             raise NotNarrow
@@ -350,11 +350,14 @@ class NarrowWriter:
             bits = 8 * item_bytes(self.dtype(base))
             if bits < 32:
                 raise NotNarrow
-            start = self.s(base, 32 if site.space in ("shared", "local") else bits)  # as in BlockWriter.addresses
-        elif isinstance(base, Symbol):
-            start = self.address_of(base)
-        else:
-            raise NotNarrow
+            return site, self.s(base, 32 if site.space in ("shared", "local") else bits)  # as BlockWriter.addresses
+        if isinstance(base, Symbol):
+            return site, self.address_of(base)
+        raise NotNarrow
+
+    def _reach(self, i: Instruction, operand: Operand) -> tuple[Any, str]:
+        """Write the addresses of an access, and its test. Returns the site."""
+        site, start = self.start(i, operand)
         self.line(f"st8(address + 8 * i, {start} + {site.offset})")
         place = self.fresh()
         return site, place

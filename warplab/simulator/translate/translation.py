@@ -19,6 +19,7 @@ from warplab.simulator.translate.access_fusion import fused_accesses
 from warplab.simulator.translate.basic_blocks import CARRY, Block, cut
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Site
 from warplab.simulator.translate.guarded_data import guarded_data
+from warplab.simulator.translate.machine_blocks import MachineBlocks
 from warplab.simulator.translate.narrow_loops import NarrowLoops
 from warplab.simulator.translate.plain_tests import plain_tests
 from warplab.simulator.translate.ptxas_model import machine_instructions, predicated, rare_ways
@@ -59,6 +60,7 @@ class Translation:
     waiting_loops: dict[int, frozenset[int]]  # see `waiting_loops`
     site_blocks: list[int]  # of each site
     narrow_loops: NarrowLoops  # what a few lanes run in place of the functions
+    machine_blocks: MachineBlocks  # what all lanes run in place of the functions
 
     @functools.cached_property
     def asynchronous(self) -> bool:
@@ -155,6 +157,7 @@ class _Translator:
             waiting,
             site_blocks,
             NarrowLoops(self, blocks, waiting),
+            MachineBlocks(self, blocks),
         )
 
     def _static_counts(self, block: Block, amounts: dict[int, int]) -> dict[Where, StaticCounts]:

@@ -201,7 +201,7 @@ def outcome(source: str, name: str, narrow: bool, threads: int, args: tuple, **o
     error, device = None, simulator.Device(64 << 20)
     try:
         profile = simulate(
-            CudaSource(source, name, by_cupy=True), 1, threads, args, device=device, narrow_loops=narrow, **options
+            CudaSource(source, name, by_cupy=True), 1, threads, args, device=device, machine_code=narrow, **options
         )
     except simulator.SimulatorError as caught:
         error, profile = str(caught), caught.profile

@@ -261,7 +261,7 @@ def outcome(source: str, name: str, grid: int, block: int, args: tuple, narrow: 
     limits = {"path_limit": 20_000} if name in ("endless", "never_ends") else {}
     error, device = None, simulator.Device(64 << 20)
     source = one_of_many(source) if grid == MANY else source
-    chosen = {"narrow_loops": narrow, **options, **limits}
+    chosen = {"machine_code": narrow, **options, **limits}
     try:
         profile = simulate(CudaSource(source, name), grid, block, args, device=device, **chosen)
     except simulator.SimulatorError as caught:

@@ -150,7 +150,7 @@ LOOP:
         device.memory.view(a, 160).view(np.uint32)[:] = np.arange(40)
         device.memory.mark_initialized(a, 160)
         observer, seen = observer_of(["loaded"])
-        options = simulator.Options(narrow_loops=narrow, observers=(observer,))
+        options = simulator.Options(machine_code=narrow, observers=(observer,))
         params = [address.to_bytes(8, "little") for address in (a, out)]
         device.launch(simulator.load(text).entries["kernel"], (1,), (1,), params, options=options)
         results.append(seen)

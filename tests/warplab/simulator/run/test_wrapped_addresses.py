@@ -14,8 +14,8 @@ from warplab.launch.simulate import simulate
 
 # The simulator's ways through an access: with and without checks, by arrays, by the machine code of a loop.
 WAYS = {
-    "checked": {"narrow_loops": False},
-    "unchecked": {"narrow_loops": False, "checks": False, "counters": False},
+    "checked": {"machine_code": False},
+    "unchecked": {"machine_code": False, "checks": False, "counters": False},
     "checked loop": {},
     "unchecked loop": {"checks": False, "counters": False},
 }

@@ -1,0 +1,209 @@
+"""Blocks for all lanes as machine code: results, counters, traces and errors are those of the arrays."""
+
+import numpy as np
+import pytest
+
+from tests.support.loop_kernels import FLOATS, MODES, zeros
+from tests.support.ptx_harness import NUMPY, get, ptx_of, put
+from tests.warplab.simulator.run.test_instructions import GROUPS
+from tests.warplab.simulator.run.test_narrow_loops import ERRORS, OF_WARPS, OWN, outcome, random_source
+from warplab import simulator
+from warplab.simulator.run import machine_runs
+from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate.machine_blocks import MachineBlocks
+from warplab.simulator.translate.narrow_operations import TABLE
+
+pytestmark = pytest.mark.skipif(not narrow_compiler.available(), reason="llvmlite does not know this processor")
+
+SHAPES = [(1, 32), (1, 96), (3, 64), (2, 128)]
+OF_BLOCKS = """
+KERNEL product(const float* a, const float* b, float* out, int n) {
+    __shared__ float ta[8][8], tb[8][8];
+    int x = threadIdx.x % 8, y = threadIdx.x / 8, column = blockIdx.x % (n / 8) * 8, row = blockIdx.x / (n / 8) * 8;
+    float s = 0;
+    for (int t = 0; t < n; t += 8) {
+        ta[y][x] = a[(row + y) * n + t + x];
+        tb[y][x] = b[(t + y) * n + column + x];
+        FIRST
+        for (int k = 0; k < 8; k++) s += ta[y][k] * tb[k][x];
+        SECOND
+    }
+    out[(row + y) * n + column + x] = s;
+}
+KERNEL in_place(float* a, float* out, const float* b, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    a[i] = a[i] * b[i];
+    out[i] = a[i ^ MIRROR] + b[i + PAST];
+}
+KERNEL turns(float* a, float* out, float* b, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float* from = a;
+    float* to = b;
+    for (int k = 0; k < n; k++) {
+        to[i] = from[i] * 1.5f + k;
+        float* other = from;
+        from = to;
+        to = other;
+    }
+    out[i] = from[i];
+}
+KERNEL flat(const unsigned short* a, double* out, const long long* b, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    double x = a[i] * 0.5 + b[0], y = b[1] / (1.0 + (i & 7));
+    out[i] = fma(x, y, -x) + (i % 5 ? 0.0 : 0.0 / (i & 1));
+}
+""".replace("KERNEL", 'extern "C" __global__ void')
+BARRIER = "__syncthreads();"
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Blocks become machine code at once, in chunks of any size. Returns the runs: by kernel, were they good?"""
+    monkeypatch.setattr(MachineBlocks, "times", 0)
+    monkeypatch.setattr(machine_runs, "FEWEST", 1)
+    runs: list[tuple[str, bool]] = []
+    ran = machine_runs.MachineRuns._ran
+
+    def noted(self, *args):
+        good = ran(self, *args)
+        runs.append((self.chunk.entry.name, good))
+        return good
+
+    monkeypatch.setattr(machine_runs.MachineRuns, "_ran", noted)
+    return runs
+
+
+def both(eager, source: str, name: str, grid: int, block: int, make, **options) -> tuple:
+    """The outcome by machine code, which is held to that of the arrays."""
+    want = outcome(source, name, grid, block, make(), False, **options)
+    assert not eager
+    got = outcome(source, name, grid, block, make(), True, **options)
+    assert got == want
+    return got
+
+
+EACH = [
+    (name, SHAPES[(k + m) % len(SHAPES)], mode)
+    for k, name in enumerate(OWN)
+    for m, mode in enumerate(MODES)
+    if mode in ("all", list(MODES)[1 + k % (len(MODES) - 1)])
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "mode"), EACH)
+def test_blocks_do_what_the_arrays_do(name, shape, mode, eager):
+    if name == "misaligned_lanes" and not MODES[mode].get("checks", True):
+        pytest.skip("without checks, nothing finds a misaligned access")
+    both(eager, OF_WARPS, name, *shape, lambda: OWN[name](shape[0] * shape[1]), **MODES[mode])
+    assert (name, True) in eager
+
+
+def product(first: str = BARRIER, second: str = BARRIER) -> str:
+    return OF_BLOCKS.replace("FIRST", first).replace("SECOND", second).replace("MIRROR", "0").replace("PAST", "0")
+
+
+@pytest.mark.parametrize("mode", ["all", "checks off", "no races", "used reads only"])
+def test_a_tiled_product(mode, eager):
+    rng = np.random.default_rng(7)
+    a, b = (rng.standard_normal((24, 24)).astype(np.float32) for _ in range(2))
+    a[3, 4], b[2, 2], a[5] = np.nan, np.inf, 1e-40
+    got = both(eager, product(), "product", 9, 64, lambda: (a, b, zeros(24 * 24, np.float32), 24), **MODES[mode])
+    assert got[2] is None
+    assert eager.count(("product", True)) >= 8  # the blocks before and between barriers, three times, and the others
+    assert ("product", False) not in eager
+
+
+@pytest.mark.parametrize("less", ["", "__syncwarp();"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_deleted_barrier_is_the_same_race(first, less, eager):
+    barriers = (less, BARRIER) if first else (BARRIER, less)
+    factors = np.random.default_rng(5).standard_normal((2, 576)).astype(np.float32)
+    make = lambda: (*factors.copy(), zeros(576, np.float32), 24)  # noqa: E731
+    _, _, error = both(eager, product(*barriers), "product", 9, 64, make)
+    assert "race" in error
+
+
+@pytest.mark.parametrize(("mirror", "past", "says"), [(0, 0, None), (1, 0, "race"), (0, 1, "illegal address")])
+def test_stores_before_loads(mirror, past, says, eager):
+    source = product().replace("i ^ 0", f"i ^ {mirror}").replace("i + 0", f"i + {past}")
+    make = lambda: (FLOATS[:192].copy(), zeros(192, np.float32), FLOATS[:192].copy(), 192)  # noqa: E731
+    *_, error = both(eager, source, "in_place", 3, 64, make)
+    assert (says or "None") in str(error)
+
+
+@pytest.mark.parametrize("name", ["turns", "flat"])
+def test_arrays_that_take_turns_and_results_of_float64(name, eager):
+    first = FLOATS[:192].copy() if name == "turns" else np.arange(192, dtype=np.uint16)
+    out = zeros(192, np.float32 if name == "turns" else np.float64)
+    third = FLOATS[:192].copy() if name == "turns" else np.array([3, -5])
+    *_, error = both(eager, product(), name, 3, 64, lambda: (first.copy(), out.copy(), third.copy(), 9))
+    assert error is None
+    assert (name, True) in eager
+    assert (name, False) in eager or name == "turns"  # a NaN of float64 is left to the arrays
+
+
+@pytest.mark.parametrize("name", sorted(ERRORS - {"never_ends"}))
+def test_errors_of_a_chunk_of_many_warps(name, eager):
+    threads = 128
+    *_, error = both(eager, OF_WARPS, name, 4, threads, lambda: OWN[name](4 * threads))
+    assert error is not None
+
+
+MOST_CASES = 2  # of an opcode: each is compiled
+
+
+@pytest.mark.parametrize("opcode", sorted(GROUPS.keys() & TABLE.keys()))
+def test_instructions_give_the_bits_of_the_arrays(opcode, eager):
+    problems = []
+    for case in GROUPS[opcode][1 :: max(1, len(GROUPS[opcode]) // MOST_CASES)]:
+        inputs, dtype = [np.resize(values, 256) for values in case.values()], NUMPY[case.output_type]
+        results = []
+        for machine in (False, True):
+            device = simulator.Device(64 << 20)
+            entry = simulator.load(ptx_of(case.body, case.input_types, case.output_type)).entries["kernel"]
+            at = [put(device, values) for values in inputs]
+            at.append(device.memory.allocate(256 * np.dtype(dtype).itemsize))
+            params = [*(a.to_bytes(8, "little") for a in at), (256).to_bytes(4, "little")]
+            device.launch(entry, (2,), (128,), params, options=simulator.Options(machine_code=machine))
+            results.append(get(device, at[-1], 256, dtype))
+        if (results[0] != results[1]).any():
+            k = int(np.flatnonzero(results[0] != results[1])[0])
+            found, want = (int(result[k]) for result in results[::-1])
+            problems.append(f"{case.body} {[hex(int(v[k])) for v in inputs]}: {found:#x}, not {want:#x}")
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("seed", range(100, 116))
+def test_random_programs_do_what_the_arrays_do(seed, eager):
+    rng = np.random.default_rng(seed)
+    grid, threads = SHAPES[seed % 2]
+    arrays = (
+        rng.integers(-1000, 1000, 8 * 96).astype(np.int32),
+        rng.standard_normal(4 * 96).astype(np.float32),
+        zeros(96, np.int8),
+        zeros(8 * 96, np.int64),
+        rng.integers(-1000, 1000, 64).astype(np.int32),
+        zeros(8),
+    )
+    make = lambda: tuple(a.copy() for a in arrays)  # noqa: E731
+    source = random_source(seed).replace("4 * 64", "4 * 96")
+    both(eager, source, "random_program", grid, threads, make, **list(MODES.values())[seed % 2])
+
+
+def test_what_is_left_to_the_arrays_says_why(eager):
+    source = 'extern "C" __global__ void k(int* a) { atomicAdd(&a[threadIdx.x & 3], 1); }'
+    both(eager, source, "k", 2, 64, lambda: (zeros(4),))
+    seen: list[str] = []
+    first = MachineBlocks._compile
+
+    def noted(self, number, *args):
+        code = first(self, number, *args)
+        seen.append(self.declined.get(number, ""))
+        return code
+
+    MachineBlocks._compile = noted
+    try:
+        outcome(source.replace("k(", "k2("), "k2", 2, 64, (zeros(4),), True)
+    finally:
+        MachineBlocks._compile = first
+    assert any("atom" in why or "red" in why for why in seen)

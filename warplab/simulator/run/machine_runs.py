@@ -1,0 +1,285 @@
+"""Runs blocks for all lanes of a chunk as machine code (`translate.machine_blocks`).
+
+The function computes, tests and counts; what it finds is told to the observers here, access by access and in their
+order, as the arrays' code tells them. Those that want addresses get them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from warplab.simulator.check import narrow_races
+from warplab.simulator.check.access_checks import Checks
+from warplab.simulator.check.races import Races
+from warplab.simulator.check.unwritten_reads import UnwrittenReads
+from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
+from warplab.simulator.count.access_trace import AccessTrace
+from warplab.simulator.count.launch_counting import Counting
+from warplab.simulator.count.reuse import ReuseWatch
+from warplab.simulator.memory.device_memory import ORIGIN
+from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.translate.machine_blocks import CACHE_ENTRIES, ROW, MachineBlock, Step, store
+from warplab.simulator.translate.narrow_access import FIELDS, PLACE, PLACE_BYTES
+
+FEWEST = 4096  # lanes of a chunk for which a call pays off
+_F = {name: k for k, name in enumerate(FIELDS)}
+_P = {name: k for k, name in enumerate(PLACE)}
+_KNOWN = (Checks, Races, UnwrittenReads, Counting, AccessTrace)
+_OWN = {"shared": 1, "local": 2}
+_SUMS = slice(_P["REQUESTS"], _P["NEEDED"] + 1)
+
+
+class MachineRuns:
+    """The runs of one chunk. `possible`: can any block run as machine code?"""
+
+    def __init__(self, scheduler) -> None:
+        chunk = self.chunk = scheduler.chunk
+        observers = chunk.observers
+        self.blocks = chunk.translation.machine_blocks
+        self.loads = [(notify, getattr(notify, "__self__", None)) for notify in observers.load]
+        self.counting: Any = next((owner for _, owner in self.loads if type(owner) is Counting), None)
+        self.checked = any(type(owner) is Checks for _, owner in self.loads)
+        self.possible = (
+            chunk.options.machine_code
+            and scheduler.alone
+            and chunk.cluster_blocks == 1
+            and chunk.lanes >= FEWEST
+            and chunk.lanes == WARP_SIZE * chunk.warps
+            and all(type(getattr(notify, "__self__", None)) is UnwrittenReads for notify in observers.loaded)
+        )
+        self.stores = [(notify, getattr(notify, "__self__", None)) for notify in observers.store]
+        self.races = next((owner for _, owner in self.stores if type(owner) is Races), None)
+        # Do those that are told of stores know nothing but what is told here?
+        self.plain = not observers.stored and all(type(owner) in _KNOWN for _, owner in self.stores)
+        self.unwritten = bool(observers.loaded)
+        self.state = np.zeros(0, np.int64)  # no entries before the first run
+
+    def run(self, number: int, function: Callable) -> Any:
+        """Run a block for all lanes, by `function` where machine code can't. Returns what that does."""
+        chunk = self.chunk
+        code = self.blocks.at(number, chunk)
+        if code is not None:
+            misses = self.blocks.misses
+            if self._ran(code, number):
+                misses[number] = max(0, misses[number] - 1)
+                return self._finish(code, chunk.translation.blocks[number])
+            misses[number] += 1
+        return function(chunk, chunk.registers, None)
+
+    def _begin(self) -> None:
+        chunk, lanes = self.chunk, self.chunk.lanes
+        sites = chunk.translation.sites
+        self.places = np.zeros((max(1, len(sites)), PLACE_BYTES // 8), np.int64)
+        self.caches = np.zeros((max(1, len(sites)), CACHE_ENTRIES), np.int64)
+        self.caches[:, ROW // 8] = -1  # no place within a sector
+        for site in sites:
+            row = self.places[site.index]
+            row[_P["LIMIT"]] = -1
+            row[_P["WIDTH"]], row[_P["OFFSET"]], row[_P["IS_LOAD"]] = site.width, site.offset, site.op == "load"
+            row[_P["COUNTED_BYTES"]], row[_P["ITEM"]], row[_P["SITE"]] = site.counted_bytes, site.item, site.index
+            row[_P["SPACE"]] = {"global": 0, "shared": 1}.get(site.space, 2)
+            row[_P["OWN"]] = _OWN.get(site.space, 0)
+            row[_P["CACHE"]] = self.caches[site.index].ctypes.data
+        self.touches: dict[int, np.ndarray] = {}
+        self.held: dict[int, tuple[Any, ...]] = {}  # by site: what its place depends on, and arrays it refers to
+        self.kept: dict[str, np.ndarray] = {
+            "LIST": np.arange(WARP_SIZE, dtype=np.int32),
+            "ADDRESS": np.zeros(WARP_SIZE, np.int64),
+            "LANE_OF": np.arange(WARP_SIZE, dtype=np.int32),
+            "KEYS": np.zeros(256, np.int64),
+            "PARAMETERS": np.frombuffer(chunk.params or b"\0", np.uint8),
+            "PLACES": self.places,
+        }
+        for space in self.blocks.own_spaces:
+            starts, _ = chunk.own_memory(space, None)
+            self.kept[space.upper()] = np.broadcast_to(starts, lanes).astype(np.int64)
+        self.state = np.zeros(len(FIELDS), np.int64)
+        for name, array in self.kept.items():
+            self.state[_F[name]] = array.ctypes.data
+        self.state[_F["WARPS"]], self.state[_F["DYNAMIC"]] = chunk.warps, chunk.static_shared_bytes
+        self.state[_F["COUNTED"]] = self.counting is not None
+        self.follows: dict[int, Any] = {}  # by site: the record of its words that its place tells of
+        if self.races is not None:
+            words = max([1, *(site.width // min(self.races.word.values()) for site in sites)])
+            self.kept["OLD"] = np.empty(words * lanes, np.int32)
+            self.kept["BLOCK_OF"] = chunk.block_of.astype(np.int32)
+            self.kept["WARP_OF"] = chunk.warp_of.astype(np.int32)
+            numbers = narrow_races.numbers_of(self.races) | {"LANES": lanes}
+            self.state[[_F[name] for name in numbers]] = list(numbers.values())
+            for name in ("OLD", "BLOCK_OF", "WARP_OF"):
+                self.state[_F[name]] = self.kept[name].ctypes.data
+
+    # -- one run -----------------------------------------------------------------------------------------------------
+
+    def _ran(self, code: MachineBlock, number: int) -> bool:
+        """Tell whether a block could be run. Leaves what it has written in `results`, and whom its loads concern in
+        `told`, by space, with their addresses in `bases`, by site."""
+        chunk, state = self.chunk, self.state
+        if not state.size:
+            self._begin()
+            state = self.state
+        shared = chunk.access.shared
+        if self.checked and not shared.complete and ("shared", True) in code.spaces and shared.written[1].all():
+            shared.complete = True
+        places, lanes = self.places, chunk.lanes
+        places[:, _P["BASES"]] = 0
+        quiet = self.blocks.quiet(number)
+        self.told: dict[str, list[tuple[Callable, Any]]] = {}
+        self.bases: dict[int, np.ndarray] = {}
+        for (space, loads), sites in code.spaces.items():
+            if loads:
+                told = self.told[space] = [of for of in self.loads if self._wants(of[1], space, quiet)]
+            if not loads or any(owner is not self.counting for _, owner in told):
+                for site in sites:
+                    self.bases[site.index] = np.empty(lanes, np.uint64)
+                    places[site.index, _P["BASES"]] = self.bases[site.index].ctypes.data
+        inputs = [np.ascontiguousarray(chunk.registers[slot]) for slot in code.inputs]
+        self.results = [np.empty(lanes, dtype if dtype != "b1" else "?") for dtype, _, _ in code.outputs]
+        tables = {
+            "INPUTS": np.array([array.ctypes.data for array in inputs] or [0], np.int64),
+            "OUTPUTS": np.array([array.ctypes.data for array in self.results] or [0], np.int64),
+            "REGISTERS": np.empty((code.rows + 1, WARP_SIZE), np.int64),
+            "VARIABLES": np.array([int(chunk.variable_address(n)[0]) for n in code.variables] or [0], np.int64),
+        }
+        for name, table in tables.items():
+            state[_F[name]] = table.ctypes.data
+        for step in code.steps:
+            self._bind(step.site)
+        for _ in range(len(code.steps) + 1):
+            places[:, _SUMS] = 0
+            places[:, _P["TOUCHED_DONE"]] = state[_F["FAILED"]] = state[_F["STRAYED"]] = 0
+            if not code.call(state.ctypes.data):
+                return self._apart(code.steps)
+            if not state[_F["STRAYED"]]:
+                return False
+            site = chunk.translation.sites[state[_F["STRAYED"]] - 1]  # perhaps to another array than last time
+            if site.space in _OWN or not chunk.access.strayed(site, int(state[_F["STRAYED_TO"]])):
+                return False
+            self._bind(site)
+        return False
+
+    def _wants(self, observer: Any, space: str, quiet: bool) -> bool:
+        """Tell whether an observer is to be told of loads from a space that are known to be good."""
+        kind = type(observer)
+        if kind is Races:
+            if space not in observer.word or not observer.written & {space, "generic"}:
+                return False
+            unseen = quiet and space == "shared" and not observer.epoch_stored and observer.clocks is None
+            return not unseen
+        if kind is ReuseWatch:
+            return space == "global" and observer.room > 0
+        return kind is not Checks and (kind is not AccessTrace or observer.room > 0)
+
+    def _bind(self, site) -> None:
+        """Say where the accesses of a site are good: where they were the last time."""
+        chunk, row = self.chunk, self.places[site.index]
+        access, allocation, record = chunk.access, None, None
+        if site.space in ("global", "const"):
+            allocation = access.latest(site)
+            if allocation is None or allocation.address % SECTOR_BYTES:
+                row[_P["LIMIT"]] = -1
+                self.held.pop(site.index, None)
+                return
+            holder: Any = allocation
+        else:
+            holder = access.shared if site.space == "shared" else access.local
+        complete = holder.complete
+        held = self.held.get(site.index)
+        if held is not None and held[0] is holder and held[1] == complete:
+            return
+        if allocation is not None:
+            low, size = allocation.address, allocation.nbytes
+            data = chunk.device.memory.view(low, size)
+            if self.checked and not complete:
+                record = chunk.device.memory.written[1][low - ORIGIN :]
+        else:
+            low, (_, size), data = 0, chunk.own_memory(site.space, None), holder.views["u1"]
+            if not complete and (self.unwritten or (self.checked and site.space == "shared")):
+                record = holder.written[1]
+        row[_P["LOW"]], row[_P["LIMIT"]], row[_P["DATA"]] = low, size - site.width, data.ctypes.data
+        row[_P["WRITTEN"]] = 0 if record is None else record.ctypes.data
+        if site.space == "global" and site.index not in self.touches:
+            self.touches[site.index] = np.empty(chunk.lanes, np.int32)
+            row[_P["TOUCHES"]] = self.touches[site.index].ctypes.data
+        self.held[site.index] = holder, complete, data, record
+
+    def _addresses(self, step: Step) -> Addresses:
+        base = self.bases[step.site.index]
+        return self.chunk.addresses(base[:1] if step.single else base, None)
+
+    def _apart(self, steps: list[Step]) -> bool:
+        """Tell whether no load of global memory waits for a store to the same array."""
+        latest, stored = self.chunk.access.latest, set[int]()
+        for step in steps:
+            if step.site.space == "global" and step.site.op == "store":
+                stored.add(latest(step.site).address)
+            elif step.waits and latest(step.site).address in stored:
+                return False
+        return True
+
+    def _finish(self, code: MachineBlock, block) -> np.ndarray | None:
+        """Tell observers of what has been done, make the stores, and set the registers. Returns the condition."""
+        chunk, results = self.chunk, self.results
+        sums = self.places[:, _SUMS].tolist()
+        for step in code.steps:
+            site = step.site
+            stores = site.op == "store"
+            if stores and not (self.plain and self._stored(step)):
+                values = tuple(results[k][:1] if single else results[k] for k, single in step.values)
+                chunk.access.store_vector(site, self._addresses(step), values, None)
+                continue
+            addresses = None
+            for notify, owner in self.stores if stores else self.told[site.space]:
+                if owner is self.counting:
+                    self._count(site, sums[site.index])
+                elif not stores and type(owner) is Races:
+                    owner.load_by_all(site, site.space, chunk.access.latest(site), self.bases[site.index])
+                elif not stores or (type(owner) is AccessTrace and owner.room):
+                    addresses = addresses or self._addresses(step)
+                    notify(site, site.space, addresses, None, *([None] if stores else []))
+        for array, (_, slot, single) in zip(results, code.outputs, strict=True):
+            if slot is not None:
+                chunk.registers[slot] = array[:1].copy() if single else array
+        if block.condition is None:
+            return None
+        if code.condition is None:
+            taken = chunk.registers[chunk.translation.slots[block.condition.name]]
+        else:
+            taken = results[code.condition]
+            taken = taken[:1] if code.outputs[code.condition][2] else taken
+        return ~taken if block.negated else taken
+
+    def _count(self, site, sums: list[int]) -> None:
+        """Add what the function has counted, as `Counting.load` does."""
+        own = self.counting.accesses.setdefault((site.index, site.space), [0, 0, 0, 0, 0])
+        own[:] = [a + b for a, b in zip(own, sums, strict=True)]
+        if site.space == "global":
+            touched = self.touches[site.index][: self.places[site.index, _P["TOUCHED_DONE"]]]
+            self.counting.bitmap(site, self.chunk.access.latest(site))[touched] = True
+
+    def _stored(self, step: Step) -> bool:
+        """Make a store; tell whether that could be done: its words do not race, and lanes share none."""
+        chunk, state, site = self.chunk, self.state, step.site
+        row, races = self.places[site.index], self.races
+        row[_P["WRITER"]] = 0
+        if races is not None and site.space in races.word:
+            record: Any = narrow_races.to_write(races, site.space, chunk.access.latest(site))
+            if record is None:
+                return False
+            if self.follows.get(site.index) is not record:
+                self.follows[site.index] = record
+                self._follow(row, narrow_races.words_of(races, record, site, site.space))
+            row[_P["WRITER"]], row[_P["WAS_READ"]] = record.writer.ctypes.data, record.was_read
+            self.kept["EPOCHS"], self.kept["TIMES"] = (
+                np.ascontiguousarray(numbers, np.int32) for numbers in (races.epochs, races.times)
+            )
+            state[_F["EPOCHS"]], state[_F["TIMES"]] = (self.kept[name].ctypes.data for name in ("EPOCHS", "TIMES"))
+            state[_F["ORDERED"]] = races.ordered
+        values = np.array([self.results[k].ctypes.data for k, _ in step.values], np.int64)
+        return not store()(state.ctypes.data, row.ctypes.data, values.ctypes.data, len(step.values))
+
+    @staticmethod
+    def _follow(row: np.ndarray, fields: dict[str, Any]) -> None:
+        for name, value in fields.items():
+            row[_P[name]] = value.ctypes.data if isinstance(value, np.ndarray) else value

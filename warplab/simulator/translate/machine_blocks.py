@@ -1,0 +1,669 @@
+"""Basic blocks that all lanes of a chunk run, as machine code: what the arrays' code does in one pass for each warp.
+
+A block becomes one function. Warp by warp it computes, tests and counts all that the arrays' code and `Checks` and
+`Counting` would, with intermediate values in rows of 32 lanes that stay in the nearest cache. It changes nothing but
+what it is given for its results: where a warp does anything unusual (an address unaligned or out of the bounds of the
+array, a byte that nobody wrote), the function returns at once, and the arrays' code runs the block as if
+nothing had been; so errors are always the arrays'. Then the stores are made (`store`), each by all lanes, or by the
+arrays' code where lanes may race; and other observers are told of what concerns them (`run.machine_runs`).
+
+Warps often access memory in one pattern: what the latest one cost at its place within a sector is kept for each memory
+instruction, and compared in a few vector instructions.
+
+Left to the arrays' code (`MachineBlocks.declined` says why): instructions that `narrow_operations` does not know,
+atomic and volatile accesses, generic addresses, loads of shared or local memory behind a store there, groups that are
+not all lanes, chunks of few lanes or of warps that are not full.
+"""
+
+import ctypes
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from warplab.simulator.constants import SECTOR_BYTES
+from warplab.simulator.ptx.program import Address, Immediate, Instruction, Symbol, as_address, items_of, name_of
+from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate.basic_blocks import BARRIER, Block, destinations, sources
+from warplab.simulator.translate.block_writer import DTYPES, _fit, item_bytes
+from warplab.simulator.translate.narrow_access import CONSTANTS, PLACE_BYTES, addresses
+from warplab.simulator.translate.narrow_operations import TABLE, NotNarrow
+from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter
+
+# Nanoseconds that the arrays' code takes for one lane, roughly; those to compile a block and each of its instructions,
+# and before the first one of a process; and how many times over they are spent before: so a launch that ends just then
+# has lost little.
+_INSTRUCTION, _ACCESS = 0.5, 5.0
+_BLOCK, _OF_INSTRUCTION, _FIRST, _TIMES = 15e6, 1.5e6, 300e6, 10
+_MOST_MISSES = 8
+_MOST_VERSIONS = 3  # of a block, by which of its registers are single entries
+ROW = 8 * 32
+_FAILED = "failed = 1"
+
+# Entries of a memory instruction's cache behind the lanes' distances from the first: the first one's place within a
+# sector, the lowest and highest distance, their bits, what a warp costs; from 64 on the numbers of its sectors.
+_CACHE = ("PHASE", "LOWEST", "HIGHEST", "BITS", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED")
+CACHE_ENTRIES = 96
+_NAMES = {f"C_{name}": ROW + 8 * k for k, name in enumerate(_CACHE)} | {"C_NUMBERS": 8 * 64}
+
+SOURCE = """
+def learn(S, P):
+    address = ld8(S + ADDRESS)
+    cache = ld8(P + P_CACHE)
+    base = ld8(address)
+    low = 0
+    high = 0
+    bits = 0
+    for i in range(32):
+        distance = ld8(address + 8 * i) - base
+        st8(cache + 8 * i, distance)
+        low = distance if distance < low else low
+        high = distance if distance > high else high
+        bits = bits | distance
+    st8(cache + C_PHASE, base & 31)
+    st8(cache + C_LOWEST, low)
+    st8(cache + C_HIGHEST, high)
+    st8(cache + C_BITS, bits)
+    if ld8(P + P_SPACE) == 0:
+        keys = ld8(S + KEYS)
+        for i in range(32):
+            st8(keys + 8 * i, ld8(address + 8 * i))
+        call(F_ORDERED, keys, 32)
+        st8(cache + C_DISTINCT, call(F_DISTINCT, keys, 32, 0))
+        n = 0
+        last = -1
+        for i in range(32):
+            sector = ld8(keys + 8 * i) >> 5
+            if sector != last:
+                st8(cache + C_NUMBERS + 8 * n, sector - (base >> 5))
+                n = n + 1
+            last = sector
+        st8(cache + C_SECTORS, n)
+    elif ld8(P + P_SPACE) == 1 and ld8(P + P_COUNTED_BYTES) != 0:
+        passes = ld8(P + P_WAVEFRONTS)
+        needed = ld8(P + P_NEEDED)
+        call(F_WAVEFRONTS, S, P, 0, 32)
+        st8(cache + C_WAVEFRONTS, ld8(P + P_WAVEFRONTS) - passes)
+        st8(cache + C_NEEDED, ld8(P + P_NEEDED) - needed)
+        st8(P + P_WAVEFRONTS, passes)
+        st8(P + P_NEEDED, needed)
+
+
+def settle(S, P, cache, base, first):
+    # Test and count the loads of one warp, whose pattern is in `cache`. Returns 1 where anything is unusual.
+    start = ld8(P + P_LOW)
+    limit = ld8(P + P_LIMIT)
+    own = ld8(P + P_OWN)
+    if ((base | ld8(cache + C_BITS)) & (ld8(P + P_WIDTH) - 1)) != 0:
+        return 1
+    if own == 2:
+        address = ld8(S + ADDRESS)
+        starts = ld8(S + LOCAL) + 8 * first
+        for i in lanes(32):
+            bad = either(ult(limit, ld8(address + 8 * i) - start - ld8(starts + 8 * i)))
+        if bad != 0 or limit < 0:
+            return 1
+    else:
+        if own:
+            start = start + ld8(ld8(S + SHARED) + 8 * first)
+        if base + ld8(cache + C_LOWEST) < start or base + ld8(cache + C_HIGHEST) - start > limit:
+            st8(S + STRAYED, ld8(P + P_SITE) + 1)
+            st8(S + STRAYED_TO, base)
+            return 1
+    if ld8(S + COUNTED) == 0:
+        return 0
+    space = ld8(P + P_SPACE)
+    if space == 1:
+        if ld8(P + P_COUNTED_BYTES) == 0:
+            return 0
+        st8(P + P_WAVEFRONTS, ld8(P + P_WAVEFRONTS) + ld8(cache + C_WAVEFRONTS))
+        st8(P + P_NEEDED, ld8(P + P_NEEDED) + ld8(cache + C_NEEDED))
+    st8(P + P_REQUESTS, ld8(P + P_REQUESTS) + 1)
+    if space == 0:
+        n = ld8(cache + C_SECTORS)
+        st8(P + P_DISTINCT, ld8(P + P_DISTINCT) + ld8(cache + C_DISTINCT))
+        st8(P + P_SECTORS, ld8(P + P_SECTORS) + n)
+        done = ld8(P + P_TOUCHED_DONE)
+        touches = ld8(P + P_TOUCHES) + 4 * done
+        sector = (base >> 5) - (ld8(P + P_LOW) >> 5)
+        for i in range(n):
+            st4(touches + 4 * i, sector + ld8(cache + C_NUMBERS + 8 * i))
+        st8(P + P_TOUCHED_DONE, done + n)
+    return 0
+
+
+def access(S, P, first):
+    # Do so, and leave the addresses where they are wanted.
+    address = ld8(S + ADDRESS)
+    cache = ld8(P + P_CACHE)
+    base = ld8(address)
+    for i in lanes(32):
+        differ = either((ld8(address + 8 * i) - base) ^ ld8(cache + 8 * i))
+    if differ != 0 or (base & 31) != ld8(cache + C_PHASE):
+        learn(S, P)
+    if settle(S, P, cache, base, first):
+        return 1
+    if ld8(P + P_WRITTEN) != 0 and ld8(P + P_IS_LOAD) != 0:
+        low = ld8(P + P_LOW)
+        for i in range(32):
+            if call(F_WRITTEN, P, ld8(address + 8 * i) - low) == 0:
+                return 1
+    bases = ld8(P + P_BASES)
+    if bases:
+        offset = ld8(P + P_OFFSET)
+        bases = bases + 8 * first
+        for i in lanes(32):
+            st8(bases + 8 * i, ld8(address + 8 * i) - offset)
+    return 0
+
+
+def again(S, P, other, first):
+    # Do as `access`, for lanes that have the pattern of another instruction's present access.
+    if ld8(P + P_WRITTEN) or ld8(P + P_BASES):
+        return access(S, P, first)
+    return settle(S, P, ld8(other + P_CACHE), ld8(ld8(S + ADDRESS)), first)
+
+
+def straight(at, shift):
+    # Do 32 numbers rise by 1 << shift?
+    first = ld8(at)
+    for i in lanes(32):
+        odd = either((ld8(at + 8 * i) - first) ^ (i << shift))
+    return odd == 0
+
+
+def taken(S, P, first, k, away):
+    # Write down that lanes are about to write their words. Returns whether any of these may race.
+    bases = ld8(P + P_BASES) + 8 * first
+    old = ld8(S + OLD) + 4 * (first + k * ld8(S + LANES))
+    shift = ld8(P + P_WORD_SHIFT)
+    writer = ld8(P + P_WRITER) + 4 * k
+    reader = ld8(P + P_READER) + 4 * k
+    me = ld8(S + FIRST_THREAD) + first
+    if straight(bases, shift) and ld8(P + P_RACE_WORDS) == 1:
+        word = (ld8(bases) - away) >> shift
+        for i in lanes(32):
+            other = ld4(writer + 4 * word + 4 * i)
+            read = ld4(reader + 4 * word + 4 * i)
+            st4(old + 4 * i, other)
+            odd = either((other != 0 and other != me + i) or (read != 0 and read != me + i))
+    else:
+        for i in lanes(32):
+            word = (ld8(bases + 8 * i) - away) >> shift
+            other = ld4(writer + 4 * word)
+            read = ld4(reader + 4 * word)
+            st4(old + 4 * i, other)
+            odd = either((other != 0 and other != me + i) or (read != 0 and read != me + i))
+    if odd:
+        for i in range(32):
+            if call(F_RACE, S, P, first + i, (ld8(bases + 8 * i) - away) >> shift):
+                return 1
+    for i in lanes(32):
+        st4(writer + 4 * ((ld8(bases + 8 * i) - away) >> shift), me + i)
+    return 0
+
+
+def put(P, first, k, away, values, own):
+    # Write the values of a warp: `k`, those of the element; `own`, does each lie behind the other?
+    bases = ld8(P + P_BASES) + 8 * first
+    item = ld8(P + P_ITEM)
+    data = ld8(P + P_DATA) + k * item - away
+    at = data + ld8(bases)
+    if item == 4:
+        values = values + 4 * first
+        if own:
+            for i in lanes(32):
+                st4(at + 4 * i, ld4(values + 4 * i))
+        else:
+            for i in lanes(32):
+                st4(data + ld8(bases + 8 * i), ld4(values + 4 * i))
+    elif item == 8:
+        values = values + 8 * first
+        for i in lanes(32):
+            st8(data + ld8(bases + 8 * i), ld8(values + 8 * i))
+    elif item == 2:
+        for i in range(32):
+            st2(data + ld8(bases + 8 * i), ld2(values + 2 * (first + i)))
+    else:
+        for i in range(32):
+            st1(data + ld8(bases + 8 * i), ld1(values + first + i))
+
+
+def noted(S, P, first, away, own):
+    # Note what a warp has written: which words, and which bytes.
+    bases = ld8(P + P_BASES) + 8 * first
+    if ld8(P + P_WRITER):
+        shift = ld8(P + P_WORD_SHIFT)
+        epoch = 0
+        time = 0
+        if ld8(S + ORDERED):
+            epoch = ld4(ld8(S + EPOCHS) + 4 * ld4(ld8(S + BLOCK_OF) + 4 * first))
+            time = ld4(ld8(S + TIMES) + 4 * ld4(ld8(S + WARP_OF) + 4 * first))
+        for k in range(ld8(P + P_RACE_WORDS)):
+            if ld8(S + ORDERED):
+                for i in lanes(32):
+                    word = ((ld8(bases + 8 * i) - away) >> shift) + k
+                    st4(ld8(P + P_WRITE_EPOCH) + 4 * word, epoch)
+                    st4(ld8(P + P_WRITE_TIME) + 4 * word, time)
+            if ld8(P + P_WAS_READ):
+                for i in lanes(32):
+                    st4(ld8(P + P_READER) + 4 * (((ld8(bases + 8 * i) - away) >> shift) + k), 0)
+            site = ld8(P + P_WRITE_SITE)
+            if own and ld8(P + P_RACE_WORDS) == 1 and ld8(S + SITE_BYTES) == 1:
+                site = site + ((ld8(bases) - away) >> shift)
+                number = ld8(P + P_SITE)
+                for i in lanes(32):
+                    st1(site + i, number)
+            else:
+                for i in range(32):
+                    call(F_WRITE_SITE, S, site, ((ld8(bases + 8 * i) - away) >> shift) + k, ld8(P + P_SITE))
+            if ld8(P + P_ATOMIC):
+                for i in range(32):
+                    st1(ld8(P + P_ATOMIC) + ((ld8(bases + 8 * i) - away) >> shift) + k, 0)
+    if ld8(P + P_WRITTEN):
+        if own and ld8(P + P_WIDTH) == 4:
+            at = ld8(P + P_WRITTEN) + ld8(bases) - away
+            for i in lanes(32):
+                st4(at + 4 * i, -1)
+        else:
+            for i in range(32):
+                call(F_MARK, P, ld8(bases + 8 * i) - away)
+
+
+def store(S, P, values, items):
+    # Make a store of all lanes. Returns 1, with nothing changed, where words may race or lanes share them.
+    away = ld8(P + P_LOW) - ld8(P + P_OFFSET)
+    warps = ld8(S + WARPS)
+    if ld8(P + P_WRITER):
+        words = ld8(P + P_RACE_WORDS)
+        shift = ld8(P + P_WORD_SHIFT)
+        writer = ld8(P + P_WRITER)
+        bad = 0
+        done = 0
+        while done < warps and bad == 0:
+            for k in range(words):
+                bad = bad | taken(S, P, 32 * done, k, away)
+            done = done + 1
+        warp = 0
+        while warp < done and bad == 0:
+            bases = ld8(P + P_BASES) + 256 * warp
+            me = ld8(S + FIRST_THREAD) + 32 * warp
+            for k in range(words):
+                for i in lanes(32):
+                    odd = either(ld4(writer + 4 * (((ld8(bases + 8 * i) - away) >> shift) + k)) ^ (me + i))
+                bad = bad | odd
+            warp = warp + 1
+        if bad:
+            while done > 0:
+                done = done - 1
+                bases = ld8(P + P_BASES) + 256 * done
+                k = words
+                while k > 0:
+                    k = k - 1
+                    old = ld8(S + OLD) + 4 * (32 * done + k * ld8(S + LANES))
+                    for i in lanes(32):
+                        st4(writer + 4 * (((ld8(bases + 8 * i) - away) >> shift) + k), ld4(old + 4 * i))
+            return 1
+    for warp in range(warps):
+        first = 32 * warp
+        own = straight(ld8(P + P_BASES) + 8 * first, 2) and ld8(P + P_WIDTH) == 4
+        for k in range(items):
+            put(P, first, k, away, ld8(values + 8 * k), own)
+        noted(S, P, first, away, own)
+    return 0
+"""
+
+
+@dataclass
+class Step:
+    """An access of a block: its instruction, and whether its address is a single entry. A load that `waits` comes
+    behind a store to global memory. `values`: of a store, the outputs that hold them; are they single entries?
+    """
+
+    site: Any
+    single: bool
+    waits: bool = False
+    values: tuple[tuple[int, bool], ...] = ()
+
+
+class BlockCode(NarrowWriter):
+    """Writes one block for all lanes. `single`: registers that it reads and that hold a single entry."""
+
+    def __init__(self, translator, block: Block, single: frozenset[str], one_block: bool) -> None:
+        super().__init__(translator)
+        self.now, self.one_block = block, one_block
+        self.single = dict.fromkeys(single, True)
+        self.begins_single = single
+        self.inputs: list[str] = []
+        self.outputs: list[tuple[str, str | None]] = []  # dtype, and the register (None: for a store)
+        self.reaches: list[Step] = []
+        # By base register, space and bytes: a load whose pattern is that of later ones.
+        self.patterns: dict[tuple[Any, ...], Any] = {}
+        self.indent = "        "
+
+    def write(self) -> str:
+        """Return the function. Raises what `UNKNOWN` names."""
+        block = self.now
+        self.block(block)
+        wanted = set(block.live_out)
+        if block.condition is not None:
+            wanted.add(block.condition.name)
+        results = sorted(self.written & wanted)
+        if results:
+            self.emit("for i in lanes(32):")
+            self.emit("    lane = first + i")
+        for name in results:
+            dtype = self.translator.dtypes[name]
+            self.emit(f"    st{_size(dtype)}({self.output(dtype, name, 'lane')}, {self.row(name)})")
+        head = [
+            "def block(S):",
+            "    address = ld8(S + ADDRESS)",
+            "    rows = ld8(S + REGISTERS)",
+            "    places = ld8(S + PLACES)",
+            "    inputs = ld8(S + INPUTS)",
+            "    outputs = ld8(S + OUTPUTS)",
+            *(f"    in{k} = ld8(inputs + {8 * k})" for k in range(len(self.inputs))),
+            *(
+                f"    u{k} = ld{_size(self.translator.dtypes[name])}(in{k})"
+                for k, name in enumerate(self.inputs)
+                if name in self.begins_single
+            ),
+            *(f"    out{k} = ld8(outputs + {8 * k})" for k in range(len(self.outputs))),
+            "    for warp in range(ld8(S + WARPS)):",
+            "        first = 32 * warp",
+        ]
+        return "\n".join([*head, *self.text, "    return ld8(S + FAILED)"])
+
+    def place(self, register: str) -> str:
+        return f"rows + {ROW * self.number(register)}"
+
+    def row(self, register: str) -> str:
+        """Return a lane's entry of the row of a register."""
+        size = _size(self.translator.dtypes[register])
+        return f"ld{size}({self.place(register)} + {size} * i)"
+
+    def keep(self, register: str, value: str) -> str:
+        """Return what sets a lane's entry of the row of a register."""
+        size = _size(self.translator.dtypes[register])
+        return f"st{size}({self.place(register)} + {size} * i, {value})"
+
+    def output(self, dtype: str, register: str | None, lane: str) -> str:
+        """Return the address of a lane's entry of a new output."""
+        self.outputs.append((dtype, register))
+        return f"out{len(self.outputs) - 1} + {_size(dtype)} * {lane}"
+
+    def fetch(self, name: str) -> str:
+        if name in self.written:
+            return self.row(name)
+        if name not in self.inputs:
+            self.inputs.append(name)
+        k, size = self.inputs.index(name), _size(self.translator.dtypes[name])
+        return f"u{k}" if name in self.begins_single else f"ld{size}(in{k} + {size} * lane)"
+
+    def finish(self, needed: set[str] | frozenset[str]) -> None:
+        stored = [name for name in self.written_here if name in needed]
+        if self.lines and (stored or any("st" in line for line in self.lines)):
+            self.emit("for i in lanes(32):")
+            self.emit("    lane = first + i")
+            fails = any(_FAILED in line for line in self.lines)
+            if fails:
+                self.emit("    failed = 0")
+            for name in sorted(self.read_here):
+                self.emit(f"    x{self.number(name)} = {self.fetch(name)}")
+            for line in self.lines:
+                self.emit(f"    {line}")
+            if fails:
+                self.emit("    st8(S + FAILED, ld8(S + FAILED) | either(failed))")
+            for name in stored:
+                self.emit(f"    {self.keep(name, f'x{self.number(name)}')}")
+        self.written.update(stored)
+        self.lines, self.read_here, self.written_here = [], set(), {}
+
+    def _single(self, block: Block) -> None:
+        """Leave what `NarrowWriter` does for single entries: here they are known while code is written."""
+
+    def instruction(self, i: Instruction) -> None:
+        super().instruction(i)
+        single = all(self.single.get(name, False) for name in sources(i))
+        for operand in i.operands:
+            base = operand.base if isinstance(operand, Address) else operand
+            if isinstance(base, Symbol) and base.name not in self.translator.params:
+                variable = self.translator.variables.get(base.name)
+                space = "" if variable is None else variable.space
+                single = single and space != "local" and (space != "shared" or self.one_block)
+        written = destinations(i)
+        self.single.update(dict.fromkeys(written, single))
+        self.patterns = {of: site for of, site in self.patterns.items() if of[0] not in written}
+
+    def by_arrays(self, i: Instruction) -> None:
+        raise NotNarrow(i.text)
+
+    def again(self, template: str, values: list[str], bits: int = 64, out: int = 64) -> str:
+        """Leave the block to the arrays' code where this result is wanted: a NaN of float64 is one of its operands."""
+        self.line(f"    {_FAILED}")  # under the condition that has just been written
+        return "0"
+
+    def access_site(self, i: Instruction, place: int) -> tuple[Any, str]:
+        site, start = self.start(i, i.operands[place])
+        if site.flag or site.strong or ".volatile" in site.text or site.space == "generic":
+            raise NotNarrow(i.text)
+        return site, start
+
+    def reached(self, i: Instruction, site: Any, start: str, place: int) -> None:
+        """Write the test of an access whose address is the operand `place`."""
+        self.line(f"st8(address + 8 * i, {start} + {site.offset})")
+        self.finish(self.needed())
+        self.emit(f"P = places + {PLACE_BYTES * site.index}")
+        like = name_of(as_address(i.operands[place]).base), site.op, site.space, site.width, site.counted_bytes
+        other = self.patterns.get(like)
+        if other is not None and (site.offset - other.offset) % (SECTOR_BYTES if site.space == "global" else 4) == 0:
+            self.emit(f"if call(AGAIN, S, P, places + {PLACE_BYTES * other.index}, first):")
+        else:
+            self.emit("if call(ACCESS, S, P, first):")
+            self.patterns[like] = site
+        self.emit("    return 1")
+
+    def load(self, i: Instruction, dtype: str) -> None:
+        named = []
+        for item in items_of(i.operands[0]):
+            nowhere = isinstance(item, Symbol) and item.name == "_"
+            own = dtype if nowhere else self.dtype(item)
+            if own == "b1" or item_bytes(own) < item_bytes(dtype):
+                raise NotNarrow(i.text)
+            named.append((None if nowhere else name_of(item), own))
+        site, start = self.access_site(i, 1)
+        behind = [step for step in self.reaches if step.site.op == "store" and step.site.space == site.space]
+        if behind and site.space != "global":
+            raise NotNarrow(i.text)
+        self.reaches.append(Step(site, self.single_address(i, 1), bool(behind)))
+        self.reached(i, site, start, 1)
+        self.emit("away = ld8(P + P_DATA) - ld8(P + P_LOW)")
+        self.emit("for i in lanes(32):")
+        self.emit("    at = away + ld8(address + 8 * i)")
+        size = item_bytes(dtype)
+        for k, (name, own) in enumerate(named):
+            if name is None:
+                continue
+            value, have = f"ld{size}(at + {k * size})", item_bytes(own)
+            if have > size and dtype[0] == "i":
+                value = f"sx{8 * size}({value})" + ("" if have == 8 else f" & {hex((1 << 8 * have) - 1)}")
+            self.emit(f"    {self.keep(name, value)}")
+            self.written.add(name)
+
+    def store(self, i: Instruction, bits: int) -> None:
+        dtype, size = DTYPES[i.modifiers[-1]], bits // 8
+        site, start = self.access_site(i, 0)
+        step = Step(site, self.single_address(i, 0))
+        for item in items_of(i.operands[1]):
+            if isinstance(item, Immediate):
+                value, single = str(int(_fit(item.value, f"u{size}"))), True
+            else:
+                own = self.dtype(item)
+                if own == "b1" or item_bytes(own) < size:
+                    raise NotNarrow(i.text)
+                value, single = self.register(item), self.single.get(name_of(item), False)
+            self.line(f"st{size}({self.output(dtype, None, 'lane')}, {value})")
+            step.values += ((len(self.outputs) - 1, single),)
+        self.reaches.append(step)
+        self.reached(i, site, start, 0)
+
+    def single_address(self, i: Instruction, place: int) -> bool:
+        base = as_address(i.operands[place]).base
+        if isinstance(base, Symbol):
+            variable = self.translator.variables[base.name]
+            return variable.space not in ("shared", "local") or (variable.space == "shared" and self.one_block)
+        return self.single.get(name_of(base), False)
+
+
+def _size(dtype: str) -> int:
+    return 1 if dtype == "b1" else item_bytes(dtype)
+
+
+@dataclass(eq=False)
+class MachineBlock:
+    """`inputs`: slots of the registers that it reads. `outputs`: dtype, slot (None: not a register that lives on) and
+    whether it is a single entry. `condition`: the output that holds the condition of its end; None if it is none.
+    `steps`: its accesses, in order; `spaces`: their sites, by space and whether they load. `rows`: registers in rows.
+    `variables`: of the module, whose addresses it uses.
+    """
+
+    inputs: list[int]
+    outputs: list[tuple[str, int | None, bool]]
+    condition: int | None
+    steps: list[Step]
+    spaces: dict[tuple[str, bool], list[Any]]
+    rows: int
+    variables: list[str]
+    compiled: narrow_compiler.Compiled
+    call: Any
+
+
+# A block by its number, those of its registers that are single entries, and whether the chunk is one block.
+Version = tuple[int, frozenset[str], bool]
+
+
+@dataclass
+class _Process:
+    """Nanoseconds that blocks that may be compiled have taken in this process, roughly."""
+
+    spent: float = 0.0
+
+
+_process = _Process()
+
+
+class MachineBlocks:
+    """The blocks of a kernel as machine code, compiled when the arrays' code has run them for long.
+
+    `declined`: by block, why it is left to the arrays' code. `own_spaces`: of shared and local memory, those that the
+    kernel uses.
+    """
+
+    times = _TIMES  # over that what compiling takes must have been spent
+
+    def __init__(self, translator, blocks: list[Block]) -> None:
+        self._translator, self._blocks = translator, blocks
+        site_of = translator.site_of
+        self._costs = [sum(_ACCESS if id(i) in site_of else _INSTRUCTION for i in block.body) for block in blocks]
+        self._spent: dict[Version, float] = {}
+        self._codes: dict[Version, MachineBlock | None] = {}
+        self._quiet: dict[int, bool] = {}
+        self.declined: dict[int, str] = {}
+        self.misses = [0] * len(blocks)  # runs that the arrays' code had to repeat, less those that went well
+        used = {of.space for of in (*translator.variables.values(), *translator.sites)}
+        self.own_spaces = sorted(used & {"shared", "local"})
+
+    def at(self, number: int, chunk) -> MachineBlock | None:
+        """Return the code of a block that all lanes of a chunk are about to run; None if the arrays' code runs it."""
+        if number in self.declined or self.misses[number] >= _MOST_MISSES:
+            return None
+        slots, registers, block = self._translator.slots, chunk.registers, self._blocks[number]
+        single = frozenset(n for n in block.live_in if registers[slots[n]].shape[0] == 1)
+        key = number, single, chunk.blocks == 1
+        if key not in self._codes:
+            spent = self._spent[key] = self._spent.get(key, 0.0) + self._costs[number] * chunk.lanes
+            _process.spent += self._costs[number] * chunk.lanes
+            worth = self.times * (_BLOCK + _OF_INSTRUCTION * len(block.body))
+            if spent < worth or (_process.spent < self.times * _FIRST and not _access.cache_info().currsize):
+                return None
+            self._codes[key] = self._compile(*key)
+        return self._codes[key]
+
+    def _compile(self, number: int, single: frozenset[str], one_block: bool) -> MachineBlock | None:
+        if not narrow_compiler.available():
+            self.declined[number] = "there is no compiler"
+        elif self._translator.maybe_unwritten or self._translator.register_faults:
+            self.declined[number] = "registers are examined"
+        elif sum(key[0] == number for key in self._codes) < _MOST_VERSIONS:
+            try:
+                return self._compiled(self._blocks[number], single, one_block)
+            except (*UNKNOWN, narrow_compiler.Untranslatable, RuntimeError, OSError) as error:  # the latter from LLVM
+                self.declined[number] = str(error) or type(error).__name__
+        return None
+
+    def _compiled(self, block: Block, single: frozenset[str], one_block: bool) -> MachineBlock:
+        w = BlockCode(self._translator, block, single, one_block)
+        text = w.write()
+        called = {name.upper(): _access().address(name) for name in ("access", "again")}
+        compiled = narrow_compiler.Compiled(text, CONSTANTS | called)
+        slots, condition = self._translator.slots, None
+        outputs: list[tuple[str, int | None, bool]] = []
+        for k, (dtype, name) in enumerate(w.outputs):
+            slot = slots[name] if name in block.live_out else None
+            outputs.append((dtype, slot, name is not None and w.single[name]))
+            if name is not None and block.condition is not None and name == block.condition.name:
+                condition = k
+        function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(compiled.address("block"))
+        spaces: dict[tuple[str, bool], list[Any]] = {}
+        for step in w.reaches:
+            spaces.setdefault((step.site.space, step.site.op == "load"), []).append(step.site)
+        inputs, rows = [slots[name] for name in w.inputs], len(w.numbers)
+        return MachineBlock(inputs, outputs, condition, w.reaches, spaces, rows, list(w.variables), compiled, function)
+
+    def quiet(self, number: int) -> bool:
+        """Tell whether, once all lanes are at a block, none can write shared memory before a barrier of its block, so
+        that nothing has to be known of what they load there."""
+        if number not in self._quiet:
+            self._quiet[number] = self._is_quiet(number)
+        return self._quiet[number]
+
+    def _is_quiet(self, number: int) -> bool:
+        seen, ahead = set[int](), [number]
+        while ahead:
+            block = self._blocks[ahead.pop()]
+            if block.index in seen:
+                continue
+            seen.add(block.index)
+            if any(self._may_write_shared(i) for i in block.body):
+                return False
+            if not (block.end == BARRIER and _of_whole_blocks(block.terminator)):
+                ahead += block.successors()
+        return True
+
+    def _may_write_shared(self, i: Instruction) -> bool:
+        site = self._translator.site_of.get(id(i))
+        if i.opcode not in TABLE:
+            return True
+        return site is not None and site.op != "load" and site.space in ("shared", "generic")
+
+
+@functools.cache
+def _access() -> narrow_compiler.Compiled:
+    """Return the code of `access`, which that of all blocks calls."""
+    called = {f"F_{name.upper()}": at for name, at in addresses().items()}
+    return narrow_compiler.Compiled(SOURCE, {**CONSTANTS, **_NAMES, **called})
+
+
+@functools.cache
+def store() -> Any:
+    """Return the function that makes a store of all lanes (`store` in `SOURCE`)."""
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(_access().address("store"))
+
+
+def _of_whole_blocks(i: Instruction) -> bool:
+    """Tell whether an instruction is __syncthreads()."""
+    operands = i.operands
+    return (
+        {"sync"} <= set(i.modifiers) <= {"sync", "cta", "aligned"}
+        and len(operands) == 1
+        and isinstance(operands[0], Immediate)
+    )
