@@ -134,7 +134,8 @@ def card(name: str | Card) -> Card:
 def card_of(device: str) -> Card | None:
     """Return the card that a GPU is, by the name that its driver gives it ("NVIDIA H100 80GB HBM3"); None if unknown.
 
-    A card's other forms count, too: an H100 PCIe is taken for the H100 of the table. Laptops have smaller chips.
+    A card's other forms count, too: an H100 PCIe is taken for the H100 of the table, but no laptop's, Ti or SUPER.
     """
     words = f" {re.sub('[^A-Z0-9]+', ' ', device.upper())} "
-    return next((c for name, c in CARDS.items() if f" {name} " in words and " LAPTOP " not in words), None)
+    others = not {"LAPTOP", "TI", "SUPER"}.isdisjoint(words.split())
+    return None if others else next((c for name, c in CARDS.items() if f" {name} " in words), None)

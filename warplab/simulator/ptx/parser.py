@@ -389,7 +389,8 @@ def parse_instruction(
         negated = word.startswith("@!")
         word = word.lstrip("@!")
         guard = Register(names.get(word, word) if names else word)
-    head, _, tail = rest.partition(" ")
+    head = re.split(r"[ {\[]", rest, maxsplit=1)[0]  # CUTLASS writes no space before the operands
+    tail = rest[len(head) :].lstrip()
     if names:
         tail = _WORD.sub(lambda match: names.get(match[0], match[0]), tail)
     opcode, *modifiers = head.split(".")

@@ -249,7 +249,7 @@ class Transfer:
 def transfer(shape: str, number: int, half: int, packed: bool) -> Transfer:
     """Return what tcgen05.ld or st of `shape` moves. KeyError for a shape or number that it does not have."""
     registers = number * {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}[shape]
-    if number & number - 1 or not 0 < registers <= 128:
+    if number & number - 1 or not 0 < registers <= 128 or not 0 <= half < COLUMNS:
         raise KeyError(number)
     t, r = np.arange(32)[:, None], np.arange(registers)
     lane, column = {

@@ -247,6 +247,20 @@ FORMS = """
     wgmma.fence.sync.aligned
     wgmma.commit_group.sync.aligned
     wgmma.wait_group.sync.aligned 0
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r20], 32
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 32
+    tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned
+    tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1,%r2}, [%r3]
+    tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r1}, [%r3], 1
+    tcgen05.st.sync.aligned.32x32b.x1.b32 [%r3], {%r1}
+    tcgen05.wait::st.sync.aligned
+    tcgen05.fence::before_thread_sync
+    tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd5, %rd6, %r2, %p1
+    tcgen05.mma.cta_group::1.kind::tf32 [%r1], [%r2], %rd6, %r3, {%r1,%r2,%r3,%r4}, %p1, 2
+    tcgen05.mma.cta_group::1.kind::mxf4.block_scale [%r1], %rd5, %rd6, %r2, [%r3], [%r4], %p1
+    tcgen05.cp.cta_group::1.128x128b [%r1], %rd5
+    tcgen05.shift.cta_group::1.down [%r1]
+    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r20]
     setmaxnreg.inc.sync.aligned.u32 40
     tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd5, {%r1}]
     tld4.r.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%rd5, {%f1,%f2}]

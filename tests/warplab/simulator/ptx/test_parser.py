@@ -69,6 +69,12 @@ def test_braces_of_one_are_the_element_and_arguments_stay_a_list():
     assert isinstance(parse_instruction("ld.global.v2.b32 {%r1, %r2}, [%rd1]").operands[0], Vector)
 
 
+@pytest.mark.parametrize("text", ["ld.v2.b32 {%r1, %r2},[%rd1]", "st.v2.b32 [%rd1],{%r1, %r2}"])
+def test_no_space_is_needed_before_the_operands(text):
+    tight, loose = parse_instruction(text.replace(" ", "", 1)), parse_instruction(text)
+    assert (tight.opcode, tight.modifiers, tight.operands) == (loose.opcode, loose.modifiers, loose.operands)
+
+
 def test_parameters_by_pointers_of_32_and_of_64_bits():
     """LLVM's option nvptx-short-ptr, which Triton sets, gives addresses of parameters 32 bits."""
     struct = np.array([5, 6, 7, 8], "u4").tobytes()

@@ -175,9 +175,8 @@ def _shift(w: BlockWriter, i: Instruction) -> None:
 
 def _commit(w: BlockWriter, i: Instruction) -> None:
     allow(w, i.modifiers[1:], {*_GROUPS, *_SHARED, "mbarrier::arrive::one", "multicast::cluster", "b64"})
-    multicast = "multicast::cluster" in i.modifiers
     where, *mask = i.operands
-    if len(mask) != multicast or "mbarrier::arrive::one" not in i.modifiers:
+    if len(mask) != ("multicast::cluster" in i.modifiers) or "mbarrier::arrive::one" not in i.modifiers:
         raise w.unsupported()
     space = "shared" if not _SHARED.isdisjoint(i.modifiers) else "generic"
     base, offset = w.addresses(where, space)
