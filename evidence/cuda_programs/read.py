@@ -24,11 +24,16 @@ READ = {
     "bm3d": "its picture is read by a program that is not on this machine.",
     "boxfilter": "its reader of pictures is a file of another program's folder, which the runner leaves out.",
     "bsw": "its sequences are not in the repository.",
+    "btree": "a search goes down the tree by plain loads (`volatileRead` has no `volatile`) of nodes that other "
+    "blocks, which hold their locks, write meanwhile.",
     "cc": "the graph that it reads is not in the repository.",
     "clink": "the file that it reads is not in the repository.",
     "ccs": "its file of data is named by an option, which the runner leaves out.",
     "ced": "it needs OpenCV.",
     "cfd": "the mesh that it reads is not in the repository.",
+    "cm": "the folder of queries that it reads is not in the repository.",
+    "cmp": "the traces that it reads are not in the repository.",
+    "columnarSolver": "the data that it reads is not in the repository.",
     "dct8x8": "lanes exchange a tile through shared memory with nothing between the stores and the loads: it trusts "
     "that a warp goes in step, which it need not since Volta. `__syncwarp()` mends it.",
     "pns": "the kernel compares entries of `conflict_array` with the step, also those that no transition has set yet; "

@@ -136,11 +136,7 @@ def _without_libraries(folder: Path) -> list[str]:
 def _run(folder: Path, name: str, seconds: int) -> dict[str, Any]:
     program = folder / "src" / f"{name}-cuda"
     text = (program / "Makefile").read_text(encoding="utf-8") if (program / "Makefile").exists() else ""
-    source = re.search(r"^source\s*=\s*((?:.*\\\n)*.*)", text, re.M)
-    files = [word for word in (source[1].replace("\\", " ").split() if source else []) if (program / word).is_file()]
-    objects = re.findall(r"\./([\w/]+)\.o\b", text)  # as of b+tree, whose files lie in folders
-    named = [str(file.relative_to(program)) for stem in objects for file in program.glob(f"{stem}.c*")]
-    files = files or list(dict.fromkeys(named)) or sorted(file.name for file in program.glob("*.cu"))
+    files = _files(program, text)
     flags = [flag for flag in re.findall(r"(?<=\s)-[DI]\S+", text) if "$" not in flag]
     arguments = ARGUMENTS[name].split() if name in ARGUMENTS else _small(text)
     with tempfile.TemporaryDirectory() as report_folder:
@@ -162,9 +158,19 @@ def _run(folder: Path, name: str, seconds: int) -> dict[str, Any]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 code = process.wait()
-        printed = log.read_text(encoding="utf-8", errors="replace")
+        printed = log.read_text(encoding="utf-8", errors="replace").replace(f"{folder.absolute()}/", "")
         known = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
     return {"arguments": " ".join(arguments), **_verdict(code, printed, known)}
+
+
+def _files(program: Path, makefile: str) -> list[str]:
+    """Return the program's files, which its Makefile lists as sources or as objects; else all that have kernels."""
+    sources = re.findall(r"^\w*source\s*=\s*((?:.*\\\n)*.*)", makefile, re.M)
+    words = [word for source in sources for word in source.replace("\\", " ").split()]
+    objects = re.findall(r"(?<![\w/])(?:\./)?([\w/]+)\.o\b", makefile)  # in folders, as of b+tree
+    named = [str(file.relative_to(program)) for stem in objects for file in program.glob(f"{stem}.c*")]
+    files = [word for word in words if (program / word).is_file()] or named
+    return list(dict.fromkeys(files)) or sorted(file.name for file in program.glob("*.cu"))
 
 
 def _environment() -> dict[str, str]:
