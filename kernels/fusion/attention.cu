@@ -3,7 +3,7 @@
 // (online softmax: Milakov and Gimelshein, 2018). Lanes go along the columns of v, 32 at a time; the scores are computed
 // anew for each 32.
 // Expected: one launch for five; scores, S × T for each head, neither written nor read three times.
-// Not yet run on a GPU.
+// Right on an H200 (2026-11-26); not timed there.
 #include <math_constants.h>
 
 constexpr int QUERIES = 4;  // of a block, a warp each

@@ -1,7 +1,7 @@
 // y = a × b for each of several pairs of matrices, both computed: M × K by K × N, row by row. A block of 16 × 16 threads
 // has as many results, and brings as large tiles of a and b to shared memory.
 // Expected: for the small products of an attention that is not fused, the time of a launch.
-// Not yet run on a GPU.
+// Right on an H200 (2026-11-26); not timed there.
 constexpr int TILE = 16;
 
 extern "C" __global__ void matmul(const float *a, const float *b, float *y, int m, int k, int n) {
