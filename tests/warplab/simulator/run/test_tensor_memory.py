@@ -18,8 +18,11 @@ from tests.support.tensor_memory_cases import (
     packed,
     sum_place,
 )
+from warpcourse.paths import COURSE
+from warplab.compile.headers import COURSE_HEADERS
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
+from warplab.simulator import errors
 
 F16 = ("f32", "f16", "f16")
 SMALL = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
@@ -356,3 +359,34 @@ def test_a_shift_moves_the_lanes_of_each_quarter_down_by_one():
             expected[lane, :8] = words[lane + 1, :8]
     text = ISSUE.format("tcgen05.shift.cta_group::1.down [%0]")
     np.testing.assert_array_equal(run_move(text, words, np.zeros(1, np.uint32)), expected)
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def by_one_thread(leave_out: str = "") -> tuple[dict, float]:
+    """Run the kernel of docs/after_hopper.md: its products, and its largest error."""
+    page = (COURSE / "docs" / "after_hopper.md").read_text(encoding="utf-8")
+    lines = page.split("%%cuda --gpu-architecture=sm_100a")[1].split("```")[0].splitlines()
+    code = "\n".join(line for line in lines if not leave_out or leave_out not in line)
+    code = code.replace("__global__", 'extern "C" __global__')
+    rng = np.random.default_rng(35)
+    a, b = (rng.standard_normal((rows, 64)).astype(np.float16) for rows in (128, 32))
+    d = np.zeros((128, 32), np.float32)
+    source = CudaSource(code, "by_one_thread", ("-arch=sm_100a", f"-I{COURSE_HEADERS}"))
+    record = simulate(source, 1, 128, (a, b, d))
+    return record.tensor_operations, np.abs(d - a.astype(np.float64) @ b.astype(np.float64).T).max()
+
+
+def test_the_kernel_of_the_page_multiplies():
+    products, error = by_one_thread()
+    assert products == {"m128n32k16.f32.f16": 4}
+    assert error < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("line", "says"), [("barrier_wait", r"where a `tcgen05\.mma"), ("give_columns", "ends with 32 columns")]
+)
+def test_the_page_says_what_is_named(line, says):
+    with pytest.raises(errors.SimulatorError, match=says):
+        by_one_thread(line)
