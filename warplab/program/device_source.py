@@ -106,7 +106,8 @@ class DeviceSource:
                     file, line = (match[2], int(match[1])) if match else (file, line + 1)
                     row = ""
                 row += piece
-                made.lines.setdefault((file, line), set()).add(number)
+                if number < len(made.parts):  # the text has a part
+                    made.lines.setdefault((file, line), set()).add(number)
         return made
 
     def compile(self, name: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> tuple[str, CudaProgram]:
