@@ -577,7 +577,8 @@ class MachineBlocks:
         if number in self.declined or self.misses[number] >= _MOST_MISSES:
             return None
         slots, registers, block = self._translator.slots, chunk.registers, self._blocks[number]
-        single = frozenset(n for n in block.live_in if registers[slots[n]].shape[0] == 1)
+        # The registers that are read when an instruction runs, such as clocks, have no slots.
+        single = frozenset(n for n in block.live_in if n in slots and registers[slots[n]].shape[0] == 1)
         key = number, single, chunk.blocks == 1
         if key not in self._codes:
             spent = self._spent[key] = self._spent.get(key, 0.0) + self._costs[number] * chunk.lanes

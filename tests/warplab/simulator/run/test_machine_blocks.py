@@ -190,6 +190,12 @@ def test_random_programs_do_what_the_arrays_do(seed, eager):
     both(eager, source, "random_program", grid, threads, make, **list(MODES.values())[seed % 2])
 
 
+def test_a_block_that_reads_a_clock_is_left_to_the_arrays(eager):
+    source = 'extern "C" __global__ void k(long long* a) { a[threadIdx.x] = clock64(); }'
+    both(eager, source, "k", 2, 64, lambda: (zeros(64, np.int64),), races=False)
+    assert not eager
+
+
 def test_what_is_left_to_the_arrays_says_why(eager):
     source = 'extern "C" __global__ void k(int* a) { atomicAdd(&a[threadIdx.x & 3], 1); }'
     both(eager, source, "k", 2, 64, lambda: (zeros(4),))
