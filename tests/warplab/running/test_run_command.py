@@ -258,10 +258,6 @@ def test_a_kernel_that_is_not_in_the_source_is_said_in_a_sentence_with_exit_code
         ([], "give a script"),
         (["missing.py"], "there is no file missing.py"),
         (["lesson.ipynb"], "is a notebook: write `import warplab; warplab.install()` in its"),
-        (["-m", "missing.module"], "No module named 'missing'"),
-        (["-m", "json.missing"], "No module named json.missing"),
-        (["-m", "wsgiref"], "'wsgiref' is a package and cannot be directly executed"),
-        (["-m", ".json"], "Relative module names not supported"),
         (["."], ". is a directory without a __main__.py"),
         (["-m"], "-m needs the name of a module"),
         (["--strict=lax", "x.py"], "argument --strict: invalid choice: 'lax'"),
@@ -278,6 +274,23 @@ def test_bad_input_is_one_sentence_and_exit_code_2(capsys, tmp_path, arguments: 
     assert error.startswith("error: ")
     assert said in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("missing.module", "No module named 'missing'"),
+        ("json.missing", "No module named json.missing"),
+        ("wsgiref", "'wsgiref' is a package and cannot be directly executed"),
+        (".json", "Relative module names not supported"),
+    ],
+)
+def test_what_is_no_module_to_run_is_one_sentence_and_exit_code_2(tmp_path, module: str, said: str) -> None:
+    ran = python(tmp_path, "-m", "warplab", "run", "-m", module)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: ")
+    assert said in ran.stderr
+    assert ran.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
