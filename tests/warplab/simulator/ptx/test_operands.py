@@ -397,6 +397,7 @@ def test_an_operand_that_does_not_fit_is_an_error_of_the_kernel_never_of_the_sim
         "testp.nan.f32 %p1, %f1",
         "ld.param.u32 {%r1,%r2}, [f_param_2]",
         "add.f32 %f1, %f2, !%f3",
+        "madc.hi.f32 %r1, %r2, %r3, %r4",
         "add.s32 %q1, %r2, %r3",
         "st.global.v4.f32 [%rd1], {%f1,%f2}",
         "atom.global.add.u32 {%r1,%r2}, [%rd1], %r2",

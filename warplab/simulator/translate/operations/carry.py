@@ -9,12 +9,14 @@ from warplab.simulator.ptx.program import Instruction, Register
 from warplab.simulator.translate.basic_blocks import CARRY
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
 from warplab.simulator.translate.operations import half
+from warplab.simulator.translate.operations.arithmetic import allow
 
 _FLAG = Register(CARRY)
 
 
 def _chain(w: BlockWriter, i: Instruction) -> None:
     kind = i.modifiers[-1]
+    allow(w, (kind,), ("u32", "s32", "u64", "s64"))
     dtype = DTYPES[kind].replace("i", "u")
     carry_in = f"{w.value(_FLAG, 'b1')}" if i.opcode in ("addc", "subc", "madc") else None
     *inputs, addend = i.operands[1:]
