@@ -120,7 +120,7 @@ class DeviceSource:
             except CompileError as error:
                 first, before = first or error, [*self.parts]
                 places = [(file, int(line)) for file, line in _ERROR.findall(error.log)]
-                for n in {n for at in places for n in self.lines.get(at, ()) if n < len(before)}:  # the last have none
+                for n in {n for place in places for n in self.lines.get(place, ())}:
                     less = _without_host_functions(self.parts[n])
                     self.parts[n] = "" if less == before[n] and n in self.on_trial else less
                 if before == self.parts:
