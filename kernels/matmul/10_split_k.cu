@@ -14,7 +14,7 @@
 // where it takes 325 now.
 // What limits it: the rule, which chooses plans 3.7 % slower than the best, and the kernels. Under ncu a scheduler issues
 // an instruction in 3.4 clocks of 233 × 329 × 12701 and in 4.8 of 1024 × 50257 × 768, the library's in 2.3 and 2.2, with
-// up to 254 registers a thread; and it reads odd rows of b without the copy to wider ones, 5 % of the second's time.
+// up to 254 registers per thread; and it reads odd rows of b without the copy to wider ones, 5 % of the second's time.
 //
 // a is m × k, b is k × n, c is m × n, row-major; k < 2^24. Rows of b are `b_row` long. `B_ALIGNED`, `C_ALIGNED`: these
 // rows, and the first one, start at multiples of 16 bytes. `partials`: BM × BN × tiles × parts sums; `counters`: one for

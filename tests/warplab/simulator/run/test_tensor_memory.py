@@ -260,7 +260,7 @@ def first(name: str) -> int:
 
 
 def body(name: str, packed: bool, loads: bool) -> tuple[str, int]:
-    """CUDA C++ that loads to `moved`, or stores from it, and how many registers a thread has."""
+    """CUDA C++ that loads to `moved`, or stores from it, and the number of registers per thread."""
     _, _, values = LAYOUTS[name]
     registers = int(np.prod([size for size, _ in values])) // 32
     shape, number = name.split(".")
