@@ -13,6 +13,7 @@ from tests.support.waiting import until
 harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")
 stub = importlib.import_module("tests.labs.12_digits.run_stub")
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(missing() != "", reason=missing())]
+TRACKS = "return window.digitsStream.getTracks().map(one => one.readyState)"
 # A camera that sees white.
 CAMERA = """
 navigator.mediaDevices.getUserMedia = async () => {
@@ -52,10 +53,10 @@ def test_a_photo_is_an_upload_and_the_camera_is_let_go(page):
         "return Math.min(...on.getImageData(0, 0, canvas.width, canvas.height).data)"
     )
     until(lambda: page.run(white) > 250, "a white picture")
-    assert page.run("return window.digitsStream.getTracks().map(one => one.readyState)") == ["ended"]
+    until(lambda: page.run(TRACKS) == ["ended"], "the camera let go")
     assert page.count("dialog") == 0
     # Given up: nothing is uploaded, and the camera is let go, too.
     page.run("buttons(null, 'Take a photo')[0].click()")
     page.press("Cancel")
-    assert page.run("return window.digitsStream.getTracks().map(one => one.readyState)") == ["ended"]
+    until(lambda: page.run(TRACKS) == ["ended"], "the camera let go")
     assert sum(option.startswith("uploaded") for option in page.options("Image from")) == 1

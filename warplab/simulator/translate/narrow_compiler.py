@@ -10,6 +10,7 @@ A function takes tens of milliseconds to compile.
 
 import ast
 import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,21 +50,26 @@ class Untranslatable(Exception):
 def available() -> bool:
     """Tell whether there is a compiler for this processor."""
     try:
-        _machine()
+        _compiler()
     except Exception:  # llvmlite is missing, or does not know the processor
         return False
     return True
 
 
-def _machine() -> Any:
-    """Return a new one, as an engine takes it for its own."""
+@functools.cache
+def _compiler() -> tuple[Any, Any]:
+    """Return the target machine and the linker of this process: one of its own for each piece of code costs 0.7 MB."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
     features = llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2)
+    machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True)
+    return machine, llvm.create_lljit_compiler()
+
+
+_numbers = itertools.count()
 
 
 class Compiled:
@@ -72,18 +78,21 @@ class Compiled:
     def __init__(self, source: str, constants: Mapping[str, int]) -> None:
         import llvmlite.binding as llvm
 
+        machine, linker = _compiler()
         module = llvm.parse_assembly(to_llvm(source, constants))
-        machine = _machine()
         passes = llvm.create_new_module_pass_manager()
         passes.add_sroa_pass()  # all further passes take longer than they gain
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
         passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)))
-        self._engine = llvm.create_mcjit_compiler(module, machine)
-        self._engine.finalize_object()
+        library = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).add_current_process()
+        for function in module.functions:
+            if not function.is_declaration:
+                library.export_symbol(function.name)
+        self._code = library.link(linker, f"warplab{next(_numbers)}")
 
     def address(self, name: str) -> int:
-        return self._engine.get_function_address(name)
+        return self._code[name]
 
 
 def to_llvm(source: str, constants: Mapping[str, int]) -> str:
