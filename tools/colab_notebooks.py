@@ -3,8 +3,6 @@
 They go to _build/colab, to be pushed to a branch `colab` of the public repository. Badges that open them are printed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -6,8 +6,6 @@ Replacing what the running kernel has loaded, such as NumPy or IPython, breaks i
 their version. docs/platforms.md says with which versions that was tried.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 import subprocess

@@ -7,8 +7,6 @@ the start; a complete one is left alone until the pins or the kind of machine ch
 WARPLAB_REQUIREMENTS=small|cpu|gpu overrides the choice of the pinned set.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import hashlib

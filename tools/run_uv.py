@@ -4,8 +4,6 @@ uv reads neither pip.conf nor PIP_* variables, and a classroom's mirror or proxy
 that are set already, even to nothing, win.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

@@ -6,8 +6,6 @@ In a notebook the import also registers the `%%cuda` cell magic.
 PYTEST_DONT_REWRITE: xdist's workers have it before pytest, which would warn.
 """
 
-from __future__ import annotations
-
 import importlib as _importlib
 import sys as _sys
 

@@ -5,8 +5,6 @@ imports nothing until it is asked for. A defect fails the test that launched the
 the test lets the error pass or catches it. With xdist each worker runs so; the reports of all become one.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

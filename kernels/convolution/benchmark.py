@@ -2,8 +2,6 @@
 algorithm, networks by kinds of layer, an LSTM layer.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """`forward`, `backward_data` and `backward_filter`: the passes of a convolution by any step, with arguments checked."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -3,8 +3,6 @@
 Each table runs from slow to fast: of the steps that can compute a convolution here, step="auto" takes the last.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ runs in turns. `relative_error`: against float64, in the Frobenius norm, over a 
 the library's version.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Lab 09's benchmark: the engine fused and unfused, by precision and batch, and beside PyTorch, cuDNN and TensorRT."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernels.fusion import recordings

@@ -3,8 +3,6 @@
 They are those that tactics bind, here to arrays of the host, as `compared_launches` wants them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

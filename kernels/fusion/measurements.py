@@ -4,8 +4,6 @@ Keys end in their unit: `seconds`, `bytes`. `MEASUREMENTS` names the functions a
 clocks mean is in `clocks`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

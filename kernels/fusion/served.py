@@ -8,8 +8,6 @@ long as 32. A server that batches what arrives has batches of all sizes; so ther
 to the smallest that holds it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

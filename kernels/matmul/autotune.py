@@ -5,8 +5,6 @@ Each candidate's result is compared with cuBLAS's. Shapes that no float4 fits ar
 nearest one that is measured.
 """
 
-from __future__ import annotations
-
 from dataclasses import astuple
 from typing import Any
 

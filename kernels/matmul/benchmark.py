@@ -1,7 +1,5 @@
 """Lab 04's benchmark: the ladder at 4096³ and 8192³ and products by shape, beside cuBLAS."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernels.matmul import recordings

@@ -1,7 +1,5 @@
 """A step of the ladder counted in the simulator, on whole tiles: sectors, passes through shared memory, a trace."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from kernels.matmul.ladder import step, tuned_function, tuned_grid

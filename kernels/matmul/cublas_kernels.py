@@ -1,7 +1,5 @@
 """What the names of cuBLAS's kernels say: the tile it takes for a shape, and how many parts it divides k into."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

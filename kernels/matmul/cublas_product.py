@@ -1,7 +1,5 @@
 """What a measurement multiplies, and cuBLAS, which it is compared with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The nine steps of lab 04 by name, how they are compiled and launched. `multiply.matmul` checks arguments."""
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Launches of lab 04's kernels whose counters are compared with Nsight Compute's (`python -m tools.ncu`)."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Step 10 beside cuBLASLt's fastest algorithm, over tables of shapes and over shapes that are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

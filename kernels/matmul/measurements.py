@@ -5,8 +5,6 @@ data and in turns with cuBLAS; before that each output is poisoned and checked. 
 float64, in the Frobenius norm, over the first rows. `MEASUREMENTS` names the functions as `recordings.json` does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`matmul`: C = A · B by any step of the ladder, with its arguments checked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What Nsight Compute measures of the matrix products: traffic at each level of memory, and the kernels of cuBLAS."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The picture of a tile's life: when a warp requests it, when it has arrived and when it is used, beside the others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from matplotlib.figure import Figure

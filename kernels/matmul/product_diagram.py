@@ -1,7 +1,5 @@
 """The picture of a matrix product's launch: which elements of A, B and C its first block touches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import matplotlib.pyplot as plt

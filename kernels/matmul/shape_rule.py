@@ -5,8 +5,6 @@
 `tune_plans` measures all plans of many shapes and fits the constants to half of them: plans.json.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

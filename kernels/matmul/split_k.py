@@ -1,7 +1,5 @@
 """Step 10, `10_split_k.cu`: what a launch of it is made of, and products of any shape by it."""
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import astuple, dataclass

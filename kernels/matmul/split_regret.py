@@ -1,7 +1,5 @@
 """What a choice of parts costs, by the times of step 10 that were recorded: the check of lesson and exercise 04."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 

@@ -3,8 +3,6 @@
 `autotune` measures candidates on a GPU and writes tiles.json; `chosen` looks a shape up in it.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -2,8 +2,6 @@
 8192³, with float16 results, and writes the fastest into tiles.json. Without a GPU: exit code 2.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import astuple

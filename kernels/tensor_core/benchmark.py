@@ -2,8 +2,6 @@
 tensor cores.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from kernels.tensor_core import recordings

@@ -1,7 +1,5 @@
 """Steps 5 and 6 with a piece of their source changed, in the simulator: what a mistake in them does."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

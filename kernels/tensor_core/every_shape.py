@@ -1,7 +1,5 @@
 """Step 7, `7_every_shape.cu` and `any_rows.cu`: sizes, what a launch is made of, and products of any shape."""
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import astuple, dataclass

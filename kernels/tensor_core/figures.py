@@ -4,8 +4,6 @@ measurement's label: measured or recorded, on which GPU, when.
 Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.figure import Figure
 

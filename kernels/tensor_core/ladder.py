@@ -1,7 +1,5 @@
 """The six steps of lab 05 by name, how they are compiled and launched. `product.multiply` checks arguments."""
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 4, which the simulator runs.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

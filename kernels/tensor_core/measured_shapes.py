@@ -1,7 +1,5 @@
 """Step 7 beside cuBLASLt's fastest algorithm, over tables of shapes and over shapes that are drawn."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

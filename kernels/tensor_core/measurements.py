@@ -7,8 +7,6 @@ float64, in the Frobenius norm, over the first and the last rows. `MEASUREMENTS`
 `recordings.json` does.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

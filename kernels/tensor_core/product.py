@@ -1,7 +1,5 @@
 """`multiply`: C = A · B by any step of the ladder, with its arguments checked."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -8,8 +8,6 @@ Of two blocks on a multiprocessor one stores its results while the other multipl
 `tune_plans` measures all plans of many shapes and fits the constants to half of them: plans.json.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -1,7 +1,5 @@
 """Numbers of bfloat16 and e4m3 as their bits, uint16 and uint8, for arrays of NumPy and CuPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -2,8 +2,6 @@
 tiles.json; without that file the sizes are those below, chosen by arithmetic.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -5,8 +5,6 @@ python -m tools.book --base ADDRESS   files that are no page of the book become 
 python -m tools.book --outside        ask all addresses outside the book, too (needs the network)
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import os

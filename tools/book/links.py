@@ -1,7 +1,5 @@
 """Links inside a built book: which of them lead nowhere."""
 
-from __future__ import annotations
-
 import functools
 from html.parser import HTMLParser
 from pathlib import Path

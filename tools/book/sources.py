@@ -4,8 +4,6 @@ Pages keep their places, so that links between them hold. A link to any other fi
 source, becomes a link to that file under the repository's address or, where none is given, its name as code.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -3,8 +3,6 @@
 Submissions to such an exercise run in processes that have it. The judge never imports it: its tests get NumPy arrays.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Mapping

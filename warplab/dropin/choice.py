@@ -1,7 +1,5 @@
 """Which libraries `cuda` and `cp` are: numba.cuda and cupy on a GPU, their stand-ins on the simulator elsewhere."""
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 

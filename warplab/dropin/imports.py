@@ -7,8 +7,6 @@ PYTHONPATH with the folder warplab/running/startup, whose sitecustomize.py insta
 set, no file of this package is read when Python starts.
 """
 
-from __future__ import annotations
-
 import builtins
 import functools
 import importlib

@@ -8,8 +8,6 @@
 What follows `%%cuda` goes to the compiler: `%%cuda -DTILE=16 --use_fast_math`.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 

@@ -3,8 +3,6 @@
 What a cell that failed would have defined anew is taken away, so that no check judges the version before.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import linecache

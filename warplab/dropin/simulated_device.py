@@ -1,7 +1,5 @@
 """The device that both drop-ins report: the limits that the simulator applies, those of compute capability 9.0."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import os

@@ -6,8 +6,6 @@ Bodies of functions for the device alone go, variables of the device stay as key
 Thrust or CUB, whose algorithms run on the host, bodies stay that a host can run.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

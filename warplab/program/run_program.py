@@ -1,7 +1,5 @@
 """Build a program in CUDA C++, run it as a process, and serve its calls of the CUDA runtime."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

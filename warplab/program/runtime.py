@@ -4,8 +4,6 @@ A method has the name that `include/warplab_cudart.h` asks for, takes integers, 
 done in the order of the calls, and at once, whatever the stream.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

@@ -1,7 +1,5 @@
 """CUDA C++ after the C++ preprocessor, split by whose it is, and the little that its passes must see of its syntax."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """`warplab.assert_counters(kernel, sectors_per_request__le=4)`: what a test says of a kernel's counters."""
 
-from __future__ import annotations
-
 import difflib
 import operator
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The report of a session as files: JSON, JUnit's XML, SARIF 2.1.0."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

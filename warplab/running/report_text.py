@@ -1,7 +1,5 @@
 """The report of a session as text for a terminal."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from textwrap import fill

@@ -4,8 +4,6 @@ The first process makes a folder, which the others find in the environment (WARP
 its report there, after each launch without the estimates, which it adds when it ends.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import fcntl

@@ -1,7 +1,5 @@
 """`--strict`: which doubtful programs count as wrong, by three rule books."""
 
-from __future__ import annotations
-
 from typing import Any
 
 # Fields of simulator.Options. Each book excuses more than the one before it.

@@ -7,8 +7,6 @@ Each line has patterns of a kernel's name, an error's class and its place; `*` s
     *             UninitializedRead
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from warplab import simulator

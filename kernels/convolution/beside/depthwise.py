@@ -4,8 +4,6 @@ The fast kernels are templates of filter, stride and tile, compiled when one is 
 to kernels for any filter, stride and dilation, a thread for each element.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple

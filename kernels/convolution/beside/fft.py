@@ -5,8 +5,6 @@ where nothing wraps round into the elements that are kept. Stride is taken by le
 zeros between those of w: both cost as much as without.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -2,8 +2,6 @@
 capability 8.0.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ launch. Gates in cuDNN's order (and PyTorch's): i, f, g, o; two biases, which ar
 Source of the formulas: cuDNN's documentation, cudnnRNNMode_t, CUDNN_LSTM.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Winograd's F(2×2, 3×3) in float32: its operations, its workspace and its launch."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -2,8 +2,6 @@
 templates are named, and which vectors arrays allow.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The lab's CUDA C++ as it is compiled, and a convolution's sizes as kernels take them (`Sizes` in sizes.cuh)."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

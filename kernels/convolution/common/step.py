@@ -1,7 +1,5 @@
 """`Step`: one way to compute a pass of a convolution. Subclasses say what they launch; `ladder` lists them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

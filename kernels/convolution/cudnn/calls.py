@@ -6,8 +6,6 @@ them deprecated since version 9; cudnnGetConvolutionForwardAlgorithm left in ver
 and nvidia-cudnn-frontend 1.28 for those on the right.
 """
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Descriptors of libcudnn's functions: created, set, and destroyed together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from ctypes import byref, c_int, c_void_p
 from typing import Any

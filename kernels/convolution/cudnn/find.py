@@ -8,8 +8,6 @@ cuDNN 9 still has these functions ("legacy API", deprecated); the lab runs them 
 documentation, "cudnn_cnn library", and its headers cudnn_cnn.h, cudnn_ops.h and cudnn_graph.h of version 9.19.
 """
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import byref, c_float, c_int, c_size_t
 from typing import Any

@@ -9,8 +9,6 @@ A graph has tensors and operations; its execution plans are the algorithms (engi
 heuristics propose for it. Source: cuDNN's documentation, "Graph API", and the samples of nvidia-cudnn-frontend.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

@@ -5,8 +5,6 @@ are there to be timed beside the convolutions. Source: cuDNN's documentation, "c
 cudnn_ops.h of version 9.19 (most of these functions are deprecated in favour of graphs, and still maintained).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from ctypes import byref, c_double, c_float, c_int, c_size_t, c_void_p
 from typing import Any

@@ -3,8 +3,6 @@
 Both are loaded at the first use, so that modules can be imported where there is no GPU.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 from typing import Any

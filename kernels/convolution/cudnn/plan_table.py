@@ -14,8 +14,6 @@ A row is what the measurements record of one plan, in JSON types:
     relative_error   of its result against float64; None unless it ran
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

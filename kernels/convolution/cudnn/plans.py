@@ -1,7 +1,5 @@
 """All execution plans of a convolution built, checked and timed: the table that cuDNN's users choose from."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

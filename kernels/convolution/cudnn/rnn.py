@@ -8,8 +8,6 @@ The graph API has no recurrent layers; these functions (cudnnRNNForward and othe
 documentation, "cudnn_adv library", and its header cudnn_adv.h of version 9.19.
 """
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import byref, c_float, c_int, c_size_t, c_uint32, c_ulonglong, c_void_p
 from typing import Any

@@ -4,8 +4,6 @@ Letters as in cuDNN: x has N images of C channels, H × W; w has K filters of C 
 of K channels, P × Q. "Convolution" is cross-correlation here, as in every deep learning framework.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from dataclasses import dataclass

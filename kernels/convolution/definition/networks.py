@@ -7,8 +7,6 @@ the sum with the shortcut. MobileNet: Howard et al., 2017 (arXiv 1704.04861), ta
 have it; without dropout, and without the biases of convolutions.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

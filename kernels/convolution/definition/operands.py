@@ -1,7 +1,5 @@
 """Random operands of a pass on the GPU, and how far a result is from float64, on a sample of it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ One window position (r, s) after the other, so that the code reads as the defini
 CuPy give arrays of CuPy: NumPy's functions hand them on.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kernels.convolution.definition.geometry import Convolution

@@ -3,8 +3,6 @@ ResNet-50's layers, forward and for the gradient of x, and writes the fastest in
 exit code 2.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from dataclasses import astuple

@@ -1,7 +1,5 @@
 """The gradient of x by the kernel of step 5: dy takes the place of x, the filters are read as they lie, transposed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The gradient of w on Hopper: how wgmma_backward_filter.cu is tiled, how the pixels are split, how it is launched."""
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass

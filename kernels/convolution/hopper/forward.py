@@ -1,7 +1,5 @@
 """Step 5: the forward pass by wgmma, with tiles that TMA brings in im2col mode. Compute capability 9.0."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -11,8 +11,6 @@
 Compute capability 9.0.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterable

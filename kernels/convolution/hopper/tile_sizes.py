@@ -2,8 +2,6 @@
 layer into tiles.json; for a convolution that is not in it they are chosen by arithmetic.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

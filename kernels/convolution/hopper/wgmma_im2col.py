@@ -5,8 +5,6 @@ phases, (row modulo the stride's height, column modulo its width): a window of y
 taps, so each phase is a convolution of stride 1 with some of the taps, one `Part` of a launch. So is each group.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -5,8 +5,6 @@ Nobody ran a P100 or a V100 for this course. A bound is arithmetic: no layer tak
 card's peak, nor less than its bytes at the card's bandwidth. The measured factors hold for the recorded GPU and cuDNN.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

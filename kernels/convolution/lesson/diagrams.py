@@ -3,8 +3,6 @@
 Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt

@@ -4,8 +4,6 @@ carries the measurement's label: measured or recorded, on which GPU, when.
 Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

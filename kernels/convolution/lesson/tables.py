@@ -1,7 +1,5 @@
 """Tables of lab 06 as text, for the lesson."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

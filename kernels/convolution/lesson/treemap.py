@@ -3,8 +3,6 @@
 Source: Bruls, Huizing and van Wijk, "Squarified Treemaps" (2000).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

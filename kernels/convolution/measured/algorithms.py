@@ -1,7 +1,5 @@
 """One convolution by every algorithm, the lab's and cuDNN's: time, workspace, and error against float64."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

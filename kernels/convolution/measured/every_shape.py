@@ -1,7 +1,5 @@
 """Layers that nobody tuned for beside cuDNN's fastest plan, float16 in NHWC: of networks, and drawn at random."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import math
 import multiprocessing

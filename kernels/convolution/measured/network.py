@@ -11,8 +11,6 @@ The library's kernels alone are timed here, none of the lab's. recordings.json h
 the gradients of their biases, not measured, would add at most 2 % to VGG-16's training, by the bytes that they read.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What cuDNN offers for some layers of ResNet-50, measured: plan tables, layouts, and the sources' own search."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

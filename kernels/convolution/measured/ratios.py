@@ -1,7 +1,5 @@
 """The lab's kernels against cuDNN's fastest plan in the same run: by layer, and as geometric mean."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from statistics import geometric_mean

@@ -2,8 +2,6 @@
 kernels or one, or all steps in one persistent kernel.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Step 1, a thread for each element of y, in CUDA C++ and in Numba."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

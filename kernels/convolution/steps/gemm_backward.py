@@ -1,7 +1,5 @@
 """The backward passes as float32 implicit matrix products, for any parameters."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

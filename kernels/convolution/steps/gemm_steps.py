@@ -1,7 +1,5 @@
 """Steps 2 and 3, the convolution as a float32 matrix product: over a matrix made by im2col, and without that matrix."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The backward passes on the tensor cores by mma.sync, for any parameters: tiles, splits and launches."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import astuple, dataclass
 from typing import Any

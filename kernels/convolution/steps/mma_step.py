@@ -1,7 +1,5 @@
 """Step 4, implicit GEMM on the tensor cores by mma.sync: which tiles it takes, and its launch."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import astuple, dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Keras keeps images as height × width × channels; the graph's shapes are channe
 dense layer behind a Flatten are turned to fit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From a graph to ONNX, before any pass: so that other engines, such as ONNX Runtime, can run the same network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,8 +6,6 @@ ONNX defines as a function of others, is replaced by these. Everything else is r
 name. Source of defaults: ONNX operator schemas.
 """
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Builds a graph node by node, as importers do: shapes follow from the inputs; each node writes one whole tensor."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ A node reads its inputs and weights once and writes its result once. Nodes that 
 cost nothing, in frameworks as in the engine.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Its kernel is the structure of that name in functions.cuh. A function of one ele
 `beta`, with their defaults here, as ONNX has them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Symmetric INT8: a real value is a whole number of steps, -127 to 127, times a scale. Halves go to the even step."""
 
-from __future__ import annotations
-
 import numpy as np
 
 STEPS = 127  # on each side of zero; -128 is not used, so that negation never overflows

@@ -5,8 +5,6 @@ are rounded when they are written, and so are the filters of a cbr of that preci
 those of INT8 tensors, too (step × scale), and lie as N × shape, row by row, whatever the layout.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

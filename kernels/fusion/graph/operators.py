@@ -8,8 +8,6 @@ too. Where filters see fewer channels than there are, channels and filters are i
 that lie on INT8's steps may come with their `filter_scales`, whatever precision computes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A graph in an .npz file: its structure as JSON text, and each weight as an array. Nothing in it is pickled."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -3,8 +3,6 @@
 Nothing here was measured for the course. Each figure names its source; the lesson does the arithmetic live.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 # ResNet-50 on a V100, images per second, without and with TensorRT: talks of 2017 (docs/sources.md).

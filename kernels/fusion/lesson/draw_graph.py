@@ -4,8 +4,6 @@ Layers in rows by the longest way from an input (Sugiyama's method: long arrows 
 rows between, places in a row follow the mean of their neighbours).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ They take plain values. Those of recordings carry the recording's label. Every f
 is closed for pyplot, so that a notebook shows it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A learner's answers about graphs on trial: which nodes may be fused, and a pass of the learner's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,8 +6,6 @@ steady   on the host's clock per run when runs are queued one after the other wi
          of the host's time and the GPU's.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

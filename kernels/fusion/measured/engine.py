@@ -1,7 +1,5 @@
 """What the engine takes on a GPU: fused and unfused, by precision, batch, and way of launching; and its tactics."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

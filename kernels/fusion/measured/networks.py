@@ -3,8 +3,6 @@
 ResNet-50 and GoogLeNet are those that the onnx package ships, imported as any model is; MobileNetV2 is built here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import gc

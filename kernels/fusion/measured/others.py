@@ -1,7 +1,5 @@
 """Other engines on the same network and GPU: PyTorch, cuDNN's fused graphs, TensorRT; and "20 ×" taken apart."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import io

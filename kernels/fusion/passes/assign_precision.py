@@ -7,8 +7,6 @@ channels come in fours, the width of dp4a, and FP16 those whose channels come in
 at a time, or more. What reads an image of three channels computes in FP16, too, and takes the image as it comes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

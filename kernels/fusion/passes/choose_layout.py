@@ -4,8 +4,6 @@ A tensor core multiplies fragments of consecutive channels, so FP16 and INT8 wan
 and what layers without a kernel for NHWC read. Nodes that write into one tensor must agree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

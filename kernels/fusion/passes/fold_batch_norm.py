@@ -4,8 +4,6 @@ convolution's, a dense layer's or another batch norm's.
 With f = γ / √(variance + ε), one number per channel, w becomes f · w and the bias f · (bias - mean) + β.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

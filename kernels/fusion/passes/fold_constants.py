@@ -3,8 +3,6 @@
 With one number c per channel, w · x + c is a convolution with a bias, and (w · x) · c one with other filters.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

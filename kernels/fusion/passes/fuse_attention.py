@@ -3,8 +3,6 @@
 Keys come to the first product turned; where a transpose does nothing but that, it goes, else it turns less.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from kernels.fusion.graph import Graph, Node, Tensor, whole

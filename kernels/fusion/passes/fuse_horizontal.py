@@ -5,8 +5,6 @@ Each part of the result goes straight to the tensor of its branch. Dense layers 
 make queries, keys and values become one.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -3,8 +3,6 @@
 The other side becomes the cbr's second input, and an activation behind the sum becomes the cbr's own.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kernels.fusion.graph import Graph, Node

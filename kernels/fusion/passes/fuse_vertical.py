@@ -4,8 +4,6 @@ writes.
 A dense layer is a convolution of one pixel by filters of 1 × 1, so it becomes a cbr, too.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -5,8 +5,6 @@ folded before ReLU is fused, residual sums after it; branches are joined before 
 comes late, on the graph as it will run, since INT8's scales are those of its tensors; layout follows precision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from kernels.fusion.graph import Graph

@@ -5,8 +5,6 @@ numbers: it computes in INT8, and what it reads is written as INT8 by whoever ma
 INT8 that the network does not name: what TensorRT calls explicit, and since version 11 has alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kernels.fusion.graph import Graph, Node, Tensor, whole

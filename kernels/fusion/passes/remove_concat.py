@@ -1,7 +1,5 @@
 """Concatenations: instead of being copied side by side, branches are written there at once, each at its offset."""
 
-from __future__ import annotations
-
 from kernels.fusion.graph import Graph, Node
 from kernels.fusion.passes.rewriting import moved, repeated
 

@@ -1,7 +1,5 @@
 """Dead layers: those on which no output of the graph depends, such as a classifier that only training used."""
 
-from __future__ import annotations
-
 from kernels.fusion.graph import Graph
 from kernels.fusion.passes.rewriting import report
 

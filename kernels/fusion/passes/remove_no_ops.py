@@ -1,8 +1,6 @@
 """Layers that change nothing in inference: dropout, identity, a concatenation of one, a reshape to the same shape, and
 one that takes away the axes that a global pool has kept."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kernels.fusion.graph import Graph, Node

@@ -1,7 +1,5 @@
 """What passes share: the line that each prints, and small questions about nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 

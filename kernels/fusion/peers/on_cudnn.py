@@ -4,8 +4,6 @@ Memory plan, slices, pools and the captured CUDA graph are then the engine's own
 all that differs. Register it on a GPU, build a plan with it, forget it. Needs the package nvidia-cudnn-frontend.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Microsoft's runtime has passes of its own. They run when a session begins, and it can write the graph that they leave.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from dataclasses import dataclass

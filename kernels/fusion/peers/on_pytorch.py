@@ -3,8 +3,6 @@
 The course does not install PyTorch; these functions are for whoever records.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from typing import Any

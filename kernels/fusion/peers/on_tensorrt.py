@@ -4,8 +4,6 @@ Not run yet: written from the documentation of TensorRT 10 (Builder, OnnxParser,
 needs a GPU. (TensorRT 11 has no flag for FP16 any more.)
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -8,8 +8,6 @@ list is captured as a CUDA graph, so that a run costs the host one call. Sums ar
 results are the same bits from run to run.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ lie: memory that is reused makes launches wait that share no data. Writers of di
 wait for each other.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kernels.fusion.graph.nodes import Slice

@@ -4,8 +4,6 @@ p = plan.build(graph, batch=1)                      # each layer's default tacti
 p = plan.build(graph, batch=1, tuned=tune(graph))   # the fastest
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -13,8 +13,6 @@ program's kernels, and bring none. Filters of an INT8 or FP16 layer are kept in 
 float32.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

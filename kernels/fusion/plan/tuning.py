@@ -4,8 +4,6 @@ On a GPU times are medians of events. In the simulator there are none: there tac
 estimate for a named card, a lower bound by arithmetic, and everything says so.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

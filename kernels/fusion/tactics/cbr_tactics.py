@@ -1,7 +1,5 @@
 """Tactics for convolutions and dense layers, fused or not: the kernels cbr_*.cu, each with several sizes of tiles."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

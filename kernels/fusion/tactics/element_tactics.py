@@ -1,7 +1,5 @@
 """The tactic of functions of one element or two, and of copies: elementwise.cu, for elements that lie anywhere."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """`Layer`: a node of a graph with the tensors that it touches and the batch: all that a tactic is chosen and run by."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 """Tactics for what is no convolution: pooling, what is computed of rows or of channels, and the pointwise layers that
 fusion takes away. Those of elements are in `element_tactics`."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

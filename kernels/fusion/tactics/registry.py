@@ -4,8 +4,6 @@ tactics.candidates(layer)          # those that can run it, the default first
 tactics.register(Tactic("mine", ("cbr",), refuses, weights, bind))
 """
 
-from __future__ import annotations
-
 from kernels.fusion.tactics import cbr_tactics, element_tactics, other_tactics, wgmma_tactics
 from kernels.fusion.tactics.layer import Layer
 from kernels.fusion.tactics.tactic import Tactic

@@ -1,7 +1,5 @@
 """The lab's CUDA C++ as it is compiled, and the structures of sizes that its kernels take by value."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ A tactic says what it refuses and why, lays out a layer's weights as its kernels
 arrays. The engine calls what `bind` returns, again and again.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tactics for convolutions and dense layers in float16 on Hopper: cbr_wgmma.cu, with several sizes of tiles."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterable, Sequence

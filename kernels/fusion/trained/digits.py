@@ -4,8 +4,6 @@ The split is random: test images come from the same 13 writers as the rest, so a
 writers. Source: Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI (1998).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

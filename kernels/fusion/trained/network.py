@@ -5,8 +5,6 @@ classes. A convolution is followed by batch norm and ReLU everywhere. As in Goog
 1409.4842) an auxiliary classifier helps training, and is dead weight afterwards.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ test images right, 98.9 %. A second run there gave the same weights; a run elsew
 differ between CPUs.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The trained network as it is measured: without any pass, and optimised in each precision."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

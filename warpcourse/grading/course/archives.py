@@ -3,8 +3,6 @@
 They are read in memory and nothing is unpacked: a path in an archive names no place on this machine.
 """
 
-from __future__ import annotations
-
 import bz2
 import functools
 import gzip

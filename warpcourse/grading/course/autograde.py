@@ -1,7 +1,5 @@
 """Preprocessors for `nbgrader autograde`, the command and the formgrader's button, that use the sandbox."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from pathlib import Path

@@ -5,8 +5,6 @@ the place of the solution's kernel in the release's tests, which must pass again
 That runs in the sandbox of the grading, each student's apart; no other code of a student runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -1,7 +1,5 @@
 """`python -m warplab collect ASSIGNMENT ARCHIVE ...`: from a learning platform's archive to nbgrader's folders."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import json

@@ -4,8 +4,6 @@ If it is killed at any moment, the next run continues from the ledger. A submiss
 again, and a result that is not yet in the gradebook is merged, even if its merge was under way.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import hmac

@@ -4,8 +4,6 @@ It holds setup.sh, run_autograder, and of the course what the grading of this as
 happens then). The course's secret is in it, so that all containers draw the same hidden inputs.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """Feedback pages of a class: which are missing or out of date, made by several processes under limits."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

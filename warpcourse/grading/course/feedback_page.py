@@ -4,8 +4,6 @@
 `render` runs in a process of its own, under limits: a notebook may be made to keep a renderer busy.
 """
 
-from __future__ import annotations
-
 import functools
 import html
 import re

@@ -1,7 +1,5 @@
 """`python -m warplab grade TOPIC`: grade the submissions of a class."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -5,8 +5,6 @@ gradebook. nbgrader's `SaveAutoGrades` sets scores and comments, its `AssignLate
 therefore stay as nbgrader keeps them, and formgrader and exports work on the result.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 import shutil

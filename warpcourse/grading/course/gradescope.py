@@ -12,8 +12,6 @@ fails there is no results.json: Gradescope then gives no points and asks for the
 Source: gradescope-autograders.readthedocs.io, Autograder Specifications.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Failures that no submission can be the cause of: a full or failing disk, a gradebook in use, too few open files."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import tempfile

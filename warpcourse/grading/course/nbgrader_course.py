@@ -1,7 +1,5 @@
 """An nbgrader course: its folders, its settings, and its assignments with their hidden tests."""
 
-from __future__ import annotations
-
 import argparse
 import glob
 import hashlib

@@ -1,7 +1,5 @@
 """Large notebooks without their outputs: the answers of one whose cells printed too much can still be graded."""
 
-from __future__ import annotations
-
 import re
 
 MAX_NOTEBOOK = 32 * 2**20  # bytes of a notebook that is graded

@@ -1,7 +1,5 @@
 """Text that students chose, such as names of files and messages, on a terminal and in a table."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

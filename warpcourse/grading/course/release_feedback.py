@@ -4,8 +4,6 @@ nbgrader finds a student's page in the exchange by a secret that came with the s
 by hand has none, and what a student handed in as one may be anything.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import re

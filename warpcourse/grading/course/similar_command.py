@@ -1,7 +1,5 @@
 """`python -m warplab similar TOPIC`: list pairs of submissions with similar kernels, for a person to look at."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -15,8 +15,6 @@ Fingerprints of the source's tokens do not find the same. Of the three kernels i
 below 30. JPlag, which compares tokens, too, was not tried: it would bring Java to whoever grades.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

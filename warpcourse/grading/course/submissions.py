@@ -1,7 +1,5 @@
 """Submissions, read from their folders. Nothing in them is trusted: reading has limits and follows no links."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

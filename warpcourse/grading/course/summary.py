@@ -1,7 +1,5 @@
 """The summary of a graded class for instructors: points, failures, statuses, lateness; as text and as CSV."""
 
-from __future__ import annotations
-
 import csv
 import math
 import textwrap

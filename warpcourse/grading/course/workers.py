@@ -4,8 +4,6 @@ Both yield results as they become ready. A judge that ends or hangs is killed wi
 Its job is tried once more; if that fails too, the result is an infra_error, which a person must look at.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import logging

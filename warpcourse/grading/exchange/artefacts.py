@@ -14,8 +14,6 @@ name a class, a function or a file, so reading never runs code. The reader trust
 in bounded number, depth and size, and raises ArtefactError for anything else.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import functools

@@ -6,8 +6,6 @@
 ["record", dtype]                       dtype as `artefacts` writes it
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from warpcourse.grading.exchange import artefacts

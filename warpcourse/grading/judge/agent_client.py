@@ -4,8 +4,6 @@ They use the kernel's shell channel through a socket of their own. The kernel is
 than expected counts as none, and waiting ends at a deadline.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from typing import Any

@@ -4,8 +4,6 @@ Nothing in a submission is trusted: of its notebook only the text of cells is us
 may write.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 from collections.abc import Mapping

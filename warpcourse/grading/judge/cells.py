@@ -3,7 +3,6 @@
 The runner runs one statement at a time, and so knows whether a failure belongs to the hidden tests.
 """
 
-from __future__ import annotations
 import __future__
 
 import ast

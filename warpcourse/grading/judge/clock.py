@@ -1,7 +1,5 @@
 """The time of one submission: what its process has used, and until when a test may wait for it."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ code runs in this process, and nothing of this process is in the kernel. Locked 
 outputs are those of an ordinary run: a test that fails has an error, one that returns a number gives partial credit.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import hmac

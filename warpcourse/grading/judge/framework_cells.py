@@ -3,8 +3,6 @@
 An exercise uses a framework if a locked cell without points, or the given text of an answer, imports it.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import itertools

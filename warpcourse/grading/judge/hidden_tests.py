@@ -1,7 +1,5 @@
 """Hidden tests in the text of a cell: their lines, and the cell without them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"  # nbgrader's marks

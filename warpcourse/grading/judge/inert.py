@@ -5,8 +5,6 @@ inert in every page that shows it: in nbgrader's formgrader, which renders markd
 links on the Jupyter server's own origin, in feedback pages, and in JupyterLab.
 """
 
-from __future__ import annotations
-
 import html
 import html.parser
 import re

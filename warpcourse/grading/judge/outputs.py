@@ -4,8 +4,6 @@ The kernel that sends them is not trusted, and feedback and formgrader show them
 text, pictures and inert HTML stay.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from nbformat.notebooknode import NotebookNode

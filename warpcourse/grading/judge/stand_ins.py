@@ -5,8 +5,6 @@ the judge's simulator. A function runs in the student's process, on copies of it
 `Opaque`, which no test can use by mistake.
 """
 
-from __future__ import annotations
-
 import builtins
 import hashlib
 import importlib

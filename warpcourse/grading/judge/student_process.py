@@ -1,7 +1,5 @@
 """The student's process: runs cells in it, takes what it prints, asks its agent, and notes how it ended."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -8,8 +8,6 @@
 The functions run in one process per judge (`sandbox.limited`), which is replaced when hostile input has ended it.
 """
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import functools

@@ -4,8 +4,6 @@ A visible test shows its whole message. A hidden test shows one of a fixed set o
 student's own kernel or the counter that is over its limit: no input, size, expected value or text of the cell.
 """
 
-from __future__ import annotations
-
 import re
 import traceback
 from collections.abc import Sequence

@@ -9,8 +9,6 @@ through a pipe that the kernel does not have. When init ends, Linux kills everyt
 namespaces there is no M, and the zygote hunts down what is left.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

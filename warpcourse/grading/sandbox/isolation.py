@@ -9,8 +9,6 @@ every file.
 Sources: bwrap(1), user_namespaces(7), pid_namespaces(7), unix(7).
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil

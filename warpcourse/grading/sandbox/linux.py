@@ -6,8 +6,6 @@ Sources: the Linux manual pages unshare(2), mount(2), prctl(2), capset(2), secco
 kernel's headers (uapi/linux/sched.h, mount.h, prctl.h, capability.h, seccomp.h, audit.h; asm/unistd.h).
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

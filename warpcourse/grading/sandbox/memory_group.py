@@ -8,8 +8,6 @@ cgroup-v1 that is a hierarchy of its own, whose folder is named beside the first
 Sources: cgroups(7); the kernel's documentation of cgroup-v2 and of the memory controller of cgroup-v1.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -7,8 +7,6 @@ The judge plants what a submission must not reach: a file, a variable in the env
 then runs in the place of a student's kernel, tries everything and reports how far it got.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import errno

@@ -1,7 +1,5 @@
 """What a script in the sandbox answers: a plain Python program (`student.script`) that writes to a pipe."""
 
-from __future__ import annotations
-
 import os
 import select
 import time

@@ -3,8 +3,6 @@
 Linux limits the number of processes of a user, but not of root.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -14,8 +14,6 @@ The payload holds the student's files. The zygote does not read them, because th
 memory. When the socket closes, the zygote kills what runs and ends.
 """
 
-from __future__ import annotations
-
 import argparse
 import array
 import contextlib

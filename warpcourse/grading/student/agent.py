@@ -11,8 +11,6 @@ Requests and answers are JSON, with values as in `artefacts`:
     {"op": "define", "source": text}                            run definitions of locked cells again
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -4,8 +4,6 @@ The judge binds the five sockets in a folder outside the sandbox and passes them
 shared folder that a student could fill or plant symlinks in, and no other kernel's socket in reach.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

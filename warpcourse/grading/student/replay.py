@@ -3,8 +3,6 @@
 Runs inside the sandbox, as a script (`script.run`), and answers with the time of each right kernel.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """A plain Python file in the place of a student's kernel: for code that needs the sandbox, but no notebook."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import sys

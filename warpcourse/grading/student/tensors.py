@@ -1,7 +1,5 @@
 """A framework's values as NumPy's, in the student's process: the judge has no framework and takes only arrays."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

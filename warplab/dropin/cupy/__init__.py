@@ -6,8 +6,6 @@ elements are arrays on the device. Kernels that a program writes itself (`RawKer
 `ReductionKernel`, `fuse`) are compiled and run on the simulator, with its checks and counters.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Literal as _Literal
 

@@ -1,7 +1,5 @@
 """CuPy's routines that take more than `lift`: those that are indexed, and those that take a function."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """cupy.fft on the simulator, by NumPy's functions of the same names."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.dropin.cupy._core.core import lift

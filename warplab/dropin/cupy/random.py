@@ -3,8 +3,6 @@
 The distributions are CuPy's; the numbers differ from those that a GPU draws from the same seed.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

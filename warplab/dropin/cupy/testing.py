@@ -1,7 +1,5 @@
 """cupy.testing on the simulator: NumPy's assertions for arrays of the host and the device, and arrays to try."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

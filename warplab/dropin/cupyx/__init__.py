@@ -1,7 +1,5 @@
 """cupyx on the simulator: CuPy's further functions. Those of `cupyx.scipy` are SciPy's, where it is installed."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

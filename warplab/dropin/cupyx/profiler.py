@@ -1,7 +1,5 @@
 """cupyx.profiler on the simulator. Times are the simulator's, and say so; there are none of a GPU."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """cupyx.scipy on the simulator: SciPy's functions of the same names, where SciPy is installed."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable

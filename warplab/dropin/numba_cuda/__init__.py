@@ -6,8 +6,6 @@ the module that has its name in numba.cuda; `module_attributes` serves the names
 """
 # ruff: noqa: F401 - what is imported here is what the module has
 
-from __future__ import annotations
-
 import os as _os
 
 import numba.cuda as _numba_cuda

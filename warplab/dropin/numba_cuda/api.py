@@ -1,7 +1,5 @@
 """numba.cuda's functions of the host, on the simulator: arrays, streams and events, devices."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """`cuda.In(a)`, `cuda.Out(a)` and `cuda.InOut(a)` around an argument: the way in which a host array is copied."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """numba.cuda's functions that only compile. They need no GPU once a device's compute capability is named."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`cuda.jit` on the simulator."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 

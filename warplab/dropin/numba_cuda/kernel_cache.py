@@ -4,8 +4,6 @@ The files are Numba's, with another name: what they hold is PTX for the simulato
 0.68 and numba-cuda 0.30 share an index and date it in two ways, so that each takes that of the other for out of date.)
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

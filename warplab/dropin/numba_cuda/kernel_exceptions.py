@@ -4,8 +4,6 @@ Such a kernel keeps the number of the first exception and the thread that raised
 `debug` a thread that raises ends silently, here as on a GPU.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Attributes of numba.cuda that the drop-in takes from Numba as they are, and those that it refuses, with reasons."""
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 

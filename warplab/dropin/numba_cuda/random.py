@@ -3,8 +3,6 @@
 Numba's own functions make the first states and draw the numbers, so a seed gives the same numbers as on a GPU.
 """
 
-from __future__ import annotations
-
 import numba.cuda.random as _random
 from numba.cuda import types as _types
 

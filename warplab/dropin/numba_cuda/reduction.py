@@ -1,7 +1,5 @@
 """`cuda.reduce` and `cuda.Reduce` on the simulator: Numba's own kernels, launched as Numba launches them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import ClassVar
 

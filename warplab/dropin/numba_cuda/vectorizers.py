@@ -3,8 +3,6 @@
 Numba's own classes resolve types and shapes and write the kernels; here they get the simulator's arrays and launches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ The types and their layout are those of CuPy (cupy/_core/_carray.pyx, _scalar.py
 in `warplab/compile/include/cupy`.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from dataclasses import dataclass

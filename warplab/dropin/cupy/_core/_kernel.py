@@ -4,8 +4,6 @@ Rules and messages are those of CuPy (cupy/_core/_kernel.pyx): the loop, types o
 are joined where memory allows it.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import dataclass

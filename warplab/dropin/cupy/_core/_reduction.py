@@ -4,8 +4,6 @@ The kernel is CuPy's (cupy/_core/_reduction.pyx): blocks of 512 threads, of whic
 tree in shared memory, neighbouring outputs to neighbouring threads where memory is contiguous.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Modules of CuPy that have a few names here, and the error for a name that is missing, by the list of CuPy's own."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """cupy.cuda on the simulator: streams, events, the device, memory."""
 
-from __future__ import annotations
-
 import contextlib as _contextlib
 import types
 from collections.abc import Iterator as _Iterator

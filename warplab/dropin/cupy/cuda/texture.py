@@ -4,8 +4,6 @@ Missing are mipmaps, which CuPy does not have either, conversion from sRGB, and 
 removed.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Sequence as _Sequence
 

@@ -1,7 +1,5 @@
 """`cuda.gpus`, the list of devices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from warplab import simulator

@@ -1,7 +1,5 @@
 """`numba.cuda.kernels.transpose`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, from_host

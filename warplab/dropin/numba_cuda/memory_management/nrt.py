@@ -4,8 +4,6 @@ The code of a kernel that allocates holds a pointer to the counters, in the layo
 in the first of five 64-bit words, then one word each for allocations, frees, and those of Numba's descriptors.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
