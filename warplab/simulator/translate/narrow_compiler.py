@@ -1,7 +1,7 @@
 """Compiles functions on 64-bit integers to machine code of this processor, with the LLVM that Numba brings (llvmlite).
 
 Source is a small part of Python: `def`, assignments, `if`, `while`, `for … in range(n)`, `return` (else 0), integers.
-`for i in lanes(32)` runs its body for 32 numbers at once, in vectors (`_Lanes`).
+`for i in lanes(32)` runs its body for 32 numbers at once, in vectors.
 All values are 64 bits wide and wrap; `>>` shifts zeros in, `<` compares as signed. `ld1` … `ld8` and `st1` … `st8` read
 and write memory at an address, `call(address, …)` calls another function, `f32add(a, b)` takes the bits of floats,
 `f32flush(a)` makes a subnormal number a zero.
@@ -35,7 +35,7 @@ _COMPARE: dict[type, str] = {
 }
 _FLOATS = {"32": "float", "64": "double"}
 # The tests become one bit, as conditions.
-_TESTS = {"ult": "icmp ult i64", "ule": "icmp ule i64"}
+_TESTS = {"ult", "ule"}
 _FLOAT_TESTS = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "nan": "uno"}
 _BINARY = {"udiv": "udiv", "urem": "urem", "sdiv": "sdiv", "srem": "srem", "ashr": "ashr"}
 _FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -104,13 +104,31 @@ def to_llvm(source: str, constants: Mapping[str, int]) -> str:
     return "\n".join([*texts, *declared.values()])
 
 
+@dataclass(frozen=True)
+class _Value:
+    """A value: one of 64 bits, or a `vector` of those of all lanes; where it is one, lanes have `step` more each."""
+
+    text: str
+    vector: bool = False
+    step: int = 0
+
+
 class _Function:
+    """Writes one function.
+
+    In a loop over lanes (`width` of them; 0 elsewhere), `names` are the values that the loop has set. There, both sides
+    of a condition are computed, and one of them is taken, lane by lane; so a condition may not hold a store.
+    `either(x)`: the bits that any lane has. What is the same for each lane keeps its value behind the loop.
+    """
+
     def __init__(self, node: Any, constants: Mapping[str, int], functions: set[str], declared: dict[str, str]) -> None:
         self.node, self.constants, self.functions, self.declared = node, constants, functions, declared
         self.lines: list[str] = []
         self.variables: dict[str, None] = {}
         self.number = 0
         self.closed = False  # has the present LLVM block its last instruction?
+        self.width = self.inside = 0  # lanes; of how many conditions in a loop over them
+        self.names: dict[str, _Value] = {}
 
     def text(self) -> str:
         arguments = [a.arg for a in self.node.args.args]
@@ -125,23 +143,16 @@ class _Function:
 
     # -- writing lines -------------------------------------------------------------------------------------------------
 
-    def fresh(self) -> str:
-        self.number += 1
-        return f"%t{self.number}"
-
     def line(self, text: str) -> None:
         if not self.closed:
             self.lines.append(f"  {text}")
             self.closed = text.startswith(("br ", "ret "))
 
     def set(self, text: str) -> str:
-        name = self.fresh()
+        self.number += 1
+        name = f"%t{self.number}"
         self.line(f"{name} = {text}")
         return name
-
-    def label(self, name: str) -> None:
-        self.line(f"br label %{name}")
-        self.start(name)
 
     def start(self, name: str) -> None:
         self.lines.append(f"{name}:")
@@ -155,12 +166,26 @@ class _Function:
         self.variables[name] = None
         self.line(f"store i64 {value}, ptr %v.{name}")
 
+    def kind(self, vector: bool, size: str = "64", of: str = "i") -> str:
+        """Return LLVM's name of integers or floats of a size, of one or of all lanes."""
+        one = f"i{size}" if of == "i" else _FLOATS[size]
+        return f"<{self.width} x {one}>" if vector else one
+
+    def intrinsic(self, name: str, vector: bool, size: str, of: str, arguments: list[str], more: str = "") -> str:
+        """Return the value of a function of LLVM whose arguments are all of one kind. `more`: such as a flag."""
+        kind, of_lanes = self.kind(vector, size, of), f"v{self.width}" if vector else ""
+        function = f"llvm.{name}.{of_lanes}{of}{size}"
+        kinds = ", ".join([kind] * len(arguments) + ([more.split()[0]] if more else []))
+        self.declared[function] = f"declare {kind} @{function}({kinds})"
+        given = ", ".join([*(f"{kind} {a}" for a in arguments), *([more] if more else [])])
+        return self.set(f"call {kind} @{function}({given})")
+
     # -- statements ----------------------------------------------------------------------------------------------------
 
     def body(self, statements: list[Any]) -> None:
         for statement in statements:
             method = getattr(self, f"_{type(statement).__name__.lower()}", None)
-            if method is None:
+            if method is None or (self.width and isinstance(statement, ast.Return | ast.While | ast.For)):
                 raise Untranslatable(ast.unparse(statement))
             method(statement)
 
@@ -168,23 +193,44 @@ class _Function:
         self.value(node.value)
 
     def _assign(self, node: Any) -> None:
-        self.store(node.targets[0].id, self.value(node.value))
+        name, value = node.targets[0].id, self.value(node.value)
+        if self.width:
+            self.names[name] = value
+        if not (value.vector or value.step or self.inside):
+            self.store(name, value.text)
 
     def _return(self, node: Any) -> None:
-        self.line(f"ret i64 {self.value(node.value)}")
+        self.line(f"ret i64 {self.one(node.value)}")
 
     def _if(self, node: Any) -> None:
+        if self.width:
+            return self._if_of_lanes(node)
         yes, no, end = self.labels("yes", "no", "end")
         self.condition(node.test, yes, no)
         for name, statements in ((yes, node.body), (no, node.orelse)):
             self.start(name)
             self.body(statements)
             self.line(f"br label %{end}")
-        self.start(end)
+        return self.start(end)
+
+    def _if_of_lanes(self, node: ast.If) -> None:
+        bits, before, sides = self.test(node.test), self.names, []
+        self.inside += 1
+        for statements in (node.body, node.orelse):
+            self.names = dict(before)
+            self.body(statements)
+            sides.append(self.names)
+        self.inside -= 1
+        self.names = before
+        for name in {**sides[0], **sides[1]}:
+            yes, no = (side.get(name) for side in sides)
+            if yes != no:  # what only one side knows is not wanted where the other one was taken
+                self.names[name] = self.select(bits, yes or no, no or yes)
 
     def _while(self, node: Any) -> None:
         again, inside, end = self.labels("again", "inside", "end")
-        self.label(again)
+        self.line(f"br label %{again}")
+        self.start(again)
         self.condition(node.test, inside, end)
         self.start(inside)
         self.body(node.body)
@@ -193,17 +239,22 @@ class _Function:
 
     def _for(self, node: Any) -> None:
         """Write `for i in range(n)`: the variable is counted before the body may change it."""
+        name = node.target.id
         if node.iter.func.id == "lanes":
-            return _Lanes(self, node.target.id).body(node.body)
+            self.width, self.names = node.iter.args[0].value, {name: _Value("0", step=1)}
+            self.body(node.body)
+            self.width, self.names = 0, {}
+            return
         again, inside, end = self.labels("again", "inside", "end")
-        counter = f"{node.target.id}.{again}"
+        counter = f"{name}.{again}"
         self.store(counter, "0")
-        last = self.value(node.iter.args[0])
-        self.label(again)
+        last = self.one(node.iter.args[0])
+        self.line(f"br label %{again}")
+        self.start(again)
         now = self.set(f"load i64, ptr %v.{counter}")
         self.line(f"br i1 {self.set(f'icmp slt i64 {now}, {last}')}, label %{inside}, label %{end}")
         self.start(inside)
-        self.store(node.target.id, now)
+        self.store(name, now)
         self.store(counter, self.set(f"add nsw i64 {now}, 1"))
         self.body(node.body)
         self.line(f"br label %{again}")
@@ -220,54 +271,96 @@ class _Function:
                 self.condition(part, yes if either else more, more if either else no)
                 self.start(more)
             return self.condition(node.values[-1], yes, no)
-        bit = self.test(node)
-        if bit is None:
-            bit = self.set(f"icmp ne i64 {self.value(node)}, 0")
-        return self.line(f"br i1 {bit}, label %{yes}, label %{no}")
+        return self.line(f"br i1 {self.test(node)}, label %{yes}, label %{no}")
 
-    def test(self, node: Any) -> str | None:
-        """Return one bit for a comparison; None for anything else."""
+    def test(self, node: Any) -> str:
+        """Return one bit, or one for each lane."""
+        lanes = bool(self.width)
+        found = self.comparison(node)
+        if found is not None:
+            how, nodes, size = found
+            a, b = (self.all(self.value(x)) if lanes else self.one(x) for x in nodes)
+            if size:
+                a, b = (self.float(x, lanes, size) for x in (a, b))
+                return self.set(f"fcmp {how} {self.kind(lanes, size, 'f')} {a}, {b}")
+            return self.set(f"icmp {how} {self.kind(lanes)} {a}, {b}")
+        if lanes and isinstance(node, ast.BoolOp):
+            first, *rest = (self.test(part) for part in node.values)
+            for bits in rest:
+                how = "or" if isinstance(node.op, ast.Or) else "and"
+                first = self.set(f"{how} {self.kind(True, '1')} {first}, {bits}")
+            return first
+        value = self.value(node)
+        zero = "zeroinitializer" if lanes else "0"
+        return self.set(f"icmp ne {self.kind(lanes)} {self.all(value) if lanes else value.text}, {zero}")
+
+    @staticmethod
+    def comparison(node: Any) -> tuple[str, list[Any], str] | None:
+        """Return LLVM's word for a comparison, what it compares, and the size of floats; None for anything else."""
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            a, b = self.value(node.left), self.value(node.comparators[0])
-            return self.set(f"icmp {_COMPARE[type(node.ops[0])]} i64 {a}, {b}")
+            return _COMPARE[type(node.ops[0])], [node.left, node.comparators[0]], ""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             name = node.func.id
             if name in _TESTS:
-                a, b = (self.value(x) for x in node.args)
-                return self.set(f"{_TESTS[name]} {a}, {b}")
+                return name, node.args, ""
             if name[:1] == "f" and name[1:3] in _FLOATS and name[3:] in _FLOAT_TESTS:
-                a, b = (self.float(self.value(x), name[1:3]) for x in node.args)
-                return self.set(f"fcmp {_FLOAT_TESTS[name[3:]]} {_FLOATS[name[1:3]]} {a}, {b}")
+                return _FLOAT_TESTS[name[3:]], node.args, name[1:3]
         return None
 
     # -- values --------------------------------------------------------------------------------------------------------
 
-    def value(self, node: Any) -> str:
+    def all(self, value: _Value) -> str:
+        """Return the vector of a value."""
+        if value.vector:
+            return value.text
+        kind = self.kind(True)
+        one = self.set(f"insertelement {kind} poison, i64 {value.text}, i32 0")
+        every = self.set(f"shufflevector {kind} {one}, {kind} poison, <{self.width} x i32> zeroinitializer")
+        if not value.step:
+            return every
+        steps = ", ".join(f"i64 {k * value.step}" for k in range(self.width))
+        return self.set(f"add {kind} {every}, <{steps}>")
+
+    def alike(self, values: list[_Value]) -> tuple[list[str], bool]:
+        """Return values as vectors, if any of them differs from lane to lane, and whether that is so."""
+        vector = any(value.vector or value.step for value in values)
+        return [self.all(value) if vector else value.text for value in values], vector
+
+    def one(self, node: Any) -> str:
+        return self.value(node).text
+
+    def select(self, bits: str, yes: Any, no: Any) -> _Value:
+        kind, a, b = self.kind(True), self.all(yes), self.all(no)
+        return _Value(self.set(f"select {self.kind(True, '1')} {bits}, {kind} {a}, {kind} {b}"), True)
+
+    def value(self, node: Any) -> _Value:
         if isinstance(node, ast.Constant):
             number = int(str(node.value)) & 0xFFFFFFFFFFFFFFFF
-            return str(number - (number >> 63 << 64))
+            return _Value(str(number - (number >> 63 << 64)))
         if isinstance(node, ast.Name):
+            if node.id in self.names:
+                return self.names[node.id]
             if node.id in self.constants:
-                return str(self.constants[node.id])
+                return _Value(str(self.constants[node.id]))
             if node.id not in self.variables:
                 raise Untranslatable(f"unknown name {node.id}")
-            return self.set(f"load i64, ptr %v.{node.id}")
+            return _Value(self.set(f"load i64, ptr %v.{node.id}"))
         if isinstance(node, ast.BinOp):
-            a, b = self.value(node.left), self.value(node.right)
-            return self.set(f"{_ARITHMETIC[type(node.op)]} i64 {a}, {b}")
+            return self.binary(_ARITHMETIC[type(node.op)], self.value(node.left), self.value(node.right))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return self.set(f"sub i64 0, {self.value(node.operand)}")
+            return self.binary("sub", _Value("0"), self.value(node.operand))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-            return self.set(f"xor i64 -1, {self.value(node.operand)}")
+            return self.binary("xor", _Value("-1"), self.value(node.operand))
         if isinstance(node, ast.IfExp):
-            return self.choice(node)
-        bit = self.test(node)
-        if bit is not None:
-            return self.set(f"zext i1 {bit} to i64")
-        if isinstance(node, ast.BoolOp):
-            return self.choice(ast.IfExp(node, ast.Constant(1), ast.Constant(0)))
-        if isinstance(node, ast.Call):
-            return self.called(node)
+            if self.width:
+                return self.select(self.test(node.test), self.value(node.body), self.value(node.orelse))
+            return _Value(self.choice(node))
+        if self.comparison(node) is None and isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self.called(node.func.id, node.args)
+        if isinstance(node, ast.BoolOp) and not self.width:
+            return _Value(self.choice(ast.IfExp(node, ast.Constant(1), ast.Constant(0))))
+        if isinstance(node, ast.BoolOp) or self.comparison(node) is not None:
+            return self.widened("zext", self.test(node), "1", bool(self.width))
         raise Untranslatable(ast.unparse(node))
 
     def choice(self, node: ast.IfExp) -> str:
@@ -276,205 +369,10 @@ class _Function:
         name = f"choice.{end}"
         for label, side in ((yes, node.body), (no, node.orelse)):
             self.start(label)
-            self.store(name, self.value(side))
+            self.store(name, self.one(side))
             self.line(f"br label %{end}")
         self.start(end)
         return self.set(f"load i64, ptr %v.{name}")
-
-    def float(self, bits: str, size: str) -> str:
-        if size == "64":
-            return self.set(f"bitcast i64 {bits} to double")
-        return self.set(f"bitcast i32 {self.set(f'trunc i64 {bits} to i32')} to float")
-
-    def bits(self, number: str, size: str) -> str:
-        if size == "64":
-            return self.set(f"bitcast double {number} to i64")
-        return self.set(f"zext i32 {self.set(f'bitcast float {number} to i32')} to i64")
-
-    def pointer(self, address: str) -> str:
-        return self.set(f"inttoptr i64 {address} to ptr")
-
-    def declare(self, name: str, result: str, arguments: str) -> None:
-        self.declared[name] = f"declare {result} @{name}({arguments})"
-
-    def called(self, node: ast.Call) -> str:
-        assert isinstance(node.func, ast.Name)
-        name = node.func.id
-        values = [self.value(a) for a in node.args]
-        if name in self.functions:
-            return self.set(f"call i64 @{name}({', '.join(f'i64 {v}' for v in values)})")
-        if name == "call":
-            arguments = ", ".join(f"i64 {v}" for v in values[1:])
-            return self.set(f"call i64 {self.pointer(values[0])}({arguments})")
-        if name[:2] in ("ld", "st") and name[2:] in ("1", "2", "4", "8"):
-            kind, pointer = f"i{8 * int(name[2:])}", self.pointer(values[0])
-            if name[:2] == "ld":
-                value = self.set(f"load {kind}, ptr {pointer}, align 1")
-                return value if kind == "i64" else self.set(f"zext {kind} {value} to i64")
-            small = values[1] if kind == "i64" else self.set(f"trunc i64 {values[1]} to {kind}")
-            self.line(f"store {kind} {small}, ptr {pointer}, align 1")
-            return "0"
-        if name in ("sx8", "sx16", "sx32"):
-            small = self.set(f"trunc i64 {values[0]} to i{name[2:]}")
-            return self.set(f"sext i{name[2:]} {small} to i64")
-        if name in _BINARY:
-            return self.set(f"{_BINARY[name]} i64 {values[0]}, {values[1]}")
-        if name in ("umulh", "smulh"):
-            extend = "zext" if name == "umulh" else "sext"
-            a, b = (self.set(f"{extend} i64 {v} to i128") for v in values)
-            high = self.set(f"lshr i128 {self.set(f'mul i128 {a}, {b}')}, 64")
-            return self.set(f"trunc i128 {high} to i64")
-        if name in ("ctz", "clz", "popc"):
-            function = {"ctz": "llvm.cttz.i64", "clz": "llvm.ctlz.i64", "popc": "llvm.ctpop.i64"}[name]
-            more = "" if name == "popc" else ", i1 false"
-            self.declare(function, "i64", "i64" if name == "popc" else "i64, i1")
-            return self.set(f"call i64 @{function}(i64 {values[0]}{more})")
-        if name[:1] == "f" and name[1:3] in _FLOATS:
-            return self.on_floats(name[3:], name[1:3], values)
-        raise Untranslatable(name)
-
-    def on_floats(self, name: str, size: str, values: list[str]) -> str:
-        kind = _FLOATS[size]
-        if name == "flush" and size == "32":  # subnormal: a zero of its sign
-            exponent = self.set(f"and i64 {values[0]}, {0x7F800000}")
-            sign = self.set(f"and i64 {values[0]}, {0x80000000}")
-            return self.set(f"select i1 {self.set(f'icmp eq i64 {exponent}, 0')}, i64 {sign}, i64 {values[0]}")
-        if name in _FLOAT_BINARY:
-            a, b = (self.float(v, size) for v in values)
-            return self.bits(self.set(f"{_FLOAT_BINARY[name]} {kind} {a}, {b}"), size)
-        if name in _FLOAT_FUNCTIONS:
-            function = f"llvm.{name}.f{size}"
-            self.declare(function, kind, ", ".join([kind] * _FLOAT_FUNCTIONS[name]))
-            numbers = ", ".join(f"{kind} {self.float(v, size)}" for v in values)
-            return self.bits(self.set(f"call {kind} @{function}({numbers})"), size)
-        if name in ("of_signed", "of_unsigned"):
-            convert = "sitofp" if name == "of_signed" else "uitofp"
-            return self.bits(self.set(f"{convert} i64 {values[0]} to {kind}"), size)
-        if name in ("to_signed", "to_unsigned"):
-            convert = "fptosi" if name == "to_signed" else "fptoui"
-            return self.set(f"{convert} {kind} {self.float(values[0], size)} to i64")
-        if name == "from_other":
-            if size == "32":
-                return self.bits(self.set(f"fptrunc double {self.float(values[0], '64')} to float"), "32")
-            return self.bits(self.set(f"fpext float {self.float(values[0], '32')} to double"), "64")
-        raise Untranslatable(name)
-
-
-_WIDTH = 32
-_VECTOR = f"<{_WIDTH} x i64>"
-_EVERY = f"<{_WIDTH} x i1> splat (i1 true)"
-
-
-@dataclass(frozen=True)
-class _Value:
-    """A value for all lanes: the same for each, or with `step` more from lane to lane, if not `vector`."""
-
-    text: str
-    vector: bool = False
-    step: int = 0
-
-
-class _Lanes:
-    """Writes the body of a loop over lanes, in vectors of 64-bit integers. Both sides of a condition are computed, and
-    one of them is taken, lane by lane; so a condition may not hold a store. `either(x)`: the bits that any lane has.
-    Variables that are the same for each lane keep their values behind the loop.
-    """
-
-    def __init__(self, outer: _Function, lane: str) -> None:
-        self.outer = outer
-        self.names: dict[str, _Value] = {lane: _Value("0", step=1)}
-        self.inside = 0  # of how many conditions
-
-    def set(self, text: str) -> str:
-        return self.outer.set(text)
-
-    def vector(self, value: _Value) -> str:
-        if value.vector:
-            return value.text
-        one = self.set(f"insertelement {_VECTOR} poison, i64 {value.text}, i32 0")
-        every = self.set(f"shufflevector {_VECTOR} {one}, {_VECTOR} poison, <{_WIDTH} x i32> zeroinitializer")
-        if not value.step:
-            return every
-        steps = ", ".join(f"i64 {k * value.step}" for k in range(_WIDTH))
-        return self.set(f"add {_VECTOR} {every}, <{steps}>")
-
-    # -- statements ------------------------------------------------------------------------------------------------
-
-    def body(self, statements: list[Any]) -> None:
-        for node in statements:
-            if isinstance(node, ast.Assign):
-                assert isinstance(node.targets[0], ast.Name)
-                self.assign(node.targets[0].id, self.value(node.value))
-            elif isinstance(node, ast.If):
-                self.condition(node)
-            elif isinstance(node, ast.Expr):
-                self.value(node.value)
-            else:
-                raise Untranslatable(ast.unparse(node))
-
-    def assign(self, name: str, value: _Value) -> None:
-        self.names[name] = value
-        if not (value.vector or value.step or self.inside):
-            self.outer.store(name, value.text)
-
-    def condition(self, node: ast.If) -> None:
-        bits, before, sides = self.test(node.test), self.names, []
-        self.inside += 1
-        for statements in (node.body, node.orelse):
-            self.names = dict(before)
-            self.body(statements)
-            sides.append(self.names)
-        self.inside -= 1
-        self.names = before
-        for name in {**sides[0], **sides[1]}:
-            yes, no = (side.get(name) for side in sides)
-            if yes != no:  # what only one side knows is not wanted where the other one was taken
-                self.names[name] = self.select(bits, yes or no, no or yes)
-
-    # -- values ----------------------------------------------------------------------------------------------------
-
-    def select(self, bits: str, yes: Any, no: Any) -> _Value:
-        a, b = self.vector(yes), self.vector(no)
-        return _Value(self.set(f"select <{_WIDTH} x i1> {bits}, {_VECTOR} {a}, {_VECTOR} {b}"), True)
-
-    def test(self, node: Any) -> str:
-        """Return one bit per lane."""
-        if isinstance(node, ast.BoolOp):
-            first, *rest = (self.test(part) for part in node.values)
-            for bits in rest:
-                first = self.set(f"{'or' if isinstance(node.op, ast.Or) else 'and'} <{_WIDTH} x i1> {first}, {bits}")
-            return first
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            a, b = (self.vector(self.value(x)) for x in (node.left, node.comparators[0]))
-            return self.set(f"icmp {_COMPARE[type(node.ops[0])]} {_VECTOR} {a}, {b}")
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            name = node.func.id
-            if name in _TESTS:
-                a, b = (self.vector(self.value(x)) for x in node.args)
-                return self.set(f"{_TESTS[name].replace('i64', _VECTOR)} {a}, {b}")
-            if name[:1] == "f" and name[1:3] in _FLOATS and name[3:] in _FLOAT_TESTS:
-                a, b = (self.float(self.vector(self.value(x)), name[1:3]) for x in node.args)
-                return self.set(f"fcmp {_FLOAT_TESTS[name[3:]]} <{_WIDTH} x {_FLOATS[name[1:3]]}> {a}, {b}")
-        return self.set(f"icmp ne {_VECTOR} {self.vector(self.value(node))}, zeroinitializer")
-
-    def value(self, node: Any) -> _Value:
-        if isinstance(node, ast.Name) and node.id in self.names:
-            return self.names[node.id]
-        if isinstance(node, ast.Constant | ast.Name):
-            return _Value(self.outer.value(node))
-        if isinstance(node, ast.BinOp):
-            return self.binary(_ARITHMETIC[type(node.op)], self.value(node.left), self.value(node.right))
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return self.binary("sub", _Value("0"), self.value(node.operand))
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-            return self.binary("xor", _Value("-1"), self.value(node.operand))
-        if isinstance(node, ast.IfExp):
-            return self.select(self.test(node.test), self.value(node.body), self.value(node.orelse))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            found = self.called(node.func.id, node.args)
-            if found is not None:
-                return found
-        return _Value(self.set(f"zext <{_WIDTH} x i1> {self.test(node)} to {_VECTOR}"), True)
 
     def binary(self, operation: str, a: _Value, b: _Value) -> _Value:
         if not (a.vector or b.vector):
@@ -488,121 +386,122 @@ class _Lanes:
                 step = (a.step or b.step) * int(factor) if factor.isdigit() else None
             if step is not None:
                 return _Value(self.set(f"{operation} i64 {a.text}, {b.text}"), step=step)
-        x, y = self.vector(a), self.vector(b)
+        (x, y), kind = self.alike([a, b])[0], self.kind(True)
         if operation in ("udiv", "urem", "sdiv", "srem"):  # of a side that is not taken: by 1
-            bad = self.set(f"icmp eq {_VECTOR} {y}, zeroinitializer")
+            bad = self.set(f"icmp eq {kind} {y}, zeroinitializer")
             if operation[0] == "s":
-                minus = self.set(f"icmp eq {_VECTOR} {y}, {self.vector(_Value('-1'))}")
-                lowest = self.set(f"icmp eq {_VECTOR} {x}, {self.vector(_Value(str(-(1 << 63))))}")
-                both = self.set(f"and <{_WIDTH} x i1> {minus}, {lowest}")
-                bad = self.set(f"or <{_WIDTH} x i1> {bad}, {both}")
+                minus = self.set(f"icmp eq {kind} {y}, {self.all(_Value('-1'))}")
+                lowest = self.set(f"icmp eq {kind} {x}, {self.all(_Value(str(-(1 << 63))))}")
+                both = self.set(f"and {self.kind(True, '1')} {minus}, {lowest}")
+                bad = self.set(f"or {self.kind(True, '1')} {bad}, {both}")
             y = self.select(bad, _Value("1"), _Value(y, True)).text
-        return _Value(self.set(f"{operation} {_VECTOR} {x}, {y}"), True)
+        return _Value(self.set(f"{operation} {kind} {x}, {y}"), True)
 
-    def float(self, bits: str, size: str) -> str:
-        if size == "32":
-            bits = self.set(f"trunc {_VECTOR} {bits} to <{_WIDTH} x i32>")
-        return self.set(f"bitcast <{_WIDTH} x i{size}> {bits} to <{_WIDTH} x {_FLOATS[size]}>")
+    def float(self, bits: str, vector: bool, size: str) -> str:
+        small = self.narrowed(bits, vector, size)
+        return self.set(f"bitcast {self.kind(vector, size)} {small} to {self.kind(vector, size, 'f')}")
 
-    def bits(self, number: str, size: str) -> _Value:
-        bits = self.set(f"bitcast <{_WIDTH} x {_FLOATS[size]}> {number} to <{_WIDTH} x i{size}>")
-        return self.widened("zext", bits, size)
+    def bits(self, number: str, vector: bool, size: str) -> _Value:
+        bits = self.set(f"bitcast {self.kind(vector, size, 'f')} {number} to {self.kind(vector, size)}")
+        return self.widened("zext", bits, size, vector)
 
-    def widened(self, how: str, bits: str, size: str) -> _Value:
-        return _Value(bits if size == "64" else self.set(f"{how} <{_WIDTH} x i{size}> {bits} to {_VECTOR}"), True)
+    def narrowed(self, bits: str, vector: bool, size: str) -> str:
+        return bits if size == "64" else self.set(f"trunc {self.kind(vector)} {bits} to {self.kind(vector, size)}")
 
-    def intrinsic(self, name: str, result: str, arguments: list[str]) -> str:
-        kinds = ", ".join(argument.rpartition(" ")[0] for argument in arguments)
-        self.outer.declare(name, result, kinds)
-        return self.set(f"call {result} @{name}({', '.join(arguments)})")
+    def widened(self, how: str, bits: str, size: str, vector: bool) -> _Value:
+        wide = f"{how} {self.kind(vector, size)} {bits} to {self.kind(vector)}"
+        return _Value(bits if size == "64" else self.set(wide), vector)
 
-    def called(self, name: str, nodes: list[Any]) -> _Value | None:
-        """Return the value of a call; None for a test."""
+    def called(self, name: str, nodes: list[Any]) -> _Value:
         values = [self.value(node) for node in nodes]
         if name[:2] in ("ld", "st") and name[2:] in ("1", "2", "4", "8"):
-            return self.memory(name, 8 * int(name[2:]), values)
-        if name == "either":
-            return _Value(
-                self.intrinsic(f"llvm.vector.reduce.or.v{_WIDTH}i64", "i64", [f"{_VECTOR} {self.vector(values[0])}"])
-            )
-        if name in ("sx8", "sx16", "sx32"):
-            size = name[2:]
-            small = self.set(f"trunc {_VECTOR} {self.vector(values[0])} to <{_WIDTH} x i{size}>")
-            return self.widened("sext", small, size)
+            return self.memory(name, str(8 * int(name[2:])), values)
         if name in _BINARY:
             return self.binary(_BINARY[name], *values)
+        if name in self.functions or name == "call":
+            if self.width:
+                raise Untranslatable(name)
+            texts = [value.text for value in values]
+            function = f"@{name}" if name != "call" else self.pointer(texts.pop(0))
+            return _Value(self.set(f"call i64 {function}({', '.join(f'i64 {text}' for text in texts)})"))
+        if name == "either":
+            kind, function = self.kind(True), f"llvm.vector.reduce.or.v{self.width}i64"
+            self.declared[function] = f"declare i64 @{function}({kind})"
+            return _Value(self.set(f"call i64 @{function}({kind} {self.all(values[0])})"))
+        texts, vector = self.alike(values)
+        if name in ("sx8", "sx16", "sx32"):
+            return self.widened("sext", self.narrowed(texts[0], vector, name[2:]), name[2:], vector)
+        if name in ("umulh", "smulh"):
+            kind, wide = self.kind(vector), self.kind(vector, "128")
+            a, b = (self.set(f"{'zext' if name == 'umulh' else 'sext'} {kind} {v} to {wide}") for v in texts)
+            by = "splat (i128 64)" if vector else "64"
+            high = self.set(f"lshr {wide} {self.set(f'mul {wide} {a}, {b}')}, {by}")
+            return _Value(self.set(f"trunc {wide} {high} to {kind}"), vector)
         if name in ("ctz", "clz", "popc"):
             function = {"ctz": "cttz", "clz": "ctlz", "popc": "ctpop"}[name]
-            more = [] if name == "popc" else ["i1 false"]
-            arguments = [f"{_VECTOR} {self.vector(values[0])}", *more]
-            return _Value(self.intrinsic(f"llvm.{function}.v{_WIDTH}i64", _VECTOR, arguments), True)
-        if name[:1] == "f" and name[1:3] in _FLOATS and name[3:] not in _FLOAT_TESTS:
-            return self.on_floats(name[3:], name[1:3], values)
-        if name in _TESTS or (name[:1] == "f" and name[1:3] in _FLOATS):
-            return None
+            more = "" if name == "popc" else "i1 false"
+            return _Value(self.intrinsic(function, vector, "64", "i", texts, more), vector)
+        if name[:1] == "f" and name[1:3] in _FLOATS:
+            return self.on_floats(name[3:], name[1:3], texts, vector)
         raise Untranslatable(name)
 
-    def memory(self, name: str, bits: int, values: list[_Value]) -> _Value:
-        place, small = values[0], f"<{_WIDTH} x i{bits}>"
-        together = not place.vector and place.step == bits // 8
-        if name[:2] == "st":
-            one = not (place.vector or place.step)
-            if self.inside or (one and (values[1].vector or values[1].step)):
-                raise Untranslatable("a store by some lanes, or of many values to one place")
-            kind, wide, value = (f"i{bits}", "i64", values[1].text) if one else (small, _VECTOR, self.vector(values[1]))
-            value = value if bits == 64 else self.set(f"trunc {wide} {value} to {kind}")
-            if one or together:
-                self.outer.line(f"store {kind} {value}, ptr {self.outer.pointer(place.text)}, align 1")
-            else:  # of lanes with one place, the last one's value stays
-                self.apart("scatter", "void", [f"{small} {value}", *self.pointers(place), "i32 1", _EVERY], bits)
-            return _Value("0")
-        if not (place.vector or place.step):
-            value = self.set(f"load i{bits}, ptr {self.outer.pointer(place.text)}, align 1")
-            return _Value(value if bits == 64 else self.set(f"zext i{bits} {value} to i64"))
-        if together:
-            value = self.set(f"load {small}, ptr {self.outer.pointer(place.text)}, align 1")
-            return self.widened("zext", value, str(bits))
-        arguments = [*self.pointers(place), "i32 1", _EVERY, f"{small} poison"]
-        return self.widened("zext", self.apart("gather", small, arguments, bits), str(bits))
-
-    def pointers(self, place: _Value) -> list[str]:
-        return [f"<{_WIDTH} x ptr> {self.set(f'inttoptr {_VECTOR} {self.vector(place)} to <{_WIDTH} x ptr>')}"]
-
-    def apart(self, how: str, result: str, arguments: list[str], bits: int) -> str:
-        """Write loads or stores at places of any kind."""
-        name = f"llvm.masked.{how}.v{_WIDTH}i{bits}.v{_WIDTH}p0"
-        every = f"<{_WIDTH} x i1>"
-        vector, pointers = f"<{_WIDTH} x i{bits}>", f"<{_WIDTH} x ptr>"
-        order = (pointers, "i32", every, vector) if how == "gather" else (vector, pointers, "i32", every)
-        self.outer.declare(name, result, ", ".join(order))
-        call = f"call {result} @{name}({', '.join(arguments)})"
-        if result != "void":
-            return self.set(call)
-        self.outer.line(call)
-        return ""
-
-    def on_floats(self, name: str, size: str, values: list[_Value]) -> _Value:
-        kind, vectors = f"<{_WIDTH} x {_FLOATS[size]}>", [self.vector(value) for value in values]
+    def on_floats(self, name: str, size: str, values: list[str], vector: bool) -> _Value:
+        kind = self.kind(vector, size, "f")
         if name == "flush" and size == "32":  # subnormal: a zero of its sign
-            value = _Value(vectors[0], True)
-            exponent = self.binary("and", value, _Value(str(0x7F800000)))
-            small = self.set(f"icmp eq {_VECTOR} {exponent.text}, zeroinitializer")
-            return self.select(small, self.binary("and", value, _Value(str(0x80000000))), value)
+            given, wide = _Value(values[0], vector), self.kind(vector)
+            exponent, zero = (self.binary("and", given, _Value(str(m))).text for m in (0x7F800000, 0x80000000))
+            small = self.set(f"icmp eq {wide} {exponent}, {'zeroinitializer' if vector else '0'}")
+            choice = f"select {self.kind(vector, '1')} {small}, {wide} {zero}, {wide} {values[0]}"
+            return _Value(self.set(choice), vector)
         if name in _FLOAT_BINARY:
-            a, b = (self.float(v, size) for v in vectors)
-            return self.bits(self.set(f"{_FLOAT_BINARY[name]} {kind} {a}, {b}"), size)
+            a, b = (self.float(v, vector, size) for v in values)
+            return self.bits(self.set(f"{_FLOAT_BINARY[name]} {kind} {a}, {b}"), vector, size)
         if name in _FLOAT_FUNCTIONS:
-            numbers = [f"{kind} {self.float(v, size)}" for v in vectors]
-            return self.bits(self.intrinsic(f"llvm.{name}.v{_WIDTH}f{size}", kind, numbers), size)
+            numbers = [self.float(v, vector, size) for v in values]
+            return self.bits(self.intrinsic(name, vector, size, "f", numbers), vector, size)
         if name in ("of_signed", "of_unsigned"):
             convert = "sitofp" if name == "of_signed" else "uitofp"
-            return self.bits(self.set(f"{convert} {_VECTOR} {vectors[0]} to {kind}"), size)
+            return self.bits(self.set(f"{convert} {self.kind(vector)} {values[0]} to {kind}"), vector, size)
         if name in ("to_signed", "to_unsigned"):
             convert = "fptosi" if name == "to_signed" else "fptoui"
-            return _Value(self.set(f"{convert} {kind} {self.float(vectors[0], size)} to {_VECTOR}"), True)
+            number = self.float(values[0], vector, size)
+            return _Value(self.set(f"{convert} {kind} {number} to {self.kind(vector)}"), vector)
         if name == "from_other":
-            other = "64" if size == "32" else "32"
-            convert = "fptrunc" if size == "32" else "fpext"
-            have = f"<{_WIDTH} x {_FLOATS[other]}>"
-            return self.bits(self.set(f"{convert} {have} {self.float(vectors[0], other)} to {kind}"), size)
+            other, convert = ("64", "fptrunc") if size == "32" else ("32", "fpext")
+            number = self.float(values[0], vector, other)
+            return self.bits(self.set(f"{convert} {self.kind(vector, other, 'f')} {number} to {kind}"), vector, size)
         raise Untranslatable(name)
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+
+    def pointer(self, address: str) -> str:
+        return self.set(f"inttoptr i64 {address} to ptr")
+
+    def memory(self, name: str, size: str, values: list[_Value]) -> _Value:
+        place, step = values[0], int(size) // 8
+        one = not (place.vector or place.step)
+        vector = not one
+        together = one or (not place.vector and place.step == step)
+        kind = self.kind(vector, size)
+        if name[:2] == "st":
+            if self.inside or (one and (values[1].vector or values[1].step)):
+                raise Untranslatable("a store by some lanes, or of many values to one place")
+            value = self.narrowed(self.all(values[1]) if vector else values[1].text, vector, size)
+            if together:
+                self.line(f"store {kind} {value}, ptr {self.pointer(place.text)}, align 1")
+            else:  # of lanes with one place, the last one's value stays
+                self.line(self.apart(place, size, value))
+            return _Value("0")
+        address = f"load {kind}, ptr {self.pointer(place.text)}, align 1" if together else self.apart(place, size)
+        return self.widened("zext", self.set(address), size, vector)
+
+    def apart(self, place: _Value, size: str, value: str = "") -> str:
+        """Return the call that loads from places of any kind, or stores a value there."""
+        numbers, pointers, bit = self.kind(True, size), f"<{self.width} x ptr>", self.kind(True, "1")
+        places = self.set(f"inttoptr {self.kind(True)} {self.all(place)} to {pointers}")
+        every = [(pointers, places), ("i32", "1"), (bit, "splat (i1 true)")]
+        arguments = [(numbers, value), *every] if value else [*every, (numbers, "poison")]
+        name = f"llvm.masked.{'scatter' if value else 'gather'}.v{self.width}i{size}.v{self.width}p0"
+        result = "void" if value else numbers
+        self.declared[name] = f"declare {result} @{name}({', '.join(kind for kind, _ in arguments)})"
+        return f"call {result} @{name}({', '.join(f'{kind} {text}' for kind, text in arguments)})"
