@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 
+import nbformat
 import pytest
 import yaml
 
 from warpcourse.paths import COURSE
 
 WORKFLOWS = [*(COURSE / ".github" / "workflows").glob("*.yml"), *(COURSE / "docs").glob("github-*.yml")]
+# The first major version of each action that runs on Node 24: GitHub announced runners without Node 20 for 2026-09-16.
+ON_NODE_24 = {
+    "actions/checkout": 5,
+    "actions/setup-python": 6,
+    "actions/upload-pages-artifact": 5,
+    "actions/deploy-pages": 5,
+    "github/codeql-action/upload-sarif": 4,
+}
 CHANGES = "# Changes\n\n## 0.3.0, 2027-01-02\n\n- New.\n\n## 0.2.0, 2026-12-01\n\n- Old.\n"
 
 
@@ -25,10 +35,30 @@ def test_each_target_and_module_that_a_workflow_runs_exists(path):
     commands = "\n".join(str(step.get("run", "")) for step in steps(path))
     called = re.findall(r"\bmake ([a-z-]+)", commands)
     tests = re.findall(r"\btests/[\w/.]+", path.read_text())
-    assert called or tests or "python" in commands or path.name == "github-classroom.yml"
+    assert called or tests or "python" in commands
     assert set(called) <= set(targets)
     if path.parent.name == "workflows":
         assert all((COURSE / name).exists() for name in tests if name != "tests")
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_no_action_needs_a_node_that_runners_lack(path):
+    used = [step["uses"].rsplit("@v", 1) for step in steps(path) if "uses" in step]
+    assert used
+    assert [name for name, major in used if int(major) < ON_NODE_24[name]] == []
+
+
+def test_classroom_50_runs_what_the_workflow_runs():
+    """Its tests' fields, and the least and most of them, are those of its wiki, Autograding Basics, August 2026."""
+    page = (COURSE / "docs" / "instructors.md").read_text()
+    (test,) = json.loads(re.search(r"```json\n(.*?)```", page, re.DOTALL)[1])
+    assert test.keys() == {"name", "type", "setup", "run", "timeout", "points"}
+    assert (test["type"], 1 <= test["timeout"] <= 600) == ("run", True)
+    workflow = [step["run"] for step in steps(COURSE / "docs" / "github-exercise.yml") if "run" in step]
+    assert [test["setup"], test["run"]] == workflow
+    folder = COURSE / test["run"].split()[-1]
+    cells = nbformat.read(folder / f"{test['name']}.ipynb", as_version=4).cells
+    assert test["points"] == sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in cells)
 
 
 @pytest.fixture
