@@ -74,7 +74,6 @@ class KernelRun:
             "path_limit": path_limit,
             "trace_warps": 0,
             "max_seconds": 0,  # what is too long must not depend on the machine
-            "volatile_orders": False,
             "lanes_apart": self.lanes_apart,
         } | options
         options["observers"] = (*options.get("observers", ()), self.active_lanes)

@@ -11,8 +11,8 @@ that ends their epoch; an epoch without a store costs nothing.
 
 Not detected: acquire and release accesses are never races, nor are volatile ones in global memory, except what flags
 guard (`guarded_data`). In shared memory,
-`volatile` excuses the lanes of one warp, as reductions before 2017 need it (`lockstep` reports those that rely on it),
-but not two warps, unless the kernel waits for flags; with `volatile_orders` off it excuses nothing. In global memory, a
+`volatile` excuses nothing; with `volatile_orders` it excuses the lanes of one warp, as reductions before 2017 need it
+(`lockstep` reports those that rely on it), but not two warps, unless the kernel waits for flags. In global memory, a
 write that its thread followed by a fence or a release counts as published to all.
 """
 
@@ -38,7 +38,7 @@ _INITIALISED = (
 class Races(WordRaces):
     """Race detection for one launch: follows its accesses and what orders them. `WordRaces` compares them."""
 
-    def __init__(self, translation, threads: int, blocks: int, volatile_orders: bool = True) -> None:
+    def __init__(self, translation, threads: int, blocks: int, volatile_orders: bool = False) -> None:
         super().__init__(translation, threads, volatile_orders)
         self.blocks = blocks
         sites = translation.sites

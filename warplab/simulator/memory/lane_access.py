@@ -202,17 +202,19 @@ class Accessor:
         """Return the space of an access and its addresses there. Raises UnsupportedInstruction for several spaces."""
         if site.space != "generic":
             return site.space, addresses
-        if addresses.high < WINDOW_SHARED or addresses.low >= 2 * WINDOW_LOCAL:
+        low, high = addresses.low + site.offset, addresses.high + site.offset  # the register may lie outside
+        if high < WINDOW_SHARED or low >= 2 * WINDOW_LOCAL:
             return "global", addresses
         for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
-            if window <= addresses.low and addresses.high < 2 * window:
+            if window <= low and high < 2 * window:
                 return space, addresses.like(addresses.base - np.uint64(window))
         raise SeveralSpaces(f"one access to several memory spaces at once: `{site.text}`")
 
-    def _one_by_one(self, addresses: Addresses, lanes) -> Iterator[tuple[np.ndarray, Addresses, np.ndarray]]:
+    def _one_by_one(self, site, addresses: Addresses, lanes) -> Iterator[tuple[np.ndarray, Addresses, np.ndarray]]:
         """Yield which lanes access each memory space, their addresses and numbers; meanwhile they are the group."""
         base, everyone, group = addresses.base, self.chunk.all_lanes if lanes is None else lanes, self.chunk.group
-        spaces = (base >= WINDOW_SHARED).astype(np.int8) + (base >= WINDOW_LOCAL) + (base >= 2 * WINDOW_LOCAL)
+        there = addresses.at(site.offset)
+        spaces = (there >= WINDOW_SHARED).astype(np.int8) + (there >= WINDOW_LOCAL) + (there >= 2 * WINDOW_LOCAL)
         try:
             for space in np.unique(spaces):
                 chosen = spaces == space
@@ -270,7 +272,7 @@ class Accessor:
             view, index = self._reach(site, addresses, lanes)
         except SeveralSpaces:
             merged = [np.empty(addresses.base.shape, site.dtype) for _ in range(site.count)]
-            for chosen, there, those in self._one_by_one(addresses, lanes):
+            for chosen, there, those in self._one_by_one(site, addresses, lanes):
                 for whole, part in zip(merged, self.load_vector(site, there, those), strict=True):
                     whole[chosen] = part
             return merged
@@ -287,7 +289,7 @@ class Accessor:
         try:
             view, index = self._reach(site, addresses, lanes, values)
         except SeveralSpaces:
-            for chosen, there, those in self._one_by_one(addresses, lanes):
+            for chosen, there, those in self._one_by_one(site, addresses, lanes):
                 parts = [value if value.shape[0] == 1 else value[chosen] for value in values]
                 self.store_vector(site, there, parts, those)
             return

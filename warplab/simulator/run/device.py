@@ -13,7 +13,7 @@ import numpy as np
 
 from warplab.simulator.count import sampling
 from warplab.simulator.count.counters import LaunchProfile
-from warplab.simulator.errors import InvalidLaunch, SimulatorError, refusing
+from warplab.simulator.errors import IllegalAddress, InvalidLaunch, SimulatorError, refusing
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.memory.heap import Heap
 from warplab.simulator.memory.lane_groups import BankPassCache, Group
@@ -188,6 +188,13 @@ class Device:
             if options.counters:
                 error.profile = profile
             raise
+        except IndexError as error:
+            if options.checks:
+                raise
+            reason = (
+                "Without checks nobody looks where an access goes: launch it with them, and they say which one it is."
+            )
+            raise IllegalAddress("illegal address: beyond memory", reason=reason, kernel=entry.name) from error
         finally:
             profile.output = self._end_launch(launch)
         for observer in observers:

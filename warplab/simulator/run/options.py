@@ -37,7 +37,7 @@ class Options:
 
     checks: bool = True
     races: bool = True
-    volatile_orders: bool = True
+    volatile_orders: bool = False
     used_reads_only: bool = False
     counters: bool = True
     trace_warps: int = 4

@@ -121,6 +121,19 @@ KERNEL last_block_sums(const int* a, int* out, unsigned* count) {
     if (last && t == 0)
         for (int k = 1; k < gridDim.x; k++) out[0] += ((volatile int*)out)[k];
 }
+KERNEL rounds_of_one_warp(int* rounds, int n) {
+    __shared__ volatile int done;
+    int t = threadIdx.x, k = 0;
+    if (t == 0) done = 0;
+    SYNC;
+    while (!done) {
+        k++;
+        __syncthreads();
+        if (t == 0 && k == n) done = 1;
+        __syncthreads();
+    }
+    rounds[t] = k;
+}
 KERNEL handshake(int* out) {
     __shared__ volatile int ready, result;
     int t = threadIdx.x;
@@ -265,8 +278,19 @@ def test_volatile_excuses_no_race_between_warps(kernel, volatile_orders):
 
 def test_volatile_words_may_be_flags_in_kernels_that_wait():
     out = np.zeros(32, np.int32)
-    run("handshake", 1, 32, out)
+    run("handshake", 1, 32, out, volatile_orders=True)
     assert (out == 42).all()
+    with pytest.raises(simulator.DataRace, match="`ready`"):
+        run("handshake", 1, 32, out)
+
+
+def test_a_volatile_flag_that_its_own_lanes_write_needs_barriers():
+    """The loop looks like one that waits, but its own lanes write the flag (HeCBench's `merge`)."""
+    rounds = np.zeros(32, np.int32)
+    run("rounds_of_one_warp", 1, 32, rounds, np.int32(3))
+    assert (rounds == 3).all()
+    with pytest.raises(simulator.DataRace, match="`done`"):
+        run("rounds_of_one_warp", 1, 32, rounds, np.int32(3), options=NOTHING)
 
 
 def test_syncwarp_does_not_order_two_warps():

@@ -62,9 +62,15 @@ WIDE = (
     .replace("[%r5+", "[%rd4+")
     .replace("[%r6+", "[%rd5+")
 )
+# Generic addresses: the register lies below the window of shared memory, the sum in it.
+GENERIC = (
+    PTX.replace("loop:\n", "cvt.u64.u32 %rd4, %r4; cvta.shared.u64 %rd4, %rd4; add.s64 %rd4, %rd4, -4096;\nloop:\n")
+    .replace("shared.u32 [%r5", "u32 [%rd4")
+    .replace("red.shared.add.u32 [%r5", "red.add.u32 [%rd4")
+)
 
 
-@pytest.mark.parametrize("ptx", [PTX, WIDE], ids=["32 bits", "64 bits"])
+@pytest.mark.parametrize("ptx", [PTX, WIDE, GENERIC], ids=["32 bits", "64 bits", "generic"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("threads", [1, 7, 32, 256])
 def test_a_negative_register_and_an_offset(ptx, way, threads):
@@ -82,6 +88,14 @@ def test_what_lies_below_the_memory_is_said_with_its_sign():
     with pytest.raises(simulator.IllegalAddress, match=r"at byte -32 of shared memory \(element -8 of `s`\)") as caught:
         launched(PTX.replace("[%r5+4096]", "[%r5+4064]"))
     assert "negative" in caught.value.reason
+
+
+@pytest.mark.parametrize("offset", [4096 + 16384, 4096 - 64])
+@pytest.mark.parametrize("way", ["unchecked", "unchecked loop"])
+def test_without_checks_an_access_beyond_memory_is_the_kernels_fault(way, offset):
+    """It said that this was a bug of the simulator."""
+    with pytest.raises(simulator.IllegalAddress, match="launch it with them"):
+        launched(PTX.replace("[%r5+4096]", f"[%r5+{offset}]"), **WAYS[way])
 
 
 # Matrix loads and stores, an mbarrier and a bulk copy, at a register that lies 4096 bytes below the memory.
@@ -145,10 +159,16 @@ def test_matrices_mbarriers_and_bulk_copies(bits, checks):
     np.testing.assert_array_equal(device.memory.view(out, 128).view(np.uint32), np.arange(32) * 10_001 + 1000)
 
 
-def launched(ptx: str) -> None:
+def launched(ptx: str, **how) -> None:
     device = simulator.Device(1 << 24)
     out = device.memory.allocate(4096)
-    device.launch(simulator.load(ptx).entries["kernel"], (1,), (32,), [out.to_bytes(8, "little")])
+    device.launch(
+        simulator.load(ptx).entries["kernel"],
+        (1,),
+        (32,),
+        [out.to_bytes(8, "little")],
+        options=simulator.Options(**how),
+    )
 
 
 MERGE = """
