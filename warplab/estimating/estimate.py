@@ -210,11 +210,17 @@ def estimate(
     whose loops run `each` times as long. `footprint`: the distinct bytes that the large one loads and stores; without
     it those of the small one are multiplied by both, also by `each` where the accesses are not in the loop.
     Raises ValueError for an unknown card, for several launches, for a launch without counters or machine code, and for
-    `blocks` or `each` that is not positive; CompilerNotFound where the assembler is missing.
+    `blocks` or `each` that is not positive, and for one with tcgen05; CompilerNotFound where the assembler is missing.
     """
     launch, device = only_launch(profile, "estimate"), find_card(card)
     if not (blocks > 0 and each > 0):
         raise ValueError(f"blocks={blocks} and each={each} multiply the launch; give positive numbers")
+    blocks_of_ptx = launch.flow.translation.blocks if launch.flow is not None else ()
+    if any(i.opcode == "tcgen05" for block in blocks_of_ptx for i in block.counted):
+        raise ValueError(
+            f"no estimate for {launch.kernel}: it uses tcgen05, Blackwell's tensor memory, and nobody has measured for "
+            "this model how fast that is"
+        )
     known, work = rates(device), work_of(launch, device).times(blocks, each, footprint)
     time = launch_time(work, known, warm=warm)
     large = [r.name for r in time.resources if r.seconds >= SHOWN * time.seconds]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from warplab import CudaSource, cp, estimate, profile
+from warplab.compile.headers import COURSE_HEADERS
 from warplab.draw.estimated_time import draw_estimate
 from warplab.estimating import estimate as module
 from warplab.hardware.cards import CARDS, card
@@ -226,6 +227,25 @@ def test_passes_through_shared_memory_are_lifted_from_the_data_path_too() -> Non
     assert conflicting.limit in ("shared memory", "L1 data path")
     assert conflicting.lifted["shared memory"] == conflicting.lifted["L1 data path"] < 0.5 * conflicting.seconds
     assert padded.seconds < 0.5 * conflicting.seconds
+
+
+TENSOR_MEMORY = """
+#include <warplab/tcgen05.cuh>
+extern "C" __global__ void borrow() {
+    __shared__ unsigned given;
+    take_columns<32>(&given);
+    __syncthreads();
+    give_columns<32>(given);
+}
+"""
+
+
+@pytest.mark.parametrize("card", ["B200", "H100"])
+def test_it_refuses_tensor_memory_in_a_sentence(card) -> None:
+    """Its products passed for free, in the pipe of uniform registers."""
+    source = CudaSource(TENSOR_MEMORY, "borrow", ("-arch=sm_100a", f"-I{COURSE_HEADERS}"))
+    with pytest.raises(ValueError, match="no estimate for borrow: it uses tcgen05"):
+        estimate(simulate(source, 1, 32, ()), card)
 
 
 def test_what_it_refuses() -> None:
