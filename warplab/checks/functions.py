@@ -216,6 +216,8 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
         near = _nearly(expected, got)
         if near:
             return near
+        if all(math.isclose(g * float(e), 1, rel_tol=1e-9) for g, e in zip(got, expected, strict=True)):
+            return "what is divided by what: every answer is 1 divided by the right one"
         if any(expected) and all(float(g) == math.floor(float(e)) for g, e in zip(got, expected, strict=True)):
             return "every answer is the right one rounded down: // rounds down, / does not"
         if all(isinstance(e, (int, np.integer)) and math.ceil(g) == e for g, e in zip(got, expected, strict=True)):

@@ -31,6 +31,11 @@ _HINTS = (
     ),
     (re.compile('"cuda" is undefined'), "This cell is C++: cuda.grid(1) is blockIdx.x * blockDim.x + threadIdx.x."),
     (re.compile(r'expected a "\("\n.*\bfor \w+ in\b'), "This cell is C++: for (int i = 0; i < n; i++) { ... }."),
+    (re.compile(r'expected a "\("\n.*\bif [^(].*:'), "This cell is C++: if (i < n) { ... }."),
+    (
+        re.compile(r'no operator ".=?" matches these operands\n.*\b(float|int|double)[234]\b'),
+        "CUDA C++ has no arithmetic for vectors: compute with the members x, y, z, w, then make_float4 or the like.",
+    ),
     (
         re.compile(r'no instance of overloaded function "(load|store)_matrix_sync"'),
         "A fragment and the memory that it is loaded from or stored to must have the same type (half and half*, float "

@@ -54,6 +54,7 @@ def test_an_array_without_dimensions_is_a_number(capsys):
         (lambda x: 24 * x, "bits or bytes"),
         (lambda x: 3 * x * 1e9 / 2**30, "1000 here, not 1024"),
         (lambda x: 2 * x, "every result is 0.666667 times"),
+        (lambda x: 1 / (3 * x), "every answer is 1 divided by the right one"),
         (lambda x: 3 * x + 0.1, "the error differs from input to input$"),
         (lambda x: 3 * x + 0.1 * (x > 1.5), r"from input to input; \d+ of 100 answers are right"),
     ],

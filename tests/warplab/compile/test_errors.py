@@ -67,6 +67,9 @@ extern "C" __global__ void f() {
             'extern "C" __global__ void f(int n) {\n  for i in range(0, n, 16) { }\n}',
             "This cell is C++: for (int i = 0; i < n; i++)",
         ),
+        ('extern "C" __global__ void f(int n) {\n  if n > 0:\n    n = 1;\n}', "This cell is C++: if (i < n)"),
+        ("__global__ void f(float4 *v, float s) { *v = s * *v; }", "the members x, y, z, w"),
+        ("__global__ void f(float2 *v) { v[0] += v[1]; }", "the members x, y, z, w"),
         (
             "#include <mma.h>\nusing namespace nvcuda::wmma;\n__global__ void f(half *d) {\n"
             "  fragment<matrix_a, 16, 16, 16, half, row_major> a;\n"
