@@ -2,6 +2,8 @@
 
 import re
 
+from warplab.simulator.check.lockstep import REASON as NO_LOCKSTEP
+from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import DataRace, Index3
 from warplab.simulator.memory.array_locations import describe_shared, element
 from warplab.simulator.memory.device_memory import Allocation
@@ -83,7 +85,8 @@ def race_error(
         if not own_block and (allocation is None or block // cluster == own_block_number // cluster):
             reason = _CLUSTER
         if allocation is None and any(".volatile" in place.text for place in sites):
-            reason = _VOLATILE + reason
+            warp, other_warp = (number % chunk.threads // WARP_SIZE for number in threads)
+            reason = NO_LOCKSTEP if own_block and other >= 0 and warp == other_warp else _VOLATILE + reason
         elif any(".volatile" in place.text for place in sites):
             reason = _FENCE
         if any(_moves_pieces(place) for place in sites):

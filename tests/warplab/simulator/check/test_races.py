@@ -252,7 +252,7 @@ def test_volatile_in_place_of_syncwarp(kernel, threads):
     for volatile_orders in (True, False):
         with pytest.raises(simulator.DataRace, match="shared memory") as caught:
             run(kernel, 1, threads, a, options=NOTHING, volatile_orders=volatile_orders)
-        assert ("`volatile` does not make the lanes" in str(caught.value)) == volatile_orders
+        assert "`volatile` does not make the lanes" in str(caught.value)
         run(kernel, 1, threads, a, options=("-DSYNC=__syncwarp()",), volatile_orders=volatile_orders)
 
 
