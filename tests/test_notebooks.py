@@ -236,6 +236,13 @@ def test_links_to_files_lead_somewhere(committed):
     assert not [link for link in links if not leads_somewhere(link)]
 
 
+def test_no_sum_of_money_becomes_a_formula(committed):
+    for cell in committed[1].cells:
+        if cell.cell_type == "markdown":
+            for formula in re.findall(r"\$([^$]+)\$", re.sub(r"`[^`]*`|\$\$.*?\$\$", "", cell.source, flags=re.DOTALL)):
+                assert formula == formula.strip(), f"a formula of JupyterLab's: {formula}"
+
+
 def leads_somewhere(link):
     """Whether there is such a file. A lesson may name one that has been taken out; then its number is nobody else's."""
     lesson = re.fullmatch(r"(\d\d)_\w+\.ipynb", link)
