@@ -48,7 +48,7 @@ help: ## show this list
 	@echo "Warp Lab. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'
 
-lab: ## open JupyterLab on your own copy of the lessons, in mine/ (LABS=07: with what that lab needs; LABS=all)
+lab: ## open JupyterLab on your own copy of the lessons, in mine/ (LABS=07: that lab, with what it needs; LABS=all)
 	@$(SETUP) lab $(LABS)
 	$(BIN)/python -m warplab lab $(LAB_ARGS)
 

@@ -88,7 +88,7 @@ def index() -> str:
     """Return docs/labs.md."""
     rows = []
     for lab in (lab for lab in labs() if has_page(lab)):
-        origins = _origins(lab.recordings.load().values()) if lab.recordings.path.exists() else []
+        origins = sorted({m.origin for m in lab.recordings.load().values()}) if lab.recordings.path.exists() else []
         wrong = str(sum(len(wrong_answers(one.slug)) for one in lab.exercises) or "")
         link = f"[{lab.number:02} {lab.title}]({_link(INDEX, lab.folder / 'README.md')})"
         rows.append((link, lab.runs_on, "; ".join(origins), wrong))
@@ -143,7 +143,7 @@ def _kernels(lab: Lab) -> Iterator[str]:
     assert lab.benchmark  # the caller has looked
     benchmark = lab.module(lab.benchmark).BENCHMARK
     measured = {key: m for key, m in lab.recordings.load().items() if key in benchmark.tables}
-    for origin in _origins(measured.values()):
+    for origin in dict.fromkeys(m.origin for m in measured.values()):
         own = {key: m.value for key, m in measured.items() if m.origin == origin}
         yield f"{origin}."
         yield f"```text\n{benchmark.text(own)}\n```"
@@ -152,11 +152,6 @@ def _kernels(lab: Lab) -> Iterator[str]:
     profile = lab.folder / "profile.json"
     if profile.exists():
         yield from _profile(json.loads(profile.read_text(encoding="utf-8")))
-
-
-def _origins(measurements: Iterable[Measurement]) -> list[str]:
-    """List GPU and date of each, once."""
-    return list(dict.fromkeys(m.origin for m in measurements))
 
 
 def _profile(recorded: Mapping[str, Any]) -> Iterator[str]:

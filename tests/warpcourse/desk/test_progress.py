@@ -5,7 +5,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from tests.warpcourse.desk.conftest import lesson, ship
-from warpcourse.desk import copies, progress_page
+from warpcourse.desk import copies, lab_command, progress_page
 from warpcourse.desk.progress import next_step, steps
 from warpcourse.learner import record
 from warpcourse.learner.predictions import predict
@@ -86,6 +86,19 @@ def test_what_was_left_out_holds_nobody_up_until_the_end(course, clock):
     assert next_step(steps(course)).notebook.own.name == "02_topic.ipynb"
     do_all_of("02")
     assert next_step(steps(course)).notebook.own.name == "01_topic.ipynb"
+
+
+def test_a_check_of_what_is_not_written_yet_leads_nobody_away(course, clock):
+    record.keep("tasks", "01/add", {"done": True})
+    record.keep("exercises", "01_topic", {"problems": {"1. A": [0.0, 5.0]}})
+    assert next_step(steps(course)).notebook.own.name == "01_topic.ipynb"
+
+
+@pytest.mark.parametrize(("asked", "opened"), [("", "01"), ("02", "02"), ("03 02", "02"), ("all", "01")])
+def test_the_lab_that_was_asked_for_opens(course, monkeypatch, asked, opened):
+    monkeypatch.setenv("LABS", asked)
+    monkeypatch.setattr(lab_command, "steps", lambda: steps(course))
+    assert f"--LabApp.default_url=/lab/tree/notebooks/{opened}_topic.ipynb" in lab_command.options()
 
 
 def test_a_result_is_shown_only_to_who_predicted_and_saw_it(course):
