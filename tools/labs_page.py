@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from nbformat.notebooknode import NotebookNode
 
 from tests.support.exercise_answers import FOLDER, answers_and_tests, cells_by_id, source_notebook, wrong_answers
 from warpcourse.bench.lab import Lab, find, labs
-from warpcourse.bench.recordings import Measurement
 from warpcourse.bench.timing import host
 from warpcourse.paths import COURSE
 from warplab.text.tables import markdown

@@ -54,6 +54,12 @@ def test_links(text, without, base):
     assert sources.linked(text, HERE, KNOWN, "https://example.org/blob/") == (base or without)
 
 
+def test_the_front_page_leads_to_what_the_set_up_needs():
+    link = ("[README.md](../../README.md)", sources.FRONT, KNOWN)
+    assert sources.linked(*link, "") == "README.md"
+    assert sources.linked(*link, "https://example.org/blob") == "[README.md](https://example.org/blob/README.md)"
+
+
 def test_a_link_to_no_file_is_refused():
     with pytest.raises(ValueError, match=r"a_lesson\.ipynb: the link \.\./docs/nowhere\.md leads to no file"):
         sources.linked("[lost](../docs/nowhere.md)", HERE, KNOWN, "")
@@ -131,6 +137,8 @@ def test_the_book_opens_words_and_draws_formulas_by_itself(book):
     front = (book / "index.html").read_text()
     assert "4 bytes past the end of array `a`" in front
     assert "global load sectors" in front
+    assert "README.md" in front
+    assert ">Warp</a> Lab" not in (book / "docs" / "run.html").read_text()
     assert "H100 SXM5 80 GB HBM3: about" in front
 
 

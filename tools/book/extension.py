@@ -114,7 +114,7 @@ def _terms(app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 def _pattern(words: dict[str, tuple[str, str]]) -> re.Pattern[str]:
     alternatives = [form for word in sorted(words, key=len, reverse=True) for form in {word, word.capitalize()}]
-    return re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, alternatives)) or '(?!)'})s?(?![\w-])")
+    return re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, alternatives)) or '(?!)'})s?(?![\w-]| Lab)")
 
 
 def _open(text: nodes.Text) -> bool:

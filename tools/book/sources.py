@@ -121,7 +121,7 @@ def linked(text: str, path: str, known: set[str], base: str, place: str | None =
             return f"[{shown}]({target.lower()})"
         file, mark, anchor = target.partition("#")
         there = os.path.normpath(PurePosixPath(path).parent / file)
-        there = {"README.md": "index.md"}.get(there, there)
+        there = "index.md" if there == "README.md" and path != FRONT else there
         if there in known:
             return f"[{shown}]({os.path.relpath(there, PurePosixPath(place or path).parent)}{mark}{anchor.lower()})"
         if not (COURSE / there).exists():

@@ -85,7 +85,7 @@ def _step(one: Shipped, course: Path, kept: record.Record) -> NotebookProgress:
     if one.is_exercise:
         fields = kept["exercises"].get(one.path.stem, {})
         points = sum(_points(problem) for problem in fields.get("problems", {}).values())
-        return NotebookProgress(one, points=min(points, possible), possible=possible, at=_at([fields] if points else []))
+        return NotebookProgress(one, points=min(points, possible), possible=possible, at=_at([fields] * (points > 0)))
     answered = [key for key in predictions if "answer" in kept["predictions"].get(key, {})]
     done = [key for key in tasks if kept["tasks"].get(key, {}).get("done")]
     return NotebookProgress(
