@@ -4,7 +4,7 @@ Records are kept small, as those of earlier chunks take the processor's cache fr
 """
 
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -76,19 +76,19 @@ class LaneSnapshot:
 
 
 class RecordedAccess:
-    """An access by `lanes` lanes, `by`. Most accesses never need the words of their first bytes: computed on demand."""
+    """An access by `lanes` lanes, `by`. Most accesses never need the words of their first bytes: computed on demand, as
+    are the `places` themselves where these are a function."""
 
     __slots__ = ("_factor", "_lowest", "_places", "_shift", "by", "lanes", "now", "site")
 
-    def __init__(
-        self, site, by: LaneSnapshot, lanes: int, now: int, places: np.ndarray, shift: int, factor: int
-    ) -> None:
+    def __init__(self, site, by: LaneSnapshot, lanes: int, now: int, places: Any, shift: int, factor: int) -> None:
         self.site, self.by, self.lanes, self.now = site, by, lanes, now
         self._places, self._lowest, self._shift, self._factor = places, 0, shift, factor
 
     @property
     def word(self) -> np.ndarray:
-        word = np.add(self._places, self._lowest + self._shift, dtype=np.int64)
+        places = self._places() if callable(self._places) else self._places
+        word = np.add(places, self._lowest + self._shift, dtype=np.int64)
         if self._factor != 1:
             word *= self._factor
         return word if word.shape[0] == self.lanes else np.repeat(word, self.lanes)
@@ -96,7 +96,8 @@ class RecordedAccess:
     def compact(self, narrowing: "Narrowing") -> None:
         """Take less memory, as the chunk has ended."""
         self.by.compact(narrowing)
-        self._places, self._lowest = narrowing.of(self._places)
+        if not callable(self._places):
+            self._places, self._lowest = narrowing.of(self._places)
 
 
 class Narrowing:

@@ -16,6 +16,8 @@ guard (`guarded_data`). In shared memory,
 write that its thread followed by a fence or a release counts as published to all.
 """
 
+from typing import Any
+
 import numpy as np
 
 from warplab.simulator.check.cluster_lifetimes import ClusterLifetimes
@@ -51,6 +53,7 @@ class Races(WordRaces):
         self.lockstep: Lockstep | None = None
         self.fence_epochs = np.zeros((2, blocks + 1), np.int32)
         self.allocations: dict[int, Record] = {}
+        self.pending_lanes = 0
 
     def watch(self, chunk) -> "Races":
         """Begin a new chunk of blocks, with new shared memory and no barriers passed."""
@@ -68,11 +71,11 @@ class Races(WordRaces):
         self.shared = Record(chunk.access.shared.nbytes // self.word["shared"], self.sites)
         self.initialised = Record(self.shared.words, self.sites)  # mbarriers, by whom
         self.lockstep = Lockstep(self.shared.words) if self.relies_on_lockstep else None
-        self.pending_lanes = sum(record.lanes for record in self.allocations.values())
         return self
 
     def end_chunk(self) -> None:
         self._flush_all()
+        self._forget(self.shared)
         if self.lifetimes is not None:
             self.lifetimes.end()
         narrowing = Narrowing()
@@ -199,12 +202,17 @@ class Races(WordRaces):
 
     copy_read = load
 
-    def load_by_all(self, site, space: str, allocation, base: np.ndarray) -> None:
-        """Do as `load` for all lanes of the chunk, whose addresses `base` are known to be aligned and, of global
-        memory, to lie in `allocation`."""
-        start = 0 if space == "shared" else allocation.address
-        places = base.view(np.int64) + (site.offset - start) >> self.word[space].bit_length() - 1
+    def load_by_all(self, site, space: str, allocation, bases: Any) -> None:
+        """Do as `load` for all lanes of the chunk, whose addresses are known to be aligned and, of global memory, to
+        lie in `allocation`. `bases()` returns them; `bases.few`: if that is to be asked only when it is needed."""
+        away = site.offset - (0 if space == "shared" else allocation.address)
+        shift = self.word[space].bit_length() - 1
+
+        def words() -> np.ndarray:
+            return bases().view(np.int64) + away >> shift
+
         now = 0 if self.clocks is None else self.clocks.now
+        places = words if bases.few else words()
         access = RecordedAccess(site, self._snapshot(None), self.chunk.lanes, now, places, 0, 1)
         self._note(self.record(space, allocation), access, space)
 

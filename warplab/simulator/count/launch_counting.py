@@ -31,6 +31,8 @@ class Counting(Observer):
         self.trips = TripCounts(translation.blocks)
         # By site and space: requests, distinct addresses, sectors, wavefronts, wavefronts without conflicts.
         self.accesses: dict[tuple[int, str], list[int]] = {}
+        # The same, of machine code: sites, which the kernel has run, and their rows.
+        self.added, self.sums = set[int](), np.zeros((len(translation.sites), 5), np.int64)
         self.bulk: dict[Where, int] = {}
         self.tensor: dict[tuple[Where, str, int], int] = {}
         self.touched: dict[Touched, np.ndarray] = {}
@@ -104,6 +106,11 @@ class Counting(Observer):
         key = product.where, product.name, product.machine
         self.tensor[key] = self.tensor.get(key, 0) + self.chunk.group.warps // product.warps
 
+    def add(self, sites: list[int], rows: np.ndarray) -> None:
+        """Add what was counted of accesses that `load` was not told of."""
+        self.added.update(sites)
+        self.sums[sites] += rows
+
     def _touch(self, site, addresses: Addresses) -> None:
         """Record the sectors for the footprint in one bitmap per source line and allocation."""
         allocation = self.chunk.access.allocation(site, addresses)
@@ -128,6 +135,10 @@ class Counting(Observer):
 
     def fill(self, profile: LaunchProfile) -> None:
         """Write everything counted into a profile."""
+        for index in sorted(self.added):
+            row = self.accesses.setdefault((index, self.translation.sites[index].space), [0, 0, 0, 0, 0])
+            row[:] = [a + b for a, b in zip(row, self.sums[index].tolist(), strict=True)]
+        self.added.clear()
         lines: dict[tuple[str, int], Counts] = {}
 
         def line(where) -> Counts:

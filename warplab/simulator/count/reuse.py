@@ -18,6 +18,7 @@ from warplab.simulator.translate.block_writer import Site
 
 MOST_READS = 1 << 18  # of a watched block; longer loops repeat themselves
 MOST_BLOCKS = 16
+_MOST_KNOWN = 256
 MOST_KEPT = 1 << 18  # reads of a launch, 2 MB; of more the reuse is computed at once
 CAPACITIES = tuple(1 << k for k in range(11, 19))  # bytes of cache for one block
 _WARP_BIT = 44
@@ -69,6 +70,8 @@ class ReuseWatch(Observer):
         self.atomics: list[tuple[np.ndarray, np.ndarray]] = []  # numbers of requests, addresses
         self.requests = self.lines = self.passes = 0  # of loads
         self._room = self._atomic_requests = 0
+        # By width, lanes and their distances from the start of a line: what `_examined` returns, from there on.
+        self._known: dict[tuple[int, bytes, bytes], tuple[np.ndarray, list[int]]] = {}
 
     def watch(self, chunk) -> Observer:
         if len(self.streams) >= MOST_BLOCKS:
@@ -91,26 +94,31 @@ class ReuseWatch(Observer):
             return
         numbers, mine = base
         places = (mine + np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF)).view(np.int64)
-        warps = (numbers >> 5) << _WARP_BIT
-        # The sectors of each warp once, warp after warp.
-        keys = np.unique(warps | (places >> _SECTOR_BITS & _PLACE))
-        found = keys & _PLACE
-        self.streams[-1].append(found)
+        start = int(places[0]) // _LINE * _LINE
+        key = site.width, numbers.tobytes(), (places - start).tobytes()
+        if key not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            found, *costs = self._examined(site, (numbers >> 5) << _WARP_BIT, places)
+            self._known[key] = found - (start >> _SECTOR_BITS), costs
+        found, (lines, requests, passes) = self._known[key]
+        self.streams[-1].append(found + (start >> _SECTOR_BITS))
         self._room -= found.size
-        lines = keys >> _SECTORS_BIT
-        self.lines += 1 + int(np.count_nonzero(lines[1:] != lines[:-1]))
-        self._count_passes(site, warps, places)
+        self.lines, self.requests, self.passes = self.lines + lines, self.requests + requests, self.passes + passes
 
-    def _count_passes(self, site: Site, warps: np.ndarray, places: np.ndarray) -> None:
-        """Count requests, and the passes in which the banks give what each of them asks for."""
+    def _examined(self, site: Site, warps: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, int, int, int]:
+        """Return the sectors of each warp once, warp after warp; lines; requests; and the passes in which the banks
+        give what each of these asks for."""
+        keys = np.unique(warps | (places >> _SECTOR_BITS & _PLACE))
         wide = max(4, 1 << (site.width - 1).bit_length())
         pieces = np.unique(warps | (places // wide & _PLACE))
         # Pieces of one warp that lie in the same banks come one after the other.
         banks = (pieces >> _WARP_BIT) * _LINE + pieces % max(1, _LINE // wide)
         of_banks, times = np.unique(banks, return_counts=True)
         starts = np.flatnonzero(np.concatenate([[True], of_banks[1:] // _LINE != of_banks[:-1] // _LINE]))
-        self.requests += starts.size
-        self.passes += int(np.maximum.reduceat(times, starts).sum())
+        lines = keys >> _SECTORS_BIT
+        different = 1 + int(np.count_nonzero(lines[1:] != lines[:-1]))
+        return keys & _PLACE, different, starts.size, int(np.maximum.reduceat(times, starts).sum())
 
     copy_request = load
 

@@ -17,9 +17,10 @@ from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.count.access_trace import AccessTrace
 from warplab.simulator.count.launch_counting import Counting
 from warplab.simulator.count.reuse import ReuseWatch
+from warplab.simulator.count.warp_steps import traced_lanes
 from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.translate.machine_blocks import CACHE_ENTRIES, ROW, MachineBlock, Step, store
+from warplab.simulator.translate.machine_blocks import PHASE, RECORD_ENTRIES, MachineBlock, Step, store
 from warplab.simulator.translate.narrow_access import FIELDS, PLACE, PLACE_BYTES
 
 FEWEST = 4096  # lanes of a chunk for which a call pays off
@@ -28,6 +29,26 @@ _P = {name: k for k, name in enumerate(PLACE)}
 _KNOWN = (Checks, Races, UnwrittenReads, Counting, AccessTrace)
 _OWN = {"shared": 1, "local": 2}
 _SUMS = slice(_P["REQUESTS"], _P["NEEDED"] + 1)
+_LANES = np.arange(WARP_SIZE, dtype=np.int32)
+_SHARED = 64  # warps by record, from which on these are few
+_POOL = 256  # records of addresses that a chunk begins with
+
+
+class WarpAddresses:
+    """The base addresses of an access by all lanes: for each warp the first one and where the record is that has the
+    distances from it. `few`: do so many warps share a record that to keep these takes less than the addresses?"""
+
+    def __init__(self, table: np.ndarray, pool: np.ndarray, few: bool) -> None:
+        self._table, self._pool, self.few = table, pool, few
+
+    def __call__(self, lanes: int | None = None) -> np.ndarray:
+        """Return those of the first `lanes` lanes, None for all."""
+        table = self._table if lanes is None else self._table[: -(-lanes // WARP_SIZE)]
+        first, record = table[:, :1], table[:, 1]
+        if (record == record[0]).all():
+            record = record[:1]
+        distances = self._pool[(record - self._pool.ctypes.data) // (8 * RECORD_ENTRIES), :WARP_SIZE]
+        return (first + distances).reshape(-1)[:lanes].view(np.uint64)
 
 
 class MachineRuns:
@@ -53,6 +74,7 @@ class MachineRuns:
         # Do those that are told of stores know nothing but what is told here?
         self.plain = not observers.stored and all(type(owner) in _KNOWN for _, owner in self.stores)
         self.unwritten = bool(observers.loaded)
+        self.dense = False  # do most warps have a record of addresses of their own?
         self.state = np.zeros(0, np.int64)  # no entries before the first run
 
     def run(self, number: int, function: Callable) -> Any:
@@ -70,23 +92,15 @@ class MachineRuns:
     def _begin(self) -> None:
         chunk, lanes = self.chunk, self.chunk.lanes
         sites = chunk.translation.sites
-        self.places = np.zeros((max(1, len(sites)), PLACE_BYTES // 8), np.int64)
-        self.caches = np.zeros((max(1, len(sites)), CACHE_ENTRIES), np.int64)
-        self.caches[:, ROW // 8] = -1  # no place within a sector
-        for site in sites:
-            row = self.places[site.index]
-            row[_P["LIMIT"]] = -1
-            row[_P["WIDTH"]], row[_P["OFFSET"]], row[_P["IS_LOAD"]] = site.width, site.offset, site.op == "load"
-            row[_P["COUNTED_BYTES"]], row[_P["ITEM"]], row[_P["SITE"]] = site.counted_bytes, site.item, site.index
-            row[_P["SPACE"]] = {"global": 0, "shared": 1}.get(site.space, 2)
-            row[_P["OWN"]] = _OWN.get(site.space, 0)
-            row[_P["CACHE"]] = self.caches[site.index].ctypes.data
+        self.places = self._places()
+        self.records = np.zeros((len(self.places), RECORD_ENTRIES), np.int64)
+        self.places[:, _P["OWN_RECORD"]] = self.records.ctypes.data + 8 * RECORD_ENTRIES * np.arange(len(self.places))
         self.touches: dict[int, np.ndarray] = {}
         self.held: dict[int, tuple[Any, ...]] = {}  # by site: what its place depends on, and arrays it refers to
         self.kept: dict[str, np.ndarray] = {
-            "LIST": np.arange(WARP_SIZE, dtype=np.int32),
+            "LIST": _LANES,
             "ADDRESS": np.zeros(WARP_SIZE, np.int64),
-            "LANE_OF": np.arange(WARP_SIZE, dtype=np.int32),
+            "LANE_OF": _LANES,
             "KEYS": np.zeros(256, np.int64),
             "PARAMETERS": np.frombuffer(chunk.params or b"\0", np.uint8),
             "PLACES": self.places,
@@ -99,16 +113,47 @@ class MachineRuns:
             self.state[_F[name]] = array.ctypes.data
         self.state[_F["WARPS"]], self.state[_F["DYNAMIC"]] = chunk.warps, chunk.static_shared_bytes
         self.state[_F["COUNTED"]] = self.counting is not None
+        self._renew(_POOL)
         self.follows: dict[int, Any] = {}  # by site: the record of its words that its place tells of
         if self.races is not None:
             words = max([1, *(site.width // min(self.races.word.values()) for site in sites)])
             self.kept["OLD"] = np.empty(words * lanes, np.int32)
-            self.kept["BLOCK_OF"] = chunk.block_of.astype(np.int32)
-            self.kept["WARP_OF"] = chunk.warp_of.astype(np.int32)
+            self.kept["BLOCK_OF"], self.kept["WARP_OF"] = self._small("block_of"), self._small("warp_of")
             numbers = narrow_races.numbers_of(self.races) | {"LANES": lanes}
             self.state[[_F[name] for name in numbers]] = list(numbers.values())
             for name in ("OLD", "BLOCK_OF", "WARP_OF"):
                 self.state[_F[name]] = self.kept[name].ctypes.data
+
+    def _places(self) -> np.ndarray:
+        """Return new places of the kernel's memory instructions."""
+        kept, sites = self.blocks.kept, self.chunk.translation.sites
+        if "places" not in kept:
+            places = kept["places"] = np.zeros((max(1, len(sites)), PLACE_BYTES // 8), np.int64)
+            for site in sites:
+                row = places[site.index]
+                row[_P["LIMIT"]] = -1
+                row[_P["WIDTH"]], row[_P["OFFSET"]], row[_P["IS_LOAD"]] = site.width, site.offset, site.op == "load"
+                row[_P["COUNTED_BYTES"]], row[_P["ITEM"]], row[_P["SITE"]] = site.counted_bytes, site.item, site.index
+                row[_P["SPACE"]] = {"global": 0, "shared": 1}.get(site.space, 2)
+                row[_P["OWN"]] = _OWN.get(site.space, 0)
+        return kept["places"].copy()
+
+    def _small(self, name: str) -> np.ndarray:
+        """Return numbers of the chunk as int32; the chunks of a launch share them."""
+        of, small = self.blocks.kept.get(name, (None, None))
+        if of is not getattr(self.chunk, name):
+            of = getattr(self.chunk, name)
+            small = of.astype(np.int32)
+            self.blocks.kept[name] = of, small
+        return small
+
+    def _renew(self, most: int) -> None:
+        """Make room for records of addresses. Nothing refers to earlier ones here any longer."""
+        self.pool = np.empty((most, RECORD_ENTRIES), np.int64)
+        self.state[_F["POOL"]] = self.pool.ctypes.data
+        self.state[_F["POOL_END"]] = self.pool.ctypes.data + self.pool.nbytes
+        self.places[:, _P["RECORD"]] = self.places[:, _P["OWN_RECORD"]]
+        self.records[:, PHASE] = -1
 
     # -- one run -----------------------------------------------------------------------------------------------------
 
@@ -126,37 +171,48 @@ class MachineRuns:
         places[:, _P["BASES"]] = 0
         quiet = self.blocks.quiet(number)
         self.told: dict[str, list[tuple[Callable, Any]]] = {}
-        self.bases: dict[int, np.ndarray] = {}
+        self.bases: dict[int, WarpAddresses] = {}
+        tables: dict[int, np.ndarray] = {}
         for (space, loads), sites in code.spaces.items():
             if loads:
-                told = self.told[space] = [of for of in self.loads if self._wants(of[1], space, quiet)]
-            if not loads or any(owner is not self.counting for _, owner in told):
+                self.told[space] = [of for of in self.loads if self._wants(of[1], space, quiet)]
+            if not loads or self.told[space]:
                 for site in sites:
-                    self.bases[site.index] = np.empty(lanes, np.uint64)
-                    places[site.index, _P["BASES"]] = self.bases[site.index].ctypes.data
+                    tables[site.index] = np.empty((chunk.warps, 2), np.int64)
+                    places[site.index, _P["BASES"]] = tables[site.index].ctypes.data
         inputs = [np.ascontiguousarray(chunk.registers[slot]) for slot in code.inputs]
         self.results = [np.empty(lanes, dtype if dtype != "b1" else "?") for dtype, _, _ in code.outputs]
-        tables = {
+        given = {
             "INPUTS": np.array([array.ctypes.data for array in inputs] or [0], np.int64),
             "OUTPUTS": np.array([array.ctypes.data for array in self.results] or [0], np.int64),
             "REGISTERS": np.empty((code.rows + 1, WARP_SIZE), np.int64),
             "VARIABLES": np.array([int(chunk.variable_address(n)[0]) for n in code.variables] or [0], np.int64),
         }
-        for name, table in tables.items():
+        for name, table in given.items():
             state[_F[name]] = table.ctypes.data
         for step in code.steps:
             self._bind(step.site)
-        for _ in range(len(code.steps) + 1):
+        for _ in range(len(code.steps) + 2):
+            room = len(tables) * chunk.warps
+            if self.dense and (state[_F["POOL_END"]] - state[_F["POOL"]]) // (8 * RECORD_ENTRIES) < room:
+                self._renew(room)
+            before = int(state[_F["POOL"]])
             places[:, _SUMS] = 0
-            places[:, _P["TOUCHED_DONE"]] = state[_F["FAILED"]] = state[_F["STRAYED"]] = 0
+            places[:, _P["TOUCHED_DONE"]] = state[_F["FAILED"]] = state[_F["STRAYED"]] = state[_F["FULL"]] = 0
             if not code.call(state.ctypes.data):
+                few = int(state[_F["POOL"]]) - before <= 8 * RECORD_ENTRIES * len(tables) * chunk.warps // _SHARED
+                self.bases = {index: WarpAddresses(table, self.pool, few) for index, table in tables.items()}
                 return self._apart(code.steps)
-            if not state[_F["STRAYED"]]:
+            if state[_F["FULL"]]:
+                self.dense = True
+                self._renew(_POOL + room)
+            elif not state[_F["STRAYED"]]:
                 return False
-            site = chunk.translation.sites[state[_F["STRAYED"]] - 1]  # perhaps to another array than last time
-            if site.space in _OWN or not chunk.access.strayed(site, int(state[_F["STRAYED_TO"]])):
-                return False
-            self._bind(site)
+            else:
+                site = chunk.translation.sites[state[_F["STRAYED"]] - 1]  # perhaps to another array than last time
+                if site.space in _OWN or not chunk.access.strayed(site, int(state[_F["STRAYED_TO"]])):
+                    return False
+                self._bind(site)
         return False
 
     def _wants(self, observer: Any, space: str, quiet: bool) -> bool:
@@ -169,7 +225,7 @@ class MachineRuns:
             return not unseen
         if kind is ReuseWatch:
             return space == "global" and observer.room > 0
-        return kind is not Checks and (kind is not AccessTrace or observer.room > 0)
+        return kind is not Checks and kind is not Counting and (kind is not AccessTrace or observer.room > 0)
 
     def _bind(self, site) -> None:
         """Say where the accesses of a site are good: where they were the last time."""
@@ -204,9 +260,18 @@ class MachineRuns:
             row[_P["TOUCHES"]] = self.touches[site.index].ctypes.data
         self.held[site.index] = holder, complete, data, record
 
-    def _addresses(self, step: Step) -> Addresses:
-        base = self.bases[step.site.index]
-        return self.chunk.addresses(base[:1] if step.single else base, None)
+    def _addresses(self, step: Step, lanes: int | None = None) -> Addresses:
+        """Return the base addresses of the first `lanes` lanes, None for all."""
+        base = self.bases[step.site.index](1 if step.single else lanes)
+        return self.chunk.addresses(base, None) if lanes is None else Addresses(base)
+
+    def _watched(self, owner: Any) -> int | None:
+        """Return of how many lanes an observer wants the addresses, from the first on; None for all."""
+        if type(owner) is ReuseWatch:
+            return owner.threads
+        return (
+            min(self.chunk.lanes, traced_lanes(self.chunk.threads, owner.warps)) if type(owner) is AccessTrace else None
+        )
 
     def _apart(self, steps: list[Step]) -> bool:
         """Tell whether no load of global memory waits for a store to the same array."""
@@ -221,23 +286,13 @@ class MachineRuns:
     def _finish(self, code: MachineBlock, block) -> np.ndarray | None:
         """Tell observers of what has been done, make the stores, and set the registers. Returns the condition."""
         chunk, results = self.chunk, self.results
-        sums = self.places[:, _SUMS].tolist()
-        for step in code.steps:
-            site = step.site
-            stores = site.op == "store"
-            if stores and not (self.plain and self._stored(step)):
-                values = tuple(results[k][:1] if single else results[k] for k, single in step.values)
-                chunk.access.store_vector(site, self._addresses(step), values, None)
-                continue
-            addresses = None
-            for notify, owner in self.stores if stores else self.told[site.space]:
-                if owner is self.counting:
-                    self._count(site, sums[site.index])
-                elif not stores and type(owner) is Races:
-                    owner.load_by_all(site, site.space, chunk.access.latest(site), self.bases[site.index])
-                elif not stores or (type(owner) is AccessTrace and owner.room):
-                    addresses = addresses or self._addresses(step)
-                    notify(site, site.space, addresses, None, *([None] if stores else []))
+        counted: list[int] = []  # instructions that the function has counted, and not the arrays' code
+        try:
+            for step in code.steps:
+                self._tell(step, counted)
+        finally:
+            if self.counting is not None:
+                self.counting.add(counted, self.places[counted, _SUMS])
         for array, (_, slot, single) in zip(results, code.outputs, strict=True):
             if slot is not None:
                 chunk.registers[slot] = array[:1].copy() if single else array
@@ -250,13 +305,24 @@ class MachineRuns:
             taken = taken[:1] if code.outputs[code.condition][2] else taken
         return ~taken if block.negated else taken
 
-    def _count(self, site, sums: list[int]) -> None:
-        """Add what the function has counted, as `Counting.load` does."""
-        own = self.counting.accesses.setdefault((site.index, site.space), [0, 0, 0, 0, 0])
-        own[:] = [a + b for a, b in zip(own, sums, strict=True)]
-        if site.space == "global":
+    def _tell(self, step: Step, counted: list[int]) -> None:
+        """Tell observers of an access, and make it if it is a store."""
+        site, results, chunk = step.site, self.results, self.chunk
+        stores = site.op == "store"
+        if stores and not (self.plain and self._stored(step)):
+            values = tuple(results[k][:1] if single else results[k] for k, single in step.values)
+            chunk.access.store_vector(site, self._addresses(step), values, None)
+            return
+        for notify, owner in self.stores if stores else self.told[site.space]:
+            if not stores and type(owner) is Races:
+                owner.load_by_all(site, site.space, chunk.access.latest(site), self.bases[site.index])
+            elif not stores or (type(owner) is AccessTrace and owner.room):
+                addresses = self._addresses(step, self._watched(owner))
+                notify(site, site.space, addresses, None, *([None] if stores else []))
+        counted.append(site.index)
+        if site.space == "global" and self.counting is not None:
             touched = self.touches[site.index][: self.places[site.index, _P["TOUCHED_DONE"]]]
-            self.counting.bitmap(site, self.chunk.access.latest(site))[touched] = True
+            self.counting.bitmap(site, chunk.access.latest(site))[touched] = True
 
     def _stored(self, step: Step) -> bool:
         """Make a store; tell whether that could be done: its words do not race, and lanes share none."""

@@ -7,8 +7,9 @@ array, a byte that nobody wrote), the function returns at once, and the arrays' 
 nothing had been; so errors are always the arrays'. Then the stores are made (`store`), each by all lanes, or by the
 arrays' code where lanes may race; and other observers are told of what concerns them (`run.machine_runs`).
 
-Warps often access memory in one pattern: what the latest one cost at its place within a sector is kept for each memory
-instruction, and compared in a few vector instructions.
+Warps often access memory in one pattern: a record of the latest one, with what it costs at its place within a sector,
+is kept for each memory instruction, and compared in a few vector instructions. Whoever wants addresses gets, for each
+warp, the first one and the record.
 
 Left to the arrays' code (`MachineBlocks.declined` says why): instructions that `narrow_operations` does not know,
 atomic and volatile accesses, generic addresses, loads of shared or local memory behind a store there, groups that are
@@ -39,234 +40,313 @@ _MOST_VERSIONS = 3  # of a block, by which of its registers are single entries
 ROW = 8 * 32
 _FAILED = "failed = 1"
 
-# Entries of a memory instruction's cache behind the lanes' distances from the first: the first one's place within a
-# sector, the lowest and highest distance, their bits, what a warp costs; from 64 on the numbers of its sectors.
-_CACHE = ("PHASE", "LOWEST", "HIGHEST", "BITS", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED")
-CACHE_ENTRIES = 96
-_NAMES = {f"C_{name}": ROW + 8 * k for k, name in enumerate(_CACHE)} | {"C_NUMBERS": 8 * 64}
+# Entries of a record behind the lanes' distances from the first: which bits of an address tell where it lies in a
+# sector or bank, and these; the lowest and highest distance, their bits, how the lanes lie (`_KINDS`), what a warp
+# costs; from 64 on the numbers of its sectors.
+_RECORD = ("MASK", "PHASE", "LOWEST", "HIGHEST", "BITS", "KIND", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED")
+RECORD_ENTRIES = 96
+PHASE = 32 + _RECORD.index("PHASE")
+# One element behind the other, so in each half of a warp, all of a half at one place.
+_KINDS = ("ANY", "LINE", "HALVES", "SAME")
+_NAMES = {f"R_{name}": ROW + 8 * k for k, name in enumerate(_RECORD)} | {"R_NUMBERS": 8 * 64}
+_NAMES |= {"RECORD_BYTES": 8 * RECORD_ENTRIES} | {name: k for k, name in enumerate(_KINDS)}
 
-SOURCE = """
+_LOADS = """
+def load{n}(P, other, base, row):
+    # Load 32 numbers of {n} bytes.
+    record = ld8(other + P_RECORD)
+    at = ld8(P + P_DATA) - ld8(P + P_LOW) + base
+    half = at + ld8(record + 128)
+    kind = ld8(record + R_KIND)
+    if kind == ANY:
+        for i in lanes(32):
+            st{n}(row + {n} * i, ld{n}(at + ld8(record + 8 * i)))
+    elif kind == SAME:
+        for i in lanes(16):
+            st{n}(row + {n} * i, ld{n}(at))
+            st{n}(row + {h} + {n} * i, ld{n}(half))
+    else:
+        for i in lanes(16):
+            st{n}(row + {n} * i, ld{n}(at + {n} * i))
+            st{n}(row + {h} + {n} * i, ld{n}(half + {n} * i))
+
+
+def again{n}(S, P, other, base, first, row):
+    if settle(S, P, ld8(other + P_RECORD), base, first):
+        return 1
+    load{n}(P, other, base, row)
+    return 0
+"""
+_LOADED = (2, 4, 8)  # bytes of numbers that these load
+
+SOURCE = (
+    """
 def learn(S, P):
+    # Make a record of the addresses of a warp. Returns 1 if there is no room for it.
     address = ld8(S + ADDRESS)
-    cache = ld8(P + P_CACHE)
+    record = ld8(P + P_OWN_RECORD)
+    if ld8(P + P_BASES):
+        record = ld8(S + POOL)
+        if record == ld8(S + POOL_END):
+            st8(S + FULL, 1)
+            return 1
+        st8(S + POOL, record + RECORD_BYTES)
+    st8(P + P_RECORD, record)
     base = ld8(address)
     low = 0
     high = 0
     bits = 0
     for i in range(32):
         distance = ld8(address + 8 * i) - base
-        st8(cache + 8 * i, distance)
+        st8(record + 8 * i, distance)
         low = distance if distance < low else low
         high = distance if distance > high else high
         bits = bits | distance
-    st8(cache + C_PHASE, base & 31)
-    st8(cache + C_LOWEST, low)
-    st8(cache + C_HIGHEST, high)
-    st8(cache + C_BITS, bits)
-    if ld8(P + P_SPACE) == 0:
+    space = ld8(P + P_SPACE)
+    mask = 31 if space == 0 else 3
+    st8(record + R_MASK, mask)
+    st8(record + R_PHASE, base & mask)
+    st8(record + R_LOWEST, low)
+    st8(record + R_HIGHEST, high)
+    st8(record + R_BITS, bits)
+    width = ld8(P + P_WIDTH)
+    half = ld8(record + 128)
+    for i in lanes(16):
+        rising = either((ld8(record + 8 * i) ^ (width * i)) | ((ld8(record + 128 + 8 * i) - half) ^ (width * i)))
+        spread = either(ld8(record + 8 * i) | (ld8(record + 128 + 8 * i) - half))
+    kind = SAME if spread == 0 else ANY
+    if rising == 0:
+        kind = LINE if half == 16 * width else HALVES
+    st8(record + R_KIND, kind)
+    if space == 0:
         keys = ld8(S + KEYS)
         for i in range(32):
             st8(keys + 8 * i, ld8(address + 8 * i))
         call(F_ORDERED, keys, 32)
-        st8(cache + C_DISTINCT, call(F_DISTINCT, keys, 32, 0))
+        st8(record + R_DISTINCT, call(F_DISTINCT, keys, 32, 0))
         n = 0
         last = -1
         for i in range(32):
             sector = ld8(keys + 8 * i) >> 5
             if sector != last:
-                st8(cache + C_NUMBERS + 8 * n, sector - (base >> 5))
+                st8(record + R_NUMBERS + 8 * n, sector - (base >> 5))
                 n = n + 1
             last = sector
-        st8(cache + C_SECTORS, n)
-    elif ld8(P + P_SPACE) == 1 and ld8(P + P_COUNTED_BYTES) != 0:
+        st8(record + R_SECTORS, n)
+    elif space == 1 and ld8(P + P_COUNTED_BYTES) != 0:
         passes = ld8(P + P_WAVEFRONTS)
         needed = ld8(P + P_NEEDED)
         call(F_WAVEFRONTS, S, P, 0, 32)
-        st8(cache + C_WAVEFRONTS, ld8(P + P_WAVEFRONTS) - passes)
-        st8(cache + C_NEEDED, ld8(P + P_NEEDED) - needed)
+        st8(record + R_WAVEFRONTS, ld8(P + P_WAVEFRONTS) - passes)
+        st8(record + R_NEEDED, ld8(P + P_NEEDED) - needed)
         st8(P + P_WAVEFRONTS, passes)
         st8(P + P_NEEDED, needed)
+    return 0
 
 
-def settle(S, P, cache, base, first):
-    # Test and count the loads of one warp, whose pattern is in `cache`. Returns 1 where anything is unusual.
+def settle(S, P, record, base, first):
+    # Test and count the accesses of one warp, whose pattern is in `record`. Returns 1 where anything is unusual.
     start = ld8(P + P_LOW)
     limit = ld8(P + P_LIMIT)
     own = ld8(P + P_OWN)
-    if ((base | ld8(cache + C_BITS)) & (ld8(P + P_WIDTH) - 1)) != 0:
+    if ((base | ld8(record + R_BITS)) & (ld8(P + P_WIDTH) - 1)) != 0:
         return 1
     if own == 2:
-        address = ld8(S + ADDRESS)
         starts = ld8(S + LOCAL) + 8 * first
         for i in lanes(32):
-            bad = either(ult(limit, ld8(address + 8 * i) - start - ld8(starts + 8 * i)))
+            bad = either(ult(limit, base + ld8(record + 8 * i) - start - ld8(starts + 8 * i)))
         if bad != 0 or limit < 0:
             return 1
     else:
         if own:
             start = start + ld8(ld8(S + SHARED) + 8 * first)
-        if base + ld8(cache + C_LOWEST) < start or base + ld8(cache + C_HIGHEST) - start > limit:
+        if base + ld8(record + R_LOWEST) < start or base + ld8(record + R_HIGHEST) - start > limit:
             st8(S + STRAYED, ld8(P + P_SITE) + 1)
             st8(S + STRAYED_TO, base)
             return 1
+    if ld8(P + P_WRITTEN) != 0 and ld8(P + P_IS_LOAD) != 0:
+        there = base - ld8(P + P_LOW)
+        if ld8(record + R_KIND) == LINE and ld8(P + P_WIDTH) == 4:
+            at = ld8(P + P_WRITTEN) + there
+            for i in lanes(32):
+                missing = either(ld4(at + 4 * i) ^ 0xFFFFFFFF)
+            if missing:
+                return 1
+        else:
+            for i in range(32):
+                if call(F_WRITTEN, P, there + ld8(record + 8 * i)) == 0:
+                    return 1
+    bases = ld8(P + P_BASES)
+    if bases:
+        bases = bases + (first >> 1)
+        st8(bases, base - ld8(P + P_OFFSET))
+        st8(bases + 8, record)
     if ld8(S + COUNTED) == 0:
         return 0
     space = ld8(P + P_SPACE)
     if space == 1:
         if ld8(P + P_COUNTED_BYTES) == 0:
             return 0
-        st8(P + P_WAVEFRONTS, ld8(P + P_WAVEFRONTS) + ld8(cache + C_WAVEFRONTS))
-        st8(P + P_NEEDED, ld8(P + P_NEEDED) + ld8(cache + C_NEEDED))
+        st8(P + P_WAVEFRONTS, ld8(P + P_WAVEFRONTS) + ld8(record + R_WAVEFRONTS))
+        st8(P + P_NEEDED, ld8(P + P_NEEDED) + ld8(record + R_NEEDED))
     st8(P + P_REQUESTS, ld8(P + P_REQUESTS) + 1)
     if space == 0:
-        n = ld8(cache + C_SECTORS)
-        st8(P + P_DISTINCT, ld8(P + P_DISTINCT) + ld8(cache + C_DISTINCT))
+        n = ld8(record + R_SECTORS)
+        st8(P + P_DISTINCT, ld8(P + P_DISTINCT) + ld8(record + R_DISTINCT))
         st8(P + P_SECTORS, ld8(P + P_SECTORS) + n)
         done = ld8(P + P_TOUCHED_DONE)
         touches = ld8(P + P_TOUCHES) + 4 * done
         sector = (base >> 5) - (ld8(P + P_LOW) >> 5)
         for i in range(n):
-            st4(touches + 4 * i, sector + ld8(cache + C_NUMBERS + 8 * i))
+            st4(touches + 4 * i, sector + ld8(record + R_NUMBERS + 8 * i))
         st8(P + P_TOUCHED_DONE, done + n)
     return 0
 
 
 def access(S, P, first):
-    # Do so, and leave the addresses where they are wanted.
+    # Do so, for the addresses of a warp.
     address = ld8(S + ADDRESS)
-    cache = ld8(P + P_CACHE)
+    record = ld8(P + P_RECORD)
     base = ld8(address)
     for i in lanes(32):
-        differ = either((ld8(address + 8 * i) - base) ^ ld8(cache + 8 * i))
-    if differ != 0 or (base & 31) != ld8(cache + C_PHASE):
-        learn(S, P)
-    if settle(S, P, cache, base, first):
-        return 1
-    if ld8(P + P_WRITTEN) != 0 and ld8(P + P_IS_LOAD) != 0:
-        low = ld8(P + P_LOW)
-        for i in range(32):
-            if call(F_WRITTEN, P, ld8(address + 8 * i) - low) == 0:
-                return 1
-    bases = ld8(P + P_BASES)
-    if bases:
-        offset = ld8(P + P_OFFSET)
-        bases = bases + 8 * first
-        for i in lanes(32):
-            st8(bases + 8 * i, ld8(address + 8 * i) - offset)
-    return 0
+        differ = either((ld8(address + 8 * i) - base) ^ ld8(record + 8 * i))
+    lent = ld8(P + P_BASES) != 0 and record == ld8(P + P_OWN_RECORD)
+    if differ != 0 or (base & ld8(record + R_MASK)) != ld8(record + R_PHASE) or lent:
+        if learn(S, P):
+            return 1
+        record = ld8(P + P_RECORD)
+    return settle(S, P, record, base, first)
 
 
-def again(S, P, other, first):
+def again(S, P, other, base, first):
     # Do as `access`, for lanes that have the pattern of another instruction's present access.
-    if ld8(P + P_WRITTEN) or ld8(P + P_BASES):
-        return access(S, P, first)
-    return settle(S, P, ld8(other + P_CACHE), ld8(ld8(S + ADDRESS)), first)
+    return settle(S, P, ld8(other + P_RECORD), base, first)
 
 
-def straight(at, shift):
-    # Do 32 numbers rise by 1 << shift?
-    first = ld8(at)
-    for i in lanes(32):
-        odd = either((ld8(at + 8 * i) - first) ^ (i << shift))
-    return odd == 0
+"""
+    + "\n".join(_LOADS.format(n=n, h=16 * n) for n in _LOADED)
+    + """
 
 
 def taken(S, P, first, k, away):
     # Write down that lanes are about to write their words. Returns whether any of these may race.
-    bases = ld8(P + P_BASES) + 8 * first
+    base = ld8(ld8(P + P_BASES) + (first >> 1)) - away
+    record = ld8(ld8(P + P_BASES) + (first >> 1) + 8)
     old = ld8(S + OLD) + 4 * (first + k * ld8(S + LANES))
     shift = ld8(P + P_WORD_SHIFT)
     writer = ld8(P + P_WRITER) + 4 * k
     reader = ld8(P + P_READER) + 4 * k
     me = ld8(S + FIRST_THREAD) + first
-    if straight(bases, shift) and ld8(P + P_RACE_WORDS) == 1:
-        word = (ld8(bases) - away) >> shift
+    odd = 0
+    if ld8(record + R_KIND) == LINE and ld8(P + P_RACE_WORDS) == 1:
+        at = 4 * (base >> shift)
         for i in lanes(32):
-            other = ld4(writer + 4 * word + 4 * i)
-            read = ld4(reader + 4 * word + 4 * i)
+            other = ld4(writer + at + 4 * i)
             st4(old + 4 * i, other)
-            odd = either((other != 0 and other != me + i) or (read != 0 and read != me + i))
+            odd = either(other != 0 and other != me + i)
+        if ld8(P + P_WAS_READ):
+            for i in lanes(32):
+                read = ld4(reader + at + 4 * i)
+                unlike = either(read != 0 and read != me + i)
+            odd = odd | unlike
     else:
         for i in lanes(32):
-            word = (ld8(bases + 8 * i) - away) >> shift
+            word = (base + ld8(record + 8 * i)) >> shift
             other = ld4(writer + 4 * word)
             read = ld4(reader + 4 * word)
             st4(old + 4 * i, other)
             odd = either((other != 0 and other != me + i) or (read != 0 and read != me + i))
     if odd:
         for i in range(32):
-            if call(F_RACE, S, P, first + i, (ld8(bases + 8 * i) - away) >> shift):
+            if call(F_RACE, S, P, first + i, (base + ld8(record + 8 * i)) >> shift):
                 return 1
-    for i in lanes(32):
-        st4(writer + 4 * ((ld8(bases + 8 * i) - away) >> shift), me + i)
+    if ld8(record + R_KIND) == LINE and ld8(P + P_RACE_WORDS) == 1:
+        at = writer + 4 * (base >> shift)
+        for i in lanes(32):
+            st4(at + 4 * i, me + i)
+    else:
+        for i in lanes(32):
+            st4(writer + 4 * ((base + ld8(record + 8 * i)) >> shift), me + i)
     return 0
 
 
-def put(P, first, k, away, values, own):
-    # Write the values of a warp: `k`, those of the element; `own`, does each lie behind the other?
-    bases = ld8(P + P_BASES) + 8 * first
+def put(P, first, k, base, record, values):
+    # Write the values of a warp: `k`, those of the element.
     item = ld8(P + P_ITEM)
-    data = ld8(P + P_DATA) + k * item - away
-    at = data + ld8(bases)
+    data = ld8(P + P_DATA) + k * item + base
     if item == 4:
         values = values + 4 * first
-        if own:
+        if ld8(record + R_KIND) == LINE and ld8(P + P_WIDTH) == 4:
             for i in lanes(32):
-                st4(at + 4 * i, ld4(values + 4 * i))
+                st4(data + 4 * i, ld4(values + 4 * i))
         else:
             for i in lanes(32):
-                st4(data + ld8(bases + 8 * i), ld4(values + 4 * i))
+                st4(data + ld8(record + 8 * i), ld4(values + 4 * i))
     elif item == 8:
         values = values + 8 * first
         for i in lanes(32):
-            st8(data + ld8(bases + 8 * i), ld8(values + 8 * i))
+            st8(data + ld8(record + 8 * i), ld8(values + 8 * i))
     elif item == 2:
         for i in range(32):
-            st2(data + ld8(bases + 8 * i), ld2(values + 2 * (first + i)))
+            st2(data + ld8(record + 8 * i), ld2(values + 2 * (first + i)))
     else:
         for i in range(32):
-            st1(data + ld8(bases + 8 * i), ld1(values + first + i))
+            st1(data + ld8(record + 8 * i), ld1(values + first + i))
 
 
-def noted(S, P, first, away, own):
+def noted(S, P, first, base, record):
     # Note what a warp has written: which words, and which bytes.
-    bases = ld8(P + P_BASES) + 8 * first
+    row = ld8(record + R_KIND) == LINE
     if ld8(P + P_WRITER):
         shift = ld8(P + P_WORD_SHIFT)
-        epoch = 0
-        time = 0
+        row = row and ld8(P + P_RACE_WORDS) == 1
+        words = 4 * (base >> shift)
+        site = ld8(P + P_WRITE_SITE)
+        number = ld8(P + P_SITE)
         if ld8(S + ORDERED):
             epoch = ld4(ld8(S + EPOCHS) + 4 * ld4(ld8(S + BLOCK_OF) + 4 * first))
             time = ld4(ld8(S + TIMES) + 4 * ld4(ld8(S + WARP_OF) + 4 * first))
-        for k in range(ld8(P + P_RACE_WORDS)):
-            if ld8(S + ORDERED):
+            epochs = ld8(P + P_WRITE_EPOCH)
+            times = ld8(P + P_WRITE_TIME)
+            if row:
                 for i in lanes(32):
-                    word = ((ld8(bases + 8 * i) - away) >> shift) + k
-                    st4(ld8(P + P_WRITE_EPOCH) + 4 * word, epoch)
-                    st4(ld8(P + P_WRITE_TIME) + 4 * word, time)
-            if ld8(P + P_WAS_READ):
-                for i in lanes(32):
-                    st4(ld8(P + P_READER) + 4 * (((ld8(bases + 8 * i) - away) >> shift) + k), 0)
-            site = ld8(P + P_WRITE_SITE)
-            if own and ld8(P + P_RACE_WORDS) == 1 and ld8(S + SITE_BYTES) == 1:
-                site = site + ((ld8(bases) - away) >> shift)
-                number = ld8(P + P_SITE)
-                for i in lanes(32):
-                    st1(site + i, number)
+                    st4(epochs + words + 4 * i, epoch)
+                    st4(times + words + 4 * i, time)
             else:
+                for k in range(ld8(P + P_RACE_WORDS)):
+                    for i in lanes(32):
+                        word = ((base + ld8(record + 8 * i)) >> shift) + k
+                        st4(epochs + 4 * word, epoch)
+                        st4(times + 4 * word, time)
+        if ld8(P + P_WAS_READ):
+            reader = ld8(P + P_READER)
+            if row:
+                for i in lanes(32):
+                    st4(reader + words + 4 * i, 0)
+            else:
+                for k in range(ld8(P + P_RACE_WORDS)):
+                    for i in lanes(32):
+                        st4(reader + 4 * (((base + ld8(record + 8 * i)) >> shift) + k), 0)
+        if row and ld8(S + SITE_BYTES) == 1:
+            site = site + (words >> 2)
+            for i in lanes(32):
+                st1(site + i, number)
+        else:
+            for k in range(ld8(P + P_RACE_WORDS)):
                 for i in range(32):
-                    call(F_WRITE_SITE, S, site, ((ld8(bases + 8 * i) - away) >> shift) + k, ld8(P + P_SITE))
-            if ld8(P + P_ATOMIC):
+                    call(F_WRITE_SITE, S, site, ((base + ld8(record + 8 * i)) >> shift) + k, number)
+        if ld8(P + P_ATOMIC):
+            for k in range(ld8(P + P_RACE_WORDS)):
                 for i in range(32):
-                    st1(ld8(P + P_ATOMIC) + ((ld8(bases + 8 * i) - away) >> shift) + k, 0)
+                    st1(ld8(P + P_ATOMIC) + ((base + ld8(record + 8 * i)) >> shift) + k, 0)
     if ld8(P + P_WRITTEN):
-        if own and ld8(P + P_WIDTH) == 4:
-            at = ld8(P + P_WRITTEN) + ld8(bases) - away
+        if ld8(record + R_KIND) == LINE and ld8(P + P_WIDTH) == 4:
+            at = ld8(P + P_WRITTEN) + base
             for i in lanes(32):
                 st4(at + 4 * i, -1)
         else:
             for i in range(32):
-                call(F_MARK, P, ld8(bases + 8 * i) - away)
+                call(F_MARK, P, base + ld8(record + 8 * i))
 
 
 def store(S, P, values, items):
@@ -285,32 +365,42 @@ def store(S, P, values, items):
             done = done + 1
         warp = 0
         while warp < done and bad == 0:
-            bases = ld8(P + P_BASES) + 256 * warp
+            base = ld8(ld8(P + P_BASES) + 16 * warp) - away
+            record = ld8(ld8(P + P_BASES) + 16 * warp + 8)
             me = ld8(S + FIRST_THREAD) + 32 * warp
-            for k in range(words):
+            if words == 1 and ld8(record + R_KIND) == LINE:
+                at = writer + 4 * (base >> shift)
                 for i in lanes(32):
-                    odd = either(ld4(writer + 4 * (((ld8(bases + 8 * i) - away) >> shift) + k)) ^ (me + i))
+                    odd = either(ld4(at + 4 * i) ^ (me + i))
                 bad = bad | odd
+            else:
+                for k in range(words):
+                    for i in lanes(32):
+                        odd = either(ld4(writer + 4 * (((base + ld8(record + 8 * i)) >> shift) + k)) ^ (me + i))
+                    bad = bad | odd
             warp = warp + 1
         if bad:
             while done > 0:
                 done = done - 1
-                bases = ld8(P + P_BASES) + 256 * done
+                base = ld8(ld8(P + P_BASES) + 16 * done) - away
+                record = ld8(ld8(P + P_BASES) + 16 * done + 8)
                 k = words
                 while k > 0:
                     k = k - 1
                     old = ld8(S + OLD) + 4 * (32 * done + k * ld8(S + LANES))
                     for i in lanes(32):
-                        st4(writer + 4 * (((ld8(bases + 8 * i) - away) >> shift) + k), ld4(old + 4 * i))
+                        st4(writer + 4 * (((base + ld8(record + 8 * i)) >> shift) + k), ld4(old + 4 * i))
             return 1
     for warp in range(warps):
         first = 32 * warp
-        own = straight(ld8(P + P_BASES) + 8 * first, 2) and ld8(P + P_WIDTH) == 4
+        base = ld8(ld8(P + P_BASES) + 16 * warp) - away
+        record = ld8(ld8(P + P_BASES) + 16 * warp + 8)
         for k in range(items):
-            put(P, first, k, away, ld8(values + 8 * k), own)
-        noted(S, P, first, away, own)
+            put(P, first, k, base, record, ld8(values + 8 * k))
+        noted(S, P, first, base, record)
     return 0
 """
+)
 
 
 @dataclass
@@ -448,19 +538,35 @@ class BlockCode(NarrowWriter):
             raise NotNarrow(i.text)
         return site, start
 
-    def reached(self, i: Instruction, site: Any, start: str, place: int) -> None:
-        """Write the test of an access whose address is the operand `place`."""
-        self.line(f"st8(address + 8 * i, {start} + {site.offset})")
-        self.finish(self.needed())
-        self.emit(f"P = places + {PLACE_BYTES * site.index}")
+    def reached(self, i: Instruction, site: Any, start: str, place: int, row: str = "", size: int = 0) -> str:
+        """Write the test of an access whose address is the operand `place`, and, if there is a `row`, what loads
+        numbers of `size` bytes into it. Returns the place that has the record of the addresses."""
         like = name_of(as_address(i.operands[place]).base), site.op, site.space, site.width, site.counted_bytes
         other = self.patterns.get(like)
-        if other is not None and (site.offset - other.offset) % (SECTOR_BYTES if site.space == "global" else 4) == 0:
-            self.emit(f"if call(AGAIN, S, P, places + {PLACE_BYTES * other.index}, first):")
+        unlike = SECTOR_BYTES if site.space == "global" else 4
+        known = other is not None and (site.offset - other.offset) % unlike == 0
+        if other is None or not known:
+            self.line(f"st8(address + 8 * i, {start} + {site.offset})")
+            self.patterns[like] = other = site
+        self.finish(self.needed())
+        record = f"places + {PLACE_BYTES * other.index}"
+        self.emit(f"P = places + {PLACE_BYTES * site.index}")
+        if known:
+            self.emit(f"base{site.index} = base{other.index} + {site.offset - other.offset}")
+            more = (
+                f"{size}, S, P, {record}, base{site.index}, first, {row}"
+                if row
+                else (f", S, P, {record}, base{site.index}, first")
+            )
+            self.emit(f"if call(AGAIN{more}):")
         else:
             self.emit("if call(ACCESS, S, P, first):")
-            self.patterns[like] = site
         self.emit("    return 1")
+        if not known:
+            self.emit(f"base{site.index} = ld8(address)")
+            if row:
+                self.emit(f"call(LOAD{size}, P, P, base{site.index}, {row})")
+        return record
 
     def load(self, i: Instruction, dtype: str) -> None:
         named = []
@@ -475,11 +581,17 @@ class BlockCode(NarrowWriter):
         if behind and site.space != "global":
             raise NotNarrow(i.text)
         self.reaches.append(Step(site, self.single_address(i, 1), bool(behind)))
-        self.reached(i, site, start, 1)
-        self.emit("away = ld8(P + P_DATA) - ld8(P + P_LOW)")
-        self.emit("for i in lanes(32):")
-        self.emit("    at = away + ld8(address + 8 * i)")
         size = item_bytes(dtype)
+        (name, own), *others = named
+        if not others and name is not None and item_bytes(own) == size and size in _LOADED:
+            self.reached(i, site, start, 1, self.place(name), size)
+            self.written.add(name)
+            return
+        record = self.reached(i, site, start, 1)
+        self.emit(f"record = ld8({record} + P_RECORD)")
+        self.emit(f"away = ld8(P + P_DATA) - ld8(P + P_LOW) + base{site.index}")
+        self.emit("for i in lanes(32):")
+        self.emit("    at = away + ld8(record + 8 * i)")
         for k, (name, own) in enumerate(named):
             if name is None:
                 continue
@@ -569,6 +681,7 @@ class MachineBlocks:
         self._quiet: dict[int, bool] = {}
         self.declined: dict[int, str] = {}
         self.misses = [0] * len(blocks)  # runs that the arrays' code had to repeat, less those that went well
+        self.kept: dict[str, Any] = {}  # by `run.machine_runs`, for chunks to come
         used = {of.space for of in (*translator.variables.values(), *translator.sites)}
         self.own_spaces = sorted(used & {"shared", "local"})
 
@@ -604,7 +717,8 @@ class MachineBlocks:
     def _compiled(self, block: Block, single: frozenset[str], one_block: bool) -> MachineBlock:
         w = BlockCode(self._translator, block, single, one_block)
         text = w.write()
-        called = {name.upper(): _access().address(name) for name in ("access", "again")}
+        names = ("access", "again", *(f"{what}{n}" for what in ("load", "again") for n in _LOADED))
+        called = {name.upper(): _access().address(name) for name in names}
         compiled = narrow_compiler.Compiled(text, CONSTANTS | called)
         slots, condition = self._translator.slots, None
         outputs: list[tuple[str, int | None, bool]] = []

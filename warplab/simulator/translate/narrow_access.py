@@ -41,6 +41,8 @@ FIELDS = (
     # A block for all lanes (`machine_blocks`): addresses of the registers that it reads and of what it writes; is there
     # a result that it cannot compute? The instruction, from 1 on, whose address was out of bounds, and the address.
     *("INPUTS", "OUTPUTS", "FAILED", "STRAYED", "STRAYED_TO"),
+    # Room for new records of addresses; was there too little?
+    *("POOL", "POOL_END", "FULL"),
 )
 PLACE = (
     # Where the array begins, how far behind it (or behind each lane's own memory) an access may begin, the bytes
@@ -51,9 +53,10 @@ PLACE = (
     *("WRITE_SITE", "READ_SITE", "ATOMIC", "WORD_SHIFT", "RACE_WORDS", "SITE"),
     # Counters.
     *("REQUESTS", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED", "FAST"),
-    # A block for all lanes: what is known of the latest warp's addresses; the sectors touched, and how many; where the
-    # addresses without the offset are wanted (0: nowhere), and the offset; did anybody read the words?
-    *("CACHE", "TOUCHES", "TOUCHED_DONE", "BASES", "OFFSET", "WAS_READ"),
+    # A block for all lanes: the record of the latest warp's addresses, and one that may be overwritten; the sectors
+    # touched, and how many; where, for each warp, the first address without the offset and the record are wanted (0:
+    # nowhere), and the offset; did anybody read the words?
+    *("RECORD", "OWN_RECORD", "TOUCHES", "TOUCHED_DONE", "BASES", "OFFSET", "WAS_READ"),
 )
 CONSTANTS = {name: 8 * k for names in (FIELDS, PLACE) for k, name in enumerate(names) if names is FIELDS} | {
     f"P_{name}": 8 * k for k, name in enumerate(PLACE)
