@@ -1,4 +1,5 @@
-# The small set (labs 00 to 06 and 10), without a GPU: docker build -t warplab . && docker run --rm -it -p 8888:8888 warplab
+# The small set (labs 00 to 06 and 10), without a GPU:
+#     docker build -t warplab . && docker run --rm -it -p 127.0.0.1:8888:8888 warplab
 # Build it where it is used. NVIDIA's licence (License.txt of nvidia-cuda-nvcc, Attachment A) lets others pass on NVRTC,
 # libnvvm and libdevice; ptxas and nvdisasm, which estimates need, are not in its list.
 FROM python:3.12-slim

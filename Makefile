@@ -101,7 +101,7 @@ pages: setup-dev ## write the generated pages and README's table of labs from wh
 book: setup-book ## the course as web pages, in _build/book/html: lessons, pages, docstrings (BOOK_ARGS="--outside")
 	$(BIN)/python -m tools.book $(BOOK_ARGS)
 
-colab: setup ## lessons for Colab in _build/colab, and badges: make colab URL=https://github.com/... (docs/platforms.md)
+colab: setup ## lessons for Colab and Binder in _build/colab, and badges: make colab URL=https://github.com/... (docs/platforms.md)
 	@$(BIN)/python -m tools.colab_notebooks "$(URL)"
 
 new-lab: setup-dev ## lay the skeleton of a lab: make new-lab NUMBER=14 TOPIC=scan TITLE="Prefix sums" CLAIM="..."

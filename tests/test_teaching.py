@@ -25,7 +25,11 @@ def test_every_lab_has_its_page_and_the_pack_is_short():
 def test_misconceptions_are_answers_that_are_refused_and_cells_are_there(number):
     text = " ".join((FOLDER_OF_PACK / f"{number}.md").read_text().split())
     lessons = sorted((COURSE / "notebooks").glob(f"{number}_*.ipynb"))
-    cells = {cell.id for lesson in lessons for cell in nbformat.read(lesson, as_version=4).cells}
+    cells, section = {}, ""  # each cell's section
+    for cell in [cell for lesson in lessons for cell in nbformat.read(lesson, as_version=4).cells]:
+        if cell.cell_type == "markdown":
+            section = [section, *re.findall(r"^## (\d*)", cell.source, re.MULTILINE)][-1]
+        cells[cell.id] = section
     told = re.findall(r'\d\. \*\*[^*]+\*\* `([\w/-]+)` gets "([^"]+)"', text)
     assert len(told) == 3
     answers = [
@@ -43,9 +47,14 @@ def test_misconceptions_are_answers_that_are_refused_and_cells_are_there(number)
             reasons = [(COURSE / "tests" / "labs" / lessons[0].stem / "answers.py").read_text()]
             assert problem in cells
         assert any(message in reason.replace("\\", "") for reason in reasons), (named, reasons)
+    for lesson in lessons:  # how long it is, in the lesson's own words
+        (long,) = re.findall(rf"\[{lesson.stem}\]\([^)]+\): (.+?)(?:; \[|\. )", text)
+        assert long in nbformat.read(lesson, as_version=4).cells[0].source
     named_cells = re.findall(r"`([a-z]\w*(?:-\w+)+)`", text)
     assert len(named_cells) > 1
-    assert set(named_cells) <= cells
+    assert set(named_cells) <= set(cells)
+    for said, after in re.findall(r"Section (\d+): ((?:(?!Section|\d\. \*\*|## ).)+)", text):
+        assert {cells[name] for name in re.findall(r"`([a-z]\w*(?:-\w+)+)`", after)} <= {said}, after
 
 
 def test_slides_show_lessons_pictures_with_their_words_and_fetch_nothing():
