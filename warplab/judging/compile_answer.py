@@ -34,6 +34,8 @@ def main(arguments: list[str]) -> int:
 
         missing = isinstance(error, NoKernel)
         found = {"error": str(error) if missing else f"the answer does not compile: {first_line(error)}"}
+        if (fault := fault_of_options(request)) is not None:
+            found = {"task": f"options={request['options']!r} do not compile an empty file: {first_line(fault)}"}
     except SystemExit:
         found = {"error": "the answer ends its process instead of defining kernels"}
     result.write_text(json.dumps(found), encoding="utf-8")
@@ -53,6 +55,19 @@ def compiled(request: dict[str, Any]) -> list[dict[str, Any]]:
     imports.install(children=False)
     names = runpy.run_path(path, run_name="answer")
     return [_python(names, one, archs) for one in request["kernels"]]
+
+
+def fault_of_options(request: dict[str, Any]) -> Exception | None:
+    """Return what the task's options give with no code at all, so that they are not told to be the answer's fault."""
+    from warplab.launch.kernel_source import CudaSource
+
+    if not request["options"] or not request["answer"].endswith((".cu", ".cuh")):
+        return None
+    try:
+        assert CudaSource("", "", (*OPTIONS, *request["options"])).ptx
+    except Exception as error:
+        return error
+    return None
 
 
 def _cuda(code: str, name: str, options: list[str], file: str, by_cupy: bool = False) -> dict[str, Any]:

@@ -127,6 +127,8 @@ def compile_answer(task: Task, answer: str, cases: Sequence[Case], archs: Sequen
         result = Path(folder, "result.json")
         request = {"answer": str(copy), "kernels": [*wanted.values()], "archs": archs, "options": task.options}
         found = _child(folder, result, json.dumps(request))
+    if copy.suffix != ".py" and isinstance(found, dict) and "task" in found:  # an answer in Python could say so itself
+        raise BadTask(f"the task's {found['task']}")
     if not isinstance(found, dict) or "error" in found:
         told = found.get("error") if isinstance(found, dict) else None
         raise WrongAnswer(str(told or "the process that compiled the answer gave no kernels")[:2000])

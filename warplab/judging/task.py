@@ -85,6 +85,8 @@ def load(path: str) -> Task:
         raise BadTask(f"{path}: there is no rule book {found.strict!r}; choose among {', '.join(BOOKS)}")
     if wrong := [name for name in ("rtol", "atol", "max_seconds") if not isinstance(getattr(found, name), Real)]:
         raise BadTask(f"{path}: {wrong[0]}={getattr(found, wrong[0])!r} is no number")
+    if isinstance(found.options, str) or not all(isinstance(option, str) for option in found.options):
+        raise BadTask(f"{path}: options={found.options!r} is no sequence of strings, such as ('-DN=64',)")
     return found
 
 

@@ -15,7 +15,15 @@ from pathlib import Path, PurePath
 from warplab.compile.device_code import device_parts
 from warplab.compile.errors import CompileError
 from warplab.compile.nvrtc import CudaProgram, compile_cuda_program
-from warplab.program.source_text import closing, end_of_variable, first_mark, function_body, masked, regions
+from warplab.program.source_text import (
+    closing,
+    end_of_variable,
+    first_mark,
+    function_body,
+    masked,
+    regions,
+    without_statement_expressions,
+)
 
 # CUDA's headers that kernels need; the others come with NVRTC or are for the host.
 _HEADERS = re.compile(
@@ -83,7 +91,7 @@ class DeviceSource:
             before = region.kind
         thrust = any("<thrust/" in one for one in includes)
         made.parts = [_FOR_THRUST * thrust + "".join(includes), _PRELUDE]
-        pieces = list(device_parts("".join(own)))
+        pieces = list(device_parts(without_statement_expressions("".join(own))))
         if any(kept and _OF_STANDARD.search(text) for text, kept in pieces):
             made.parts[1] += _STANDARD
         else:  # CUDA's own headers may have another int64_t

@@ -11,6 +11,7 @@ _HIDDEN = re.compile(
 _WITH_PARENTHESES = re.compile(
     r"(?:__launch_bounds__|__cluster_dims__|__maxnreg__|__attribute__|__align__|alignas|decltype|noexcept)\s*$"
 )
+_BLOCK = re.compile(r"\s*(?:\{|(?:if|for|while|do|switch)\b)")
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -129,6 +130,29 @@ def function_body(mask: str, at: int) -> tuple[int | None, int]:
             if match[0] == "{" and not (start is not None and re.match(r"\s*[,{]", mask[at:])):
                 return match.start() if start is None else start, at
     return None, len(mask)
+
+
+def without_statement_expressions(text: str) -> str:
+    """Return `text` with a lambda, called at once, for each `({ ...; value; })` of GNU's C++, which NVRTC cannot read.
+
+    One that is left by `return`, `break` and the like stays as it is.
+    """
+    mask, edits = masked(text), dict[int, str]()
+    for match in re.finditer(r"\((?=\s*\{)", mask):
+        brace = mask.index("{", match.start())
+        end, behind = closing(mask, brace), closing(mask, match.start())
+        inside = mask[brace + 1 : end]
+        if mask[end + 1 : behind].strip() or re.search(r"\b(?:return|break|continue|goto|case)\b", inside):
+            continue
+        ends, at = [brace], brace + 1
+        while (at := end_of_variable(mask, at)) < end:
+            ends.append(at)
+            at += 1
+        if len(ends) > 1 and not mask[ends[-1] + 1 : end].strip():  # else it initialises something
+            last = mask[ends[-2] + 1 : ends[-1]]
+            start = ends[-2] + (last.rfind("}") + 1 if _BLOCK.match(last) else 0)
+            edits |= {match.start(): "([&]", start: mask[start] + " return", behind: "())"}
+    return "".join(edits.get(at, mark) for at, mark in enumerate(text)) if edits else text
 
 
 def end_of_variable(mask: str, at: int) -> int:

@@ -269,6 +269,12 @@ def test_the_command_prints_the_verdict_and_its_exit_code_tells(tmp_path, capsys
         (TASK.replace("256,", "25.6,"), "ends in ArgumentError: block must be a sequence of integers"),
         (TASK.replace("lambda rng, n", "lambda rng"), "the task at size {'n': 1000} ends in TypeError"),
         (TASK.replace("sizes=", 'strict="hard", sizes='), "there is no rule book 'hard'; choose among course"),
+        (
+            TASK.replace("sizes=", "options=('--bogus',), sizes="),
+            "empty file: CompileError: nvrtc: error: unrecognized option --bogus",
+        ),
+        (TASK.replace("sizes=", "options=('-include=no.h',), sizes="), 'cannot open source file "no.h"'),
+        (TASK.replace("sizes=", "options='-DN=4', sizes="), "options='-DN=4' is no sequence of strings"),
     ],
 )
 def test_a_task_that_is_none_is_refused_with_exit_code_2(tmp_path, capsys, text: str, said: str) -> None:
@@ -276,6 +282,16 @@ def test_a_task_that_is_none_is_refused_with_exit_code_2(tmp_path, capsys, text:
     (tmp_path / "answer.cu").write_text(ADD_CUDA)
     assert judge_command.main([str(tmp_path / "task.py"), str(tmp_path / "answer.cu")]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_an_answer_that_does_not_compile_is_to_blame_where_the_options_of_the_task_are_right(tmp_path) -> None:
+    verdict = _judge(tmp_path, Task(**{**vars(SUM), "options": ("-DN=4",)}), ".cu", UNDEFINED)
+    assert "the answer does not compile: CompileError: " in verdict["reason"]
+
+
+def test_an_answer_in_python_cannot_blame_the_task(tmp_path) -> None:
+    text = "import os, sys\nopen(sys.argv[1], 'w').write('{\"task\": \"options\"}')\nos._exit(0)\n"
+    assert "gave no kernels" in _judge(tmp_path, SUM, ".py", text)["reason"]
 
 
 def test_files_that_are_not_there_are_refused(tmp_path, capsys) -> None:

@@ -7,6 +7,7 @@ import pytest
 from warplab.program.device_source import _without_host_functions
 from warplab.program.host_code import SourceError, host_code
 from warplab.program.run_program import split_command
+from warplab.program.source_text import without_statement_expressions
 
 
 def made(text: str):
@@ -119,3 +120,19 @@ def test_a_type_that_the_device_cannot_read_goes_without_the_hosts_functions_and
     ]
     for text in ("__device__ int f(P p) { if (x) { y(); } }", "struct P f() { g(); }", "struct A;"):
         assert _without_host_functions(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "lambdas"),
+    [
+        ("int b = ({ int t = x;\n t * 2; });", "int b = ([&]{ int t = x; return\n t * 2; }());"),
+        ("({ ({ a; }) < b; }) + 1", "([&]{ return ([&]{ return a; }()) < b; }()) + 1"),
+        ("if ({ g(';'); x; }) { y; }", "if ([&]{ g(';'); return x; }()) { y; }"),
+        ("({ while (x) { x--; } x; })", "([&]{ while (x) { x--; } return x; }())"),
+        ("({ if (x) return 1; 2; })", None),  # leaves the function around it
+        ("f({1, 2}, ({ 3 })); g({[] { a; }})", None),
+        ('f("({ a; })")', None),
+    ],
+)
+def test_statement_expressions_become_lambdas(text: str, lambdas: str | None):
+    assert without_statement_expressions(text) == (lambdas or text)
