@@ -4,8 +4,6 @@ Kernels of Triton compute with addresses, and two arguments may be views of one 
 for a launch is all memory that belongs to the array or tensor, once, and the argument is an address in the copy.
 """
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

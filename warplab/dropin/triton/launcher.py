@@ -1,7 +1,5 @@
 """A launch of a kernel that Triton has compiled: its grid, and its arguments as the bytes of the PTX's parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
