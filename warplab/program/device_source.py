@@ -45,6 +45,9 @@ namespace std {}
 typedef unsigned int uint; typedef unsigned short ushort; typedef unsigned char uchar; typedef unsigned long ulong;
 typedef unsigned char u_int8_t; typedef unsigned int u_int32_t; typedef long ssize_t;
 extern "C" __device__ void __assertfail(const char*, const char*, unsigned, const char*, size_t);
+template <class T> struct warplab_value { typedef T type; };
+template <class T> struct warplab_value<T&> { typedef T type; };
+#define __typeof__(...) typename warplab_value<decltype(__VA_ARGS__)>::type
 #define __assert_fail(what, file, line, function) __assertfail(what, file, line, function, 1)
 """
 _INTEGERS = """

@@ -11,6 +11,7 @@ _HIDDEN = re.compile(
 _WITH_PARENTHESES = re.compile(
     r"(?:__launch_bounds__|__cluster_dims__|__maxnreg__|__attribute__|__align__|alignas|decltype|noexcept)\s*$"
 )
+_TYPEOF = re.compile(r"\b__typeof(?:__)?\s*\((.+)\)(?=\s*\w+\s*=\s*(?:\1|\(\1\))\s*;)")
 _BLOCK = re.compile(r"\s*(?:\{|(?:if|for|while|do|switch)\b)")
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
@@ -135,8 +136,11 @@ def function_body(mask: str, at: int) -> tuple[int | None, int]:
 def without_statement_expressions(text: str) -> str:
     """Return `text` with a lambda, called at once, for each `({ ...; value; })` of GNU's C++, which NVRTC cannot read.
 
-    One that is left by `return`, `break` and the like stays as it is.
+    `__typeof__(x) y = (x)` becomes `auto y = (x)`, as no lambda may stand in decltype. An expression that is left by
+    `return`, `break` and the like stays as it is.
     """
+    while found := _TYPEOF.search(text):
+        text = text[: found.start()] + "auto" + text[found.end() :]
     mask, edits = masked(text), dict[int, str]()
     for match in re.finditer(r"\((?=\s*\{)", mask):
         brace = mask.index("{", match.start())

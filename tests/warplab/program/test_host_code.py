@@ -129,6 +129,7 @@ def test_a_type_that_the_device_cannot_read_goes_without_the_hosts_functions_and
         ("({ ({ a; }) < b; }) + 1", "([&]{ return ([&]{ return a; }()) < b; }()) + 1"),
         ("if ({ g(';'); x; }) { y; }", "if ([&]{ g(';'); return x; }()) { y; }"),
         ("({ while (x) { x--; } x; })", "([&]{ while (x) { x--; } return x; }())"),
+        ("({ __typeof__(x) a = (x); __typeof__(a) b; 2; })", "([&]{ auto a = (x); __typeof__(a) b; return 2; }())"),
         ("({ if (x) return 1; 2; })", None),  # leaves the function around it
         ("f({1, 2}, ({ 3 })); g({[] { a; }})", None),
         ('f("({ a; })")', None),

@@ -18,7 +18,7 @@ template <Op op, class T> __global__ void combine(T* x, Pair p) {
   T* s = reinterpret_cast<T*>(raw);
   s[threadIdx.x] = x[threadIdx.x];
   __syncthreads();
-  T other = s[WIDTH - 1 - threadIdx.x];
+  __typeof__(x[0]) other = s[WIDTH - 1 - threadIdx.x];
   x[threadIdx.x] = op == Op::sum ? x[threadIdx.x] + other : x[threadIdx.x] * other;
   if (threadIdx.x == 0) { x[0] += T(p.total() * factor[1]); atomicAdd(&counter, 1); }
 }
