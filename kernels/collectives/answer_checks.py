@@ -190,15 +190,16 @@ def _limit(name: str, what: str, got: int, most: int, look_at: str) -> None:
 
 def check_never_go_on(got: Any, right: Sequence[int], waits: Sequence[int | None]) -> None:
     """Raise CheckFailed unless `got`, of stuck(waits), lists the ranks `right`; do not say how many these are."""
-    where = f"waits = {list(waits)}"
+    where, problem = f"waits = {list(waits)}", "stuck returns the wrong type."
     if got is not None and not isinstance(got, list | tuple):
-        problem = "stuck returns the wrong type."
         raise wrong_type(problem, expected="a list", got=type(got).__name__, where=where)
     named = [rank for rank in got or () if whole(rank)]
     if got is not None and (left_out := [rank for rank in right if rank not in named]):
         raise CheckFailed(f"stuck leaves out rank {left_out[0]}, which never goes on.", got=repr(got), where=where)
     if more := [rank for rank in named if rank not in right]:
         raise CheckFailed(f"stuck names rank {more[0]}, which goes on.", got=repr(got), where=where)
+    if got and not named:
+        raise wrong_type(problem, expected="a list of ranks", got=repr(got), where=where)
     if len(named) > len(right):
         raise CheckFailed("stuck names a rank twice.", got=repr(got), where=where)
     returned("stuck", got, list(right), where=where)

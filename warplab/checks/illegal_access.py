@@ -74,13 +74,16 @@ class OutsideAccess:
         article = "an" if self.op[0] == "a" else "a"
         link = "of" if self.op == "load" else "to" if self.op == "store" else "on"
         what = link if self.width == self.itemsize else f"of {self.width} bytes at"
-        element, size = f"{self.array}[{self.index}]", " × ".join(map(str, self.shape))
-        if len(self.shape) > 1:  # which row and column were meant, the address does not say
-            element = f"element {self.index} of {self.array}, counted row by row,"
+        size = " × ".join(map(str, self.shape))
         return (
-            f"{article} {self.op} {what} {element} reaches {self.side} of {self.array} "
+            f"{article} {self.op} {what} {self.element()} reaches {self.side} of {self.array} "
             f"({size} element{'' if size == '1' else 's'})."
         )
+
+    def element(self) -> str:
+        if len(self.shape) > 1:  # which row and column were meant, the address does not say
+            return f"element {self.index} of {self.array}, counted row by row,"
+        return f"{self.array}[{self.index}]"
 
     def look_at(self, element: str = "", tiles: bool = False) -> str:
         """Return where to look. `element`: what the thread stores to next, such as "c[0]", if that is known. `tiles`:
@@ -89,8 +92,8 @@ class OutsideAccess:
         last = f"the last element is {self.array}{place(n - 1, self.shape)}" if n else "the array is empty"
         if element and self.op == "load" and tiles:
             return f"the index into {self.array}, and the guard of the load into shared memory: {last}"
-        if element and self.op == "load" and element.count(",") != 1:
-            return f"the index into {self.array}: the thread reads {self.array}[{self.index}] to compute {element}"
+        if element and self.op == "load" and "," not in element:
+            return f"the index into {self.array}: the thread reads {self.element()} to compute {element}"
         if self.side == "before the start":
             return f"the index into {self.array}: it becomes negative"
         if element:  # what lies past the end of a row is the next one, so the store's address is inside
@@ -122,8 +125,9 @@ def _with_room(
         if access is None:
             return None
         # The simulator's reason asks for a guard, which such a thread does not need.
-        element = place(index, arrays[name].shape) if arrays[name].ndim == 2 else f"[{index}]"
-        return got.removesuffix(f"\n  {error.reason}"), access.look_at(name + element, tiles)
+        rows = arrays[name].ndim == 2 or hasattr(run.kernel, "py_func")  # an index of C++ counts all elements
+        element = name + place(index, arrays[name].shape if rows else (value.size,))
+        return got.removesuffix(f"\n  {error.reason}"), access.look_at(element, tiles)
     before, after = value.written_around()
     if not (before.any() or after.any()):
         return None

@@ -80,7 +80,9 @@ def _returned(kernel: ast.FunctionDef, error: str) -> Found:
 def _slices(kernel: ast.FunctionDef, error: str) -> Found:
     for node in ast.walk(kernel):
         if isinstance(node, ast.Assign) and any(
-            isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice) for target in node.targets
+            isinstance(target, ast.Subscript)
+            and any(isinstance(part, ast.Slice) for part in getattr(target.slice, "elts", [target.slice]))
+            for target in node.targets
         ):
             yield node, f"{_ELEMENT}: out[i] = x[i] + y[i], for its number i. out[:] = ... is for NumPy on the host."
 

@@ -27,6 +27,7 @@ ANSWERS = {
         {
             one_line(BUS, "ranks * count * itemsize / us / 1000"): "all_gather_bus returns the wrong value",
             one_line(BUS, "(ranks - 1) / ranks * count * itemsize / us / 1000"): "returns the wrong value",
+            one_line(BUS, "(ranks - 1) * count * itemsize // us / 1000"): "returns the wrong value",
             one_line(BUS, "(ranks - 1) * count * itemsize / us"): "1000",
             one_line(BUS, "2 * (ranks - 1) * count * itemsize / us / 1000"): "2 times the right one",
         },

@@ -37,6 +37,12 @@ def test_an_array_without_dimensions_is_a_number(capsys):
     assert "array(7.0" not in str(function_failure(lambda x: np.asarray(7.0)))
 
 
+def test_a_branch_without_a_return_is_told_from_a_function_without_one():
+    with pytest.raises(checks.CheckFailed, match="the way through the function that these inputs take") as caught:
+        checks.examples(lambda x: 3 * x if x < 2 else None, [({"x": 1}, 3), ({"x": 2}, 6)])
+    assert "print" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [

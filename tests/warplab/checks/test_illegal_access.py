@@ -163,3 +163,41 @@ def test_a_store_of_one_element_past_the_end_is_not_called_one_of_four():
     error = failure_on_one_warp(body)
     assert "wrote one element past the end of out, index 32 of an array of 32" in error.got
     assert error.look_at == "the index, and the size it is compared with: is n itself a valid index?"
+
+
+@cuda.jit
+def shifted_cube(a, out):
+    i = cuda.grid(1)
+    plane, row, column = i // 20, i // 5 % 4, i % 5
+    if plane < 3:
+        out[plane, row, column] = a[plane, row, column + 1]
+
+
+@cuda.jit
+def summed_cube(a, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a[i // 20 + 1, i // 5 % 4, i % 5]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shape", "look_at"),
+    [
+        (shifted_cube, (3, 4, 5), "the index into a: the last element is a[2, 3, 4]; and the guard: "),
+        (
+            summed_cube,
+            (60,),
+            "the index into a: the thread reads element 60 of a, counted row by row, to compute out[40]",
+        ),
+    ],
+)
+def test_places_are_told_in_the_dimensions_of_their_array(kernel, shape, look_at):
+    """The elements of arrays of three dimensions have three indices in Numba, not the one of the address."""
+
+    def case(rng, n):
+        a = checks.distinct(rng, n).reshape(3, 4, 5)
+        return checks.Case({"a": a, "out": None}, {"out": np.zeros(shape, np.float32)})
+
+    error = failure(kernel, case, sizes=[60], launches=[(2, 32)])
+    assert "a load of element 60 of a, counted row by row," in error.problem
+    assert error.look_at.startswith(look_at)
