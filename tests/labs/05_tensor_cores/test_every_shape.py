@@ -17,6 +17,7 @@ from tests.support.tensor_products import STEP_ERROR, operands, within
 from warpcourse.bench import hopper, measured_plans
 from warpcourse.bench.lab_kernels import NotOnThisCard
 from warpcourse.bench.shape_rule import mean_regret, packed
+from warpcourse.paths import COURSE
 from warplab import cp, profile, simulator
 from warplab.compile import nvrtc
 from warplab.estimating.launch_time import launch_time
@@ -324,6 +325,13 @@ def test_what_was_measured_is_what_the_rule_chooses():
     machine = recordings.recorded("every_shape").machine
     assert machine["driver"]
     assert "nvidia-cublas" in machine["packages"]
+
+
+def test_lesson_05_quotes_the_errors_of_sums_of_e4m3():
+    rows = recordings.values()["types"]
+    (errors,) = [r["errors"] for r in rows if r["factors"] == "e4m3" and r["shape"] == [8192] * 3]
+    said = (COURSE / "notebooks" / "05_tensor_cores.ipynb").read_text(encoding="utf-8")
+    assert f"an error of {errors['ours']:.4f} at 8192³, {errors['ours, one level']:.4f} without" in said
 
 
 def test_other_types_were_measured_as_the_rule_chooses():
