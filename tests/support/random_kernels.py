@@ -45,19 +45,19 @@ class _Writer:
         self.block, self.grid = self.rng.choice(BLOCKS), self.rng.randrange(1, 6)
         self.threads = self.block[0] * self.block[1]
         self.n = self.grid * self.threads
-        self.faulty = self.rng.random() < 0.3  # does anything wrong happen, perhaps?
+        self.faulty = self.rng.random() < 0.5  # does anything wrong happen, perhaps?
         self.types = self.rng.choices(list(TYPES), k=self.rng.randrange(2, 5))
         self.locals: dict[str, str] = {}  # names of variables, and their types
         self.depth = 0
 
-    def fault(self, share: float = 0.15) -> bool:
+    def fault(self, share: float) -> bool:
         return self.faulty and self.rng.random() < share
 
     def index(self) -> str:
         """Return an element of an array of n."""
         rng, n = self.rng, self.n
         k = rng.randrange(1, 12)
-        if self.fault(0.05):
+        if self.fault(0.08):
             return rng.choice([f"i + {k}", f"i - {k}", f"i * {k}"])
         return rng.choice(
             [

@@ -18,7 +18,11 @@ class AccessTrace(Observer):
         self.accesses: list[Access] = []
 
     def watch(self, chunk) -> Observer:
-        return super().watch(chunk) if chunk.first_block == 0 else Observer()
+        if chunk.first_block:
+            return Observer()
+        lanes = np.arange(min(traced_lanes(chunk.threads, self.warps), chunk.lanes))
+        self._traced = lanes, lanes // chunk.threads, lanes % chunk.threads
+        return super().watch(chunk)
 
     def end_launch(self, profile: LaunchProfile, finished: bool) -> None:
         profile.accesses = self.accesses
@@ -32,13 +36,15 @@ class AccessTrace(Observer):
         if len(self.accesses) >= self.most:
             return
         chunk = self.chunk
-        threads = chunk.threads
-        limit = traced_lanes(threads, self.warps)
-        lanes = np.arange(min(limit, chunk.lanes)) if lanes is None else lanes[: np.searchsorted(lanes, limit)]
+        if lanes is None:
+            lanes, block, thread = self._traced
+        else:
+            lanes = lanes[: np.searchsorted(lanes, traced_lanes(chunk.threads, self.warps))]
+            block, thread = lanes // chunk.threads, lanes % chunk.threads
         if not lanes.size:
             return
-        first = Addresses(addresses.base[: lanes.size])  # or the one of all lanes
-        address = np.broadcast_to(first.at(site.offset), lanes.shape).copy()
+        first = Addresses(addresses.base[: lanes.size]).at(site.offset)  # or the one of all lanes
+        address = first.copy() if first.shape == lanes.shape else np.repeat(first, lanes.size)
         start, name = 0, None
         if space == "global":
             allocation = self.memory.find(int(address[0]))
@@ -48,7 +54,6 @@ class AccessTrace(Observer):
             base, _ = chunk.own_memory(space, lanes)
             address = address - base
         where = site.where
-        block, thread = lanes // threads, lanes % threads
         self.accesses.append(
             Access(site.op, space, where.file, where.line, site.width, block, thread, address, name, start)
         )

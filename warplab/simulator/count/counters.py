@@ -230,7 +230,8 @@ class LaunchProfile:
     not add up, as several lines may touch the same ones.
     `sampled`: (blocks run, blocks of the grid) if the counters are scaled from some blocks, None if all ran.
     `static`: what the compiled kernel needs: "shared_bytes" per block, including dynamic ones; whoever compiles the
-    kernel for a GPU may add more. `output`: what the kernel printed.
+    kernel for a GPU may add more. `output`: what the kernel printed. `log`: what NumPy ran although machine code might
+    have, and why, a line for each reason.
     """
 
     kernel: str
@@ -252,6 +253,7 @@ class LaunchProfile:
     sampled: tuple[int, int] | None = None
     static: dict[str, int | None] = field(default_factory=dict)
     output: str = ""
+    log: list[str] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def reuse(self) -> Reuse | None:

@@ -141,7 +141,8 @@ class Device:
 
         def run_all(observers: Sequence[Observer]) -> Iterator[tuple[Scheduler, int, Group]]:
             executed = 0
-            for run in runs:
+            for begun, run in enumerate(runs, 1):
+                launch.chunks_ahead = len(runs) - begun
                 geometry = chunk_geometry(grid, block, run.first, run.blocks, cluster)
                 chunk = Chunk(self, entry, translation, geometry, launch, shared_bytes, options, passes)
                 chunk.observe(observers)
@@ -196,7 +197,7 @@ class Device:
             )
             raise IllegalAddress("illegal address: beyond memory", reason=reason, kernel=entry.name) from error
         finally:
-            profile.output = self._end_launch(launch)
+            profile.output, profile.log = self._end_launch(launch), list(launch.log)
         for observer in observers:
             observer.end_launch(profile, finished=True)
         return profile

@@ -34,21 +34,32 @@ _SHARED = 64  # warps by record, from which on these are few
 _POOL = 256  # records of addresses that a chunk begins with
 
 
+def place_of(array: np.ndarray) -> int:
+    """Return where an array lies: `array.ctypes.data`, which takes several times as long."""
+    return array.__array_interface__["data"][0]
+
+
 class WarpAddresses:
     """The base addresses of an access by all lanes: for each warp the first one and where the record is that has the
     distances from it. `few`: do so many warps share a record that to keep these takes less than the addresses?"""
 
     def __init__(self, table: np.ndarray, pool: np.ndarray, few: bool) -> None:
         self._table, self._pool, self.few = table, pool, few
+        self._first: tuple[int, np.ndarray] = 0, np.zeros(0, np.uint64)
 
     def __call__(self, lanes: int | None = None) -> np.ndarray:
         """Return those of the first `lanes` lanes, None for all."""
+        if lanes is not None and lanes <= self._first[0]:
+            return self._first[1][:lanes]
         table = self._table if lanes is None else self._table[: -(-lanes // WARP_SIZE)]
         first, record = table[:, :1], table[:, 1]
-        if (record == record[0]).all():
+        if lanes is None and (record == record[0]).all():
             record = record[:1]
-        distances = self._pool[(record - self._pool.ctypes.data) // (8 * RECORD_ENTRIES), :WARP_SIZE]
-        return (first + distances).reshape(-1)[:lanes].view(np.uint64)
+        distances = self._pool[(record - place_of(self._pool)) // (8 * RECORD_ENTRIES), :WARP_SIZE]
+        found = (first + distances).reshape(-1)[:lanes].view(np.uint64)
+        if lanes is not None:
+            self._first = lanes, found
+        return found
 
 
 class MachineRuns:
@@ -61,14 +72,11 @@ class MachineRuns:
         self.loads = [(notify, getattr(notify, "__self__", None)) for notify in observers.load]
         self.counting: Any = next((owner for _, owner in self.loads if type(owner) is Counting), None)
         self.checked = any(type(owner) is Checks for _, owner in self.loads)
-        self.possible = (
-            chunk.options.machine_code
-            and scheduler.alone
-            and chunk.cluster_blocks == 1
-            and chunk.lanes >= FEWEST
-            and chunk.lanes == WARP_SIZE * chunk.warps
-            and all(type(getattr(notify, "__self__", None)) is UnwrittenReads for notify in observers.loaded)
-        )
+        why = self._why_not(scheduler)
+        self.possible = chunk.options.machine_code and not why
+        if why and chunk.options.machine_code:
+            chunk.launch.log[f"NumPy ran all blocks of code: {why}"] = None
+        self.spent: dict[Any, float] = {}  # by blocks that may be compiled (`MachineBlocks.at`)
         self.stores = [(notify, getattr(notify, "__self__", None)) for notify in observers.store]
         self.races = next((owner for _, owner in self.stores if type(owner) is Races), None)
         # Do those that are told of stores know nothing but what is told here?
@@ -77,16 +85,32 @@ class MachineRuns:
         self.dense = False  # do most warps have a record of addresses of their own?
         self.state = np.zeros(0, np.int64)  # no entries before the first run
 
+    def _why_not(self, scheduler) -> str:
+        """Return why no block of code can run as machine code for all lanes of the chunk; "" if it can."""
+        chunk = self.chunk
+        if not scheduler.alone:
+            return "other launches run at the same time"
+        if chunk.cluster_blocks > 1:
+            return "the blocks of a cluster share their memory"
+        if chunk.lanes < FEWEST:
+            return f"fewer than {FEWEST:,} threads run at one time"
+        if chunk.lanes != WARP_SIZE * chunk.warps:
+            return "the last warp of each block is not full"
+        loaded = (getattr(notify, "__self__", None) for notify in chunk.observers.loaded)
+        return next((f"{type(o).__name__} sees what is loaded" for o in loaded if type(o) is not UnwrittenReads), "")
+
     def run(self, number: int, function: Callable) -> Any:
         """Run a block for all lanes, by `function` where machine code can't. Returns what that does."""
-        chunk = self.chunk
-        code = self.blocks.at(number, chunk)
+        chunk, blocks = self.chunk, self.blocks
+        code = blocks.at(number, chunk, self.spent)
         if code is not None:
-            misses = self.blocks.misses
             if self._ran(code, number):
-                misses[number] = max(0, misses[number] - 1)
+                blocks.hit(number)
                 return self._finish(code, chunk.translation.blocks[number])
-            misses[number] += 1
+            blocks.miss(number)
+        if number in blocks.declined:
+            line = chunk.translation.block_where[number].line
+            chunk.launch.log[f"NumPy ran the code from line {line} on: {blocks.declined[number]}"] = None
         return function(chunk, chunk.registers, None)
 
     def _begin(self) -> None:
@@ -94,7 +118,7 @@ class MachineRuns:
         sites = chunk.translation.sites
         self.places = self._places()
         self.records = np.zeros((len(self.places), RECORD_ENTRIES), np.int64)
-        self.places[:, _P["OWN_RECORD"]] = self.records.ctypes.data + 8 * RECORD_ENTRIES * np.arange(len(self.places))
+        self.places[:, _P["OWN_RECORD"]] = place_of(self.records) + 8 * RECORD_ENTRIES * np.arange(len(self.places))
         self.touches: dict[int, np.ndarray] = {}
         self.held: dict[int, tuple[Any, ...]] = {}  # by site: what its place depends on, and arrays it refers to
         self.kept: dict[str, np.ndarray] = {
@@ -110,7 +134,7 @@ class MachineRuns:
             self.kept[space.upper()] = np.broadcast_to(starts, lanes).astype(np.int64)
         self.state = np.zeros(len(FIELDS), np.int64)
         for name, array in self.kept.items():
-            self.state[_F[name]] = array.ctypes.data
+            self.state[_F[name]] = place_of(array)
         self.state[_F["WARPS"]], self.state[_F["DYNAMIC"]] = chunk.warps, chunk.static_shared_bytes
         self.state[_F["COUNTED"]] = self.counting is not None
         self._renew(_POOL)
@@ -122,7 +146,7 @@ class MachineRuns:
             numbers = narrow_races.numbers_of(self.races) | {"LANES": lanes}
             self.state[[_F[name] for name in numbers]] = list(numbers.values())
             for name in ("OLD", "BLOCK_OF", "WARP_OF"):
-                self.state[_F[name]] = self.kept[name].ctypes.data
+                self.state[_F[name]] = place_of(self.kept[name])
 
     def _places(self) -> np.ndarray:
         """Return new places of the kernel's memory instructions."""
@@ -150,8 +174,8 @@ class MachineRuns:
     def _renew(self, most: int) -> None:
         """Make room for records of addresses. Nothing refers to earlier ones here any longer."""
         self.pool = np.empty((most, RECORD_ENTRIES), np.int64)
-        self.state[_F["POOL"]] = self.pool.ctypes.data
-        self.state[_F["POOL_END"]] = self.pool.ctypes.data + self.pool.nbytes
+        self.state[_F["POOL"]] = place_of(self.pool)
+        self.state[_F["POOL_END"]] = place_of(self.pool) + self.pool.nbytes
         self.places[:, _P["RECORD"]] = self.places[:, _P["OWN_RECORD"]]
         self.records[:, PHASE] = -1
 
@@ -179,17 +203,17 @@ class MachineRuns:
             if not loads or self.told[space]:
                 for site in sites:
                     tables[site.index] = np.empty((chunk.warps, 2), np.int64)
-                    places[site.index, _P["BASES"]] = tables[site.index].ctypes.data
-        inputs = [np.ascontiguousarray(chunk.registers[slot]) for slot in code.inputs]
+                    places[site.index, _P["BASES"]] = place_of(tables[site.index])
+        inputs = [self._input(chunk.registers[slot], single) for slot, single in code.inputs]
         self.results = [np.empty(lanes, dtype if dtype != "b1" else "?") for dtype, _, _ in code.outputs]
         given = {
-            "INPUTS": np.array([array.ctypes.data for array in inputs] or [0], np.int64),
-            "OUTPUTS": np.array([array.ctypes.data for array in self.results] or [0], np.int64),
+            "INPUTS": np.array([place_of(array) for array in inputs] or [0], np.int64),
+            "OUTPUTS": np.array([place_of(array) for array in self.results] or [0], np.int64),
             "REGISTERS": np.empty((code.rows + 1, WARP_SIZE), np.int64),
             "VARIABLES": np.array([int(chunk.variable_address(n)[0]) for n in code.variables] or [0], np.int64),
         }
         for name, table in given.items():
-            state[_F[name]] = table.ctypes.data
+            state[_F[name]] = place_of(table)
         for step in code.steps:
             self._bind(step.site)
         for _ in range(len(code.steps) + 2):
@@ -199,7 +223,7 @@ class MachineRuns:
             before = int(state[_F["POOL"]])
             places[:, _SUMS] = 0
             places[:, _P["TOUCHED_DONE"]] = state[_F["FAILED"]] = state[_F["STRAYED"]] = state[_F["FULL"]] = 0
-            if not code.call(state.ctypes.data):
+            if not code.call(place_of(state)):
                 few = int(state[_F["POOL"]]) - before <= 8 * RECORD_ENTRIES * len(tables) * chunk.warps // _SHARED
                 self.bases = {index: WarpAddresses(table, self.pool, few) for index, table in tables.items()}
                 return self._apart(code.steps)
@@ -214,6 +238,11 @@ class MachineRuns:
                     return False
                 self._bind(site)
         return False
+
+    def _input(self, register: np.ndarray, single: bool) -> np.ndarray:
+        return np.ascontiguousarray(
+            register if single or register.shape[0] > 1 else np.repeat(register, self.chunk.lanes)
+        )
 
     def _wants(self, observer: Any, space: str, quiet: bool) -> bool:
         """Tell whether an observer is to be told of loads from a space that are known to be good."""
@@ -253,11 +282,11 @@ class MachineRuns:
             low, (_, size), data = 0, chunk.own_memory(site.space, None), holder.views["u1"]
             if not complete and (self.unwritten or (self.checked and site.space == "shared")):
                 record = holder.written[1]
-        row[_P["LOW"]], row[_P["LIMIT"]], row[_P["DATA"]] = low, size - site.width, data.ctypes.data
-        row[_P["WRITTEN"]] = 0 if record is None else record.ctypes.data
+        row[_P["LOW"]], row[_P["LIMIT"]], row[_P["DATA"]] = low, size - site.width, place_of(data)
+        row[_P["WRITTEN"]] = 0 if record is None else place_of(record)
         if site.space == "global" and site.index not in self.touches:
             self.touches[site.index] = np.empty(chunk.lanes, np.int32)
-            row[_P["TOUCHES"]] = self.touches[site.index].ctypes.data
+            row[_P["TOUCHES"]] = place_of(self.touches[site.index])
         self.held[site.index] = holder, complete, data, record
 
     def _addresses(self, step: Step, lanes: int | None = None) -> Addresses:
@@ -336,16 +365,16 @@ class MachineRuns:
             if self.follows.get(site.index) is not record:
                 self.follows[site.index] = record
                 self._follow(row, narrow_races.words_of(races, record, site, site.space))
-            row[_P["WRITER"]], row[_P["WAS_READ"]] = record.writer.ctypes.data, record.was_read
+            row[_P["WRITER"]], row[_P["WAS_READ"]] = place_of(record.writer), record.was_read
             self.kept["EPOCHS"], self.kept["TIMES"] = (
                 np.ascontiguousarray(numbers, np.int32) for numbers in (races.epochs, races.times)
             )
-            state[_F["EPOCHS"]], state[_F["TIMES"]] = (self.kept[name].ctypes.data for name in ("EPOCHS", "TIMES"))
+            state[_F["EPOCHS"]], state[_F["TIMES"]] = (place_of(self.kept[name]) for name in ("EPOCHS", "TIMES"))
             state[_F["ORDERED"]] = races.ordered
-        values = np.array([self.results[k].ctypes.data for k, _ in step.values], np.int64)
-        return not store()(state.ctypes.data, row.ctypes.data, values.ctypes.data, len(step.values))
+        values = np.array([place_of(self.results[k]) for k, _ in step.values], np.int64)
+        return not store()(place_of(state), place_of(row), place_of(values), len(step.values))
 
     @staticmethod
     def _follow(row: np.ndarray, fields: dict[str, Any]) -> None:
         for name, value in fields.items():
-            row[_P[name]] = value.ctypes.data if isinstance(value, np.ndarray) else value
+            row[_P[name]] = place_of(value) if isinstance(value, np.ndarray) else value

@@ -95,6 +95,9 @@ class NarrowRuns:
         if visits[number] < _WARM or loops.spent < worth:
             return None
         loop = loops.at(number)
+        if number in loops.declined:
+            line = self.chunk.translation.block_where[number].line
+            self.chunk.launch.log[f"NumPy ran the loop around line {line}: {loops.declined[number]}"] = None
         if loop is None or not self._fits(loop):
             return None
         if not self.state.size:

@@ -32,9 +32,9 @@ from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter
 
 # Nanoseconds that the arrays' code takes for one lane, roughly; those to compile a block and each of its instructions,
 # and before the first one of a process; and how many times over they are spent before: so a launch that ends just then
-# has lost little.
-_INSTRUCTION, _ACCESS = 0.5, 5.0
-_BLOCK, _OF_INSTRUCTION, _FIRST, _TIMES = 15e6, 1.5e6, 300e6, 10
+# has lost little. Less where chunks of the launch are still to come, which will take as long as this one.
+_INSTRUCTION, _ACCESS, _GLOBAL = 0.5, 5.0, 15.0
+_BLOCK, _OF_INSTRUCTION, _FIRST, _TIMES, _TIMES_AHEAD = 15e6, 1.5e6, 150e6, 10, 2
 _MOST_MISSES = 8
 _MOST_VERSIONS = 3  # of a block, by which of its registers are single entries
 ROW = 8 * 32
@@ -626,19 +626,25 @@ class BlockCode(NarrowWriter):
         return self.single.get(name_of(base), False)
 
 
+def _cost(site: Any) -> float:
+    if site is None:
+        return _INSTRUCTION
+    return _GLOBAL if site.space == "global" else _ACCESS
+
+
 def _size(dtype: str) -> int:
     return 1 if dtype == "b1" else item_bytes(dtype)
 
 
 @dataclass(eq=False)
 class MachineBlock:
-    """`inputs`: slots of the registers that it reads. `outputs`: dtype, slot (None: not a register that lives on) and
-    whether it is a single entry. `condition`: the output that holds the condition of its end; None if it is none.
-    `steps`: its accesses, in order; `spaces`: their sites, by space and whether they load. `rows`: registers in rows.
-    `variables`: of the module, whose addresses it uses.
+    """`inputs`: slots of the registers that it reads, and whether they are single entries. `outputs`: dtype, slot
+    (None: no register that lives on), and the same. `condition`: the output that holds the condition of its end; None
+    if it is none. `steps`: its accesses, in order; `spaces`: their sites, by space and whether they load. `rows`:
+    registers in rows. `variables`: of the module, whose addresses it uses.
     """
 
-    inputs: list[int]
+    inputs: list[tuple[int, bool]]
     outputs: list[tuple[str, int | None, bool]]
     condition: int | None
     steps: list[Step]
@@ -675,32 +681,54 @@ class MachineBlocks:
     def __init__(self, translator, blocks: list[Block]) -> None:
         self._translator, self._blocks = translator, blocks
         site_of = translator.site_of
-        self._costs = [sum(_ACCESS if id(i) in site_of else _INSTRUCTION for i in block.body) for block in blocks]
+        self._costs = [sum(_cost(site_of.get(id(i))) for i in block.body) for block in blocks]
         self._spent: dict[Version, float] = {}
         self._codes: dict[Version, MachineBlock | None] = {}
         self._quiet: dict[int, bool] = {}
         self.declined: dict[int, str] = {}
-        self.misses = [0] * len(blocks)  # runs that the arrays' code had to repeat, less those that went well
+        self._misses = [0] * len(blocks)  # runs that the arrays' code had to repeat, less those that went well
         self.kept: dict[str, Any] = {}  # by `run.machine_runs`, for chunks to come
         used = {of.space for of in (*translator.variables.values(), *translator.sites)}
         self.own_spaces = sorted(used & {"shared", "local"})
 
-    def at(self, number: int, chunk) -> MachineBlock | None:
-        """Return the code of a block that all lanes of a chunk are about to run; None if the arrays' code runs it."""
-        if number in self.declined or self.misses[number] >= _MOST_MISSES:
-            return None
+    def at(self, number: int, chunk, spent: dict[Version | None, float]) -> MachineBlock | None:
+        """Return the code of a block that all lanes of a chunk are about to run; None if the arrays' code runs it.
+        `spent`: what the chunk has spent, by version, and in all (None)."""
         slots, registers, block = self._translator.slots, chunk.registers, self._blocks[number]
+        if not block.body or number in self.declined:
+            return None
         # The registers that are read when an instruction runs, such as clocks, have no slots.
         single = frozenset(n for n in block.live_in if n in slots and registers[slots[n]].shape[0] == 1)
         key = number, single, chunk.blocks == 1
         if key not in self._codes:
-            spent = self._spent[key] = self._spent.get(key, 0.0) + self._costs[number] * chunk.lanes
-            _process.spent += self._costs[number] * chunk.lanes
-            worth = self.times * (_BLOCK + _OF_INSTRUCTION * len(block.body))
-            if spent < worth or (_process.spent < self.times * _FIRST and not _access.cache_info().currsize):
+            wider = [of for of in self._codes if of[0] == number and of[1] < single and of[2] == key[2]]
+            wider = [of for of in wider if self._codes[of] is not None]
+            if wider:  # a single entry can stand for all lanes
+                return self._codes[max(wider, key=lambda of: len(of[1]))]
+            now, ahead = self._costs[number] * chunk.lanes, chunk.launch.chunks_ahead
+            self._spent[key] = self._spent.get(key, 0.0) + now
+            _process.spent += now
+            for of in (key, None):
+                spent[of] = spent.get(of, 0.0) + now
+            takes = _BLOCK + _OF_INSTRUCTION * len(block.body)
+            if self._spent[key] < self.times * takes and spent[key] * ahead < _TIMES_AHEAD * takes:
+                return None
+            if not _access.cache_info().currsize and (
+                _process.spent < self.times * _FIRST and spent[None] * ahead < _TIMES_AHEAD * _FIRST
+            ):
                 return None
             self._codes[key] = self._compile(*key)
         return self._codes[key]
+
+    def hit(self, number: int) -> None:
+        """Note that a block could be run."""
+        self._misses[number] = max(0, self._misses[number] - 1)
+
+    def miss(self, number: int) -> None:
+        """Note that the arrays' code has to repeat the run of a block."""
+        self._misses[number] += 1
+        if self._misses[number] == _MOST_MISSES:
+            self.declined[number] = "addresses or results were often unusual"
 
     def _compile(self, number: int, single: frozenset[str], one_block: bool) -> MachineBlock | None:
         if not narrow_compiler.available():
@@ -731,7 +759,7 @@ class MachineBlocks:
         spaces: dict[tuple[str, bool], list[Any]] = {}
         for step in w.reaches:
             spaces.setdefault((step.site.space, step.site.op == "load"), []).append(step.site)
-        inputs, rows = [slots[name] for name in w.inputs], len(w.numbers)
+        inputs, rows = [(slots[name], name in single) for name in w.inputs], len(w.numbers)
         return MachineBlock(inputs, outputs, condition, w.reaches, spaces, rows, list(w.variables), compiled, function)
 
     def quiet(self, number: int) -> bool:

@@ -50,12 +50,14 @@ class NarrowLoops:
     """The loops of a kernel, found and compiled when they are asked for.
 
     `visits`: how often few lanes have come to a block, in all launches. `spent`: about how many microseconds this took.
+    `declined`: by block, why the loop around it could not be compiled.
     """
 
     def __init__(self, translator, blocks: list[Block], waiting: dict[int, frozenset[int]]) -> None:
         self._translator, self._blocks, self._waiting = translator, blocks, waiting
         self.visits = [0] * len(blocks)
         self.spent = 0.0
+        self.declined: dict[int, str] = {}
         self._costs: dict[bool, list[float]] = {}
         self._found: dict[int, NarrowLoop | None] = {}
         self._known: dict[int, bool] = {}
@@ -89,7 +91,8 @@ class NarrowLoops:
             return None
         try:
             return _compiled(self._translator, blocks, inside, nodes)
-        except (*UNKNOWN, narrow_compiler.Untranslatable, RuntimeError, OSError):  # the latter from LLVM
+        except (*UNKNOWN, narrow_compiler.Untranslatable, RuntimeError, OSError) as error:  # the latter from LLVM
+            self.declined[number] = str(error) or type(error).__name__
             return None
 
     def _good(self, number: int) -> bool:

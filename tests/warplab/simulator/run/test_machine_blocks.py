@@ -8,6 +8,8 @@ from tests.support.ptx_harness import NUMPY, get, ptx_of, put
 from tests.warplab.simulator.run.test_instructions import GROUPS
 from tests.warplab.simulator.run.test_narrow_loops import ERRORS, OF_WARPS, OWN, outcome, random_source
 from warplab import simulator
+from warplab.launch.kernel_source import CudaSource
+from warplab.launch.simulate import simulate
 from warplab.simulator.run import machine_runs
 from warplab.simulator.translate import narrow_compiler
 from warplab.simulator.translate.machine_blocks import MachineBlocks
@@ -196,20 +198,51 @@ def test_a_block_that_reads_a_clock_is_left_to_the_arrays(eager):
     assert not eager
 
 
-def test_what_is_left_to_the_arrays_says_why(eager):
-    source = 'extern "C" __global__ void k(int* a) { atomicAdd(&a[threadIdx.x & 3], 1); }'
-    both(eager, source, "k", 2, 64, lambda: (zeros(4),))
-    seen: list[str] = []
-    first = MachineBlocks._compile
+def log_of(source: str, block: int = 64, **options) -> list[str]:
+    return simulate(CudaSource(source, "k"), 2, block, (zeros(4),), **options).log
 
-    def noted(self, number, *args):
-        code = first(self, number, *args)
-        seen.append(self.declined.get(number, ""))
-        return code
 
-    MachineBlocks._compile = noted
-    try:
-        outcome(source.replace("k(", "k2("), "k2", 2, 64, (zeros(4),), True)
-    finally:
-        MachineBlocks._compile = first
-    assert any("atom" in why or "red" in why for why in seen)
+ATOMIC = 'extern "C" __global__ void k(int* a) {\n    atomicAdd(&a[threadIdx.x & 3], 1);\n}'
+
+
+def test_the_log_says_what_is_left_to_numpy_and_why(eager):
+    (line,) = log_of(ATOMIC)
+    assert line.startswith("NumPy ran the code from line 1 on: ")
+    assert "atom" in line or "red" in line
+    assert log_of(ATOMIC, machine_code=False) == []
+    assert log_of(ATOMIC, 40) == ["NumPy ran all blocks of code: the last warp of each block is not full"]
+    assert log_of('extern "C" __global__ void k(int* a) { a[threadIdx.x & 3] = 1; }') == []
+
+
+def test_the_log_says_that_few_threads_run():
+    assert log_of(ATOMIC) == ["NumPy ran all blocks of code: fewer than 4,096 threads run at one time"]
+
+
+def test_a_block_that_llvm_does_not_take_is_left_to_numpy(eager, monkeypatch):
+    def fails(*_):
+        raise RuntimeError("LLVM ERROR: no such instruction")
+
+    source = 'extern "C" __global__ void k(int* a) { a[threadIdx.x & 3] = 7; }'
+    monkeypatch.setattr(narrow_compiler, "Compiled", fails)
+    assert log_of(source) == ["NumPy ran the code from line 1 on: LLVM ERROR: no such instruction"]
+
+
+def test_a_large_launch_is_compiled_while_it_runs(monkeypatch):
+    ran, runs = machine_runs.MachineRuns._ran, list[bool]()
+
+    def noted(self, *args):
+        runs.append(ran(self, *args))
+        return runs[-1]
+
+    monkeypatch.setattr(machine_runs.MachineRuns, "_ran", noted)
+    source = """extern "C" __global__ void k(const float* a, float* b) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        b[i] = a[i] * 2.5f;
+    }"""
+    for blocks, compiled in ((1 << 16, True), (1 << 8, False)):
+        a = np.arange(blocks * 64, dtype=np.float32)
+        b = np.zeros_like(a)
+        simulate(CudaSource(source.replace("2.5f", f"{blocks}.5f"), "k"), blocks, 64, (a, b))
+        assert (b == a * np.float32(blocks + 0.5)).all()
+        assert any(runs) == compiled
+        runs.clear()
