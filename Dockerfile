@@ -6,8 +6,9 @@ FROM python:3.12-slim
 RUN apt-get update && apt-get install --yes --no-install-recommends git make && rm -rf /var/lib/apt/lists/*
 RUN useradd --create-home learner
 USER learner
+# In this order: a builder before BuildKit makes a folder for WORKDIR that only root can write to.
+COPY --chown=learner . /home/learner/warplab
 WORKDIR /home/learner/warplab
-COPY --chown=learner . .
 # No cache of uv's is kept beside .venv.
 RUN UV_CACHE_DIR=/tmp/uv make lab LAB_ARGS=--version && rm -rf /tmp/uv
 EXPOSE 8888

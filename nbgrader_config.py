@@ -55,7 +55,8 @@ c.GenerateFeedback.preprocessors = [
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 c.GenerateFeedback.exporter_class = "warpcourse.grading.course.feedback_page.InertPages"
-# nbgrader's own ends in a traceback at the first submission that did not come through the exchange.
+# nbgrader's own follow links and believe names that any student can forge, or end at the first submission that is odd.
+c.ExchangeFactory.collect = "warpcourse.grading.course.exchange_collect.Collect"
 c.ExchangeFactory.release_feedback = "warpcourse.grading.course.release_feedback.ReleaseFeedback"
 
 

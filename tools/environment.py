@@ -140,6 +140,11 @@ def chosen_set(labs: list[str] | None = None, installed: Container[str] = ()) ->
     forced = os.environ.get("WARPLAB_REQUIREMENTS")
     if forced and forced not in SETS:
         raise SetupError(f"WARPLAB_REQUIREMENTS is {forced!r}; set it to small, cpu or gpu, or unset it.")
+    there = {path.name[:2] for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")}
+    if unknown := {f"{lab:0>2}" for lab in labs or ()} - there - {"all"}:
+        raise SetupError(
+            f'LABS has {" ".join(sorted(unknown))}, which is no lab. Write LABS=07, LABS="07 09" or LABS=all.'
+        )
     if forced and forced != "cpu":
         return forced, f"WARPLAB_REQUIREMENTS={forced}"
     if not forced and has_nvidia_driver():
@@ -238,10 +243,13 @@ def create_venv(stamp: dict | None) -> None:
     """Make an empty .venv with pip in it. One that `make` did not create is not overwritten."""
     if stamp is None and VENV.exists() and any(VENV.iterdir()):
         raise SetupError(".venv was not made by `make`; remove it or move it away (rm -r .venv), then repeat.")
-    if VENV.exists():
-        shutil.rmtree(VENV)
-    VENV.mkdir()
-    write_stamp({})
+    VENV.mkdir(exist_ok=True)
+    write_stamp({})  # before the rest goes: whatever an interrupt leaves is known as ours
+    for path in VENV.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path != STAMP:
+            path.unlink()
     try:
         venv.create(VENV, with_pip=True, symlinks=True, prompt="warplab")
     except subprocess.CalledProcessError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -79,6 +80,69 @@ def test_no_hub_has_what_students_must_not_see():
     left_out = {*re.findall(r":!(\w+)", archive)}
     assert {"solutions", "tests"} <= left_out
     assert left_out <= {*(HUB / "Dockerfile.dockerignore").read_text().split()}
+
+
+def test_a_builder_that_does_not_know_what_to_leave_out_makes_no_image(tmp_path):
+    (look,) = re.findall(r"^RUN (test .*)$", (HUB / "Dockerfile").read_text(), re.MULTILINE)
+    for name, status in ((None, 0), ("solutions", 1), ("tests", 1), ("grading", 1)):
+        folder = tmp_path / f"of {name}"
+        folder.mkdir()
+        if name:
+            (folder / name).mkdir()
+        assert subprocess.run(["sh", "-c", look], cwd=folder, capture_output=True).returncode == status, name
+
+
+@pytest.mark.parametrize("ignored", [COURSE / ".dockerignore", HUB / "Dockerfile.dockerignore"])
+def test_no_image_holds_what_git_leaves_out(ignored):
+    own = re.findall(r"^/(.+)/$", (COURSE / ".gitignore").read_text(), re.MULTILINE)
+    assert "grading" in own
+    assert {*own} <= {*ignored.read_text().split()}
+
+
+def test_whom_an_administrator_lets_in_is_let_in():
+    """JupyterHub 5 admits nobody else, and NativeAuthenticator asks for the administrator's word by itself."""
+    config = VALUES["hub"]["config"]
+    assert config["Authenticator"]["allow_all"] is True
+    assert "open_signup" not in config["NativeAuthenticator"]
+
+
+@pytest.fixture
+def up(tmp_path):
+    """up(name) -> hub/up, finished, where games is an account of the system's and ada none; nothing is installed."""
+    tree, bin = tmp_path / "tree", tmp_path / "bin"
+    for folder in (tree / "hub", tree / ".venv" / "etc" / "jupyter", bin, tmp_path / "ada", tmp_path / "games"):
+        folder.mkdir(parents=True)
+    programs = {
+        tree / "hub" / "install": "",
+        bin / "git": f"exec tar -c -C '{tree}' .",
+        bin / "id": 'case "$*" in -u) echo 0;; games) ;; "-u games") echo 5;; "-u ada") echo 1001;; *) exit 1;; esac',
+        bin / "getent": f'echo "$2:x:0:0::{tmp_path}/$2:/bin/sh"',
+        **{bin / name: "cat > /dev/null < /dev/null" for name in ("npm", "useradd", "chpasswd", "jupyterhub")},
+    }
+    for path, text in programs.items():
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def run(name):
+        environment = {"PATH": f"{bin}:{os.environ['PATH']}", "WARPLAB_HUB": tmp_path / "hub"}
+        environment["WARPLAB_EXCHANGE"] = tmp_path / "exchange"
+        return subprocess.run([HUB / "up", name], env=environment, capture_output=True, text=True)
+
+    return run
+
+
+def test_no_student_can_move_another_s_folder_in_the_exchange_away(up, tmp_path):
+    done = up("ada")
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"ada [0-9a-f]{24}\n", done.stdout)
+    assert (tmp_path / "exchange").stat().st_mode & 0o7777 == 0o1777
+    assert (tmp_path / "ada").stat().st_mode & 0o777 == 0o700
+
+
+def test_an_account_of_the_system_s_keeps_its_home(up, tmp_path):
+    done = up("games")
+    assert (done.returncode, "games is an account of the system's" in done.stderr) == (1, True)
+    assert (tmp_path / "games").stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.parametrize("script", ["up", "install", "server"])

@@ -132,6 +132,15 @@ def test_pinned_set_can_be_forced(monkeypatch):
         environment.chosen_set()
 
 
+@pytest.mark.parametrize("labs", [["nonsense"], ["07,09"], ["01", "77"], ["-1"]])
+def test_what_is_no_lab_installs_nothing(monkeypatch, labs):
+    monkeypatch.setattr(environment, "has_nvidia_driver", lambda: False)
+    monkeypatch.delenv("WARPLAB_REQUIREMENTS", raising=False)
+    with pytest.raises(environment.SetupError, match=f"LABS has {labs[-1]}, which is no lab"):
+        environment.chosen_set(labs)
+    assert [environment.chosen_set(one)[0] for one in (["all"], ["7"], ["1"], [])] == ["cpu", "cpu", "small", "small"]
+
+
 @pytest.mark.parametrize(("free", "kind", "fits"), [(1, "cpu", False), (6, "cpu", True), (6, "gpu", False)])
 def test_a_disk_that_is_too_small_is_named_before_packages_are_fetched(monkeypatch, tmp_path, free, kind, fits):
     usage = namedtuple("usage", "total used free")
@@ -236,6 +245,31 @@ def test_a_record_that_was_cut_off_reads_as_unfinished(monkeypatch, tmp_path):
     for text in ("", '{"pins": {"requirements.txt"', "{}"):
         environment.STAMP.write_text(text)
         assert "was not finished" in environment.why_anew(environment.read_stamp(), this_python=False)
+
+
+def test_an_interrupt_at_any_file_leaves_what_is_known_as_ours(monkeypatch, tmp_path):
+    folder = tmp_path / ".venv"
+    for name, value in (("VENV", folder), ("STAMP", folder / "warplab-setup.json")):
+        monkeypatch.setattr(environment, name, value)
+    unlink, left = os.unlink, 0
+
+    def interrupted(*arguments, **more):
+        nonlocal left
+        unlink(*arguments, **more)
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "unlink", interrupted)
+    for files in range(1, 5):
+        (folder / "lib").mkdir(parents=True, exist_ok=True)
+        for name in ("a", "b", "lib/c", "lib/d"):
+            (folder / name).write_text("")
+        environment.write_stamp({"pins": {}})
+        left = files
+        with pytest.raises(KeyboardInterrupt):
+            environment.create_venv(environment.read_stamp())
+        assert environment.read_stamp() is not None, f"after {files} files"
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ def plant(folder: Path) -> Path:
         shutil.copy(COURSE / "tools" / name, folder / "course" / "tools")
     (folder / "course" / "pyproject.toml").write_text("")
     (folder / "course" / "lesson.py").write_text("")
+    shutil.copytree(COURSE / "notebooks", folder / "course" / "notebooks", copy_function=lambda _, to: Path(to).touch())
     (folder / "course" / "requirements-dev.txt").write_text("tool==1.0\n")
     pin(folder / "course", "1.0")
     (folder / "wheels").mkdir()

@@ -99,3 +99,17 @@ def test_a_tag_that_the_files_contradict_is_no_release(hold, tmp_path):
 def test_the_citation_is_of_the_last_release():
     released = re.search(r"^## ([\d.]+), \d{4}", (COURSE / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
     assert f"\nversion: {released}\n" in (COURSE / "CITATION.cff").read_text()
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_no_workflow_hands_a_right_to_write_to_what_it_runs(path):
+    """Code of a pull request or a package's gets no token that writes; actions are of GitHub's own organisations."""
+    workflow = yaml.safe_load(path.read_text())
+    assert "pull_request_target" not in path.read_text()
+    for job in workflow["jobs"].values():
+        rights = job.get("permissions", workflow["permissions"])
+        for step in job["steps"]:
+            action = step.get("uses", "actions/")
+            assert action.split("/")[0] in ("actions", "github")
+            if action.startswith("actions/checkout@") and rights.get("contents") == "write":
+                assert step.get("with", {}).get("persist-credentials") is False

@@ -32,6 +32,7 @@ from warpcourse.grading.course.coordinator import Grading
 from warpcourse.grading.course.gradebook import Book
 from warpcourse.grading.course.ledger import Ledger, write_synced
 from warpcourse.grading.course.nbgrader_course import Course
+from warpcourse.grading.course.plain_text import on_terminal
 from warpcourse.grading.course.workers import LocalWorkers
 from warpcourse.grading.judge.hidden_tests import without_hidden_tests
 from warpcourse.grading.sandbox.isolation import find, only_root_reads
@@ -136,7 +137,7 @@ def _results(
                 tests[-1]["output"] = "Your instructor grades this answer."
     return {
         "execution_time": round(time.monotonic() - started),
-        "output": "\n".join(notes) or "The notebook ran to its end.",
+        "output": "\n".join(on_terminal(note, lines=False) for note in notes) or "The notebook ran to its end.",
         "stdout_visibility": "hidden",
         "tests": tests,
     }

@@ -37,6 +37,8 @@ _MARK = re.compile(r"_\d+_assignsubmission_")
 # Of a roster: what must be there (first: the platform's number), a student's id in nbgrader, where to upload.
 _COLUMNS = {"moodle": ("Identifier", "Grade", "Last modified (grade)"), "canvas": ("ID", "Student", "Section")}
 _STUDENT = {"moodle": ("ID number", "Email address"), "canvas": ("SIS Login ID", "SIS User ID")}
+# What a student may have chosen, and no import reads beside the platform's number.
+_NAMES_IN_TABLE = ("Full name", "First name", "Last name", "Student")
 _UPLOAD = {
     "moodle": ("Upload grading worksheet", "Upload multiple feedback files in a zip"),
     "canvas": ("Grades: Import", "Upload Submissions"),
@@ -145,6 +147,8 @@ class Collected:
         column, scales, shown = self.grade_column(assignment), set(), [*range(len(self.columns))]
         notes = {one["student"]: one["notes"] for one in self.students.values()}
         for _, student, row in self.roster():
+            for n, name in enumerate(self.columns):
+                row[n] = in_table(row[n]) if name in _NAMES_IN_TABLE else row[n]
             if standing := standings.get(student):
                 full = self.maximum(row, column) or standing.possible
                 scales.add((standing.possible, full))

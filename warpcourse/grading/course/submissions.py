@@ -102,6 +102,28 @@ def read(student: str, folder: Path, dated: bool = False) -> Submission:
     return Submission(student, files, timestamp, digest.hexdigest(), notes)
 
 
+def copy(folder: Path, to: Path) -> tuple[str, ...]:
+    """Copy the plain files of a hand-in, following no link, the smallest first. Return what was left out and why.
+
+    Raises OSError where `to` cannot be written.
+    """
+    found, left = _Walk(folder), MAX_WITH_OUTPUTS
+    to.mkdir(parents=True)
+    for path in sorted(found.sizes, key=found.sizes.__getitem__):
+        try:
+            content = _content(folder, path, left)
+        except OSError as error:
+            found.cannot_read(path, error)
+            continue
+        if content is None:
+            found.notes.append(f"{path} is too large, or no plain file, and was left out.")
+            continue
+        left -= len(content)
+        (to / path).parent.mkdir(parents=True, exist_ok=True)
+        (to / path).write_bytes(content)
+    return _shortened([*filter(None, [found.excess]), *found.unreadable, *found.notes])
+
+
 class _Walk:
     """The plain files of a folder and their sizes, what was left out, and what could not be read."""
 

@@ -122,8 +122,9 @@ NONE = [(0, 1, "failed"), (0, 2, "failed")]
 
 
 def test_the_zip_is_what_gradescope_unpacks_and_closed_to_learners(autograder):
-    root, _ = autograder
+    root, course = autograder
     source = root / "source"
+    assert (course / "autograder.zip").stat().st_mode & 0o777 == 0o600
     for name in ("setup.sh", "run_autograder"):
         assert (source / name).stat().st_mode & 0o777 == 0o755
         subprocess.run(["bash", "-n", source / name], check=True)
@@ -166,6 +167,7 @@ def test_a_wrong_answer_is_told_why_and_no_hidden_input(autograder):
     [
         ({}, "There is no notebook in what was handed in."),
         ({"answers.txt": b"42"}, "There is no notebook in what was handed in: answers.txt."),
+        ({"\x1b[2J\u202etxt.a": b"42"}, r"in what was handed in: \x1b[2J\u202etxt.a."),
         ({"homework.ipynb": b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}'}, "no cell of this"),
     ],
 )

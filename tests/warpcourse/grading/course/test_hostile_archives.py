@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,16 +157,18 @@ def test_honest_classes_of_all_kinds_stay_what_they_are(course, tmp_path, capsys
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\uff1d", "\t=", ";="])
 def test_no_name_of_a_file_is_a_formula_in_a_worksheet(course, tmp_path, start):
-    """Of the notes on a student's files that go into Moodle's worksheet as feedback."""
+    """Nor one of a student: notes on files go into Moodle's worksheet as feedback, names as the platform has them."""
     files = {f"Eve_7{HERE}/{start}cmd|calc.zip": b"PK\3\4", f"Eve_7{HERE}/{NAME}": EVIL}
     (tmp_path / "class.zip").write_bytes(zipped(*MOODLE.items(), *files.items()))
     roster = tmp_path / "roster.csv"
-    roster.write_text("Identifier,Full name,Grade,Last modified (grade),Feedback comments\nParticipant 7,Eve,,,\n")
+    head = "Identifier,Full name,Grade,Last modified (grade),Feedback comments"
+    roster.write_text(f'{head}\nParticipant 7,"{start}cmd|calc",,-,\n')
     main(["collect", TINY, str(tmp_path / "class.zip"), "--roster", str(roster), "--course", str(course)])
     Collected.load(Course(course), TINY, "moodle").write_back(Course(course), TINY, {}, {})
     text = (course / "grading" / "collected" / f"{TINY}-moodle.csv").read_text(encoding="utf-8")
     (row,) = csv.DictReader(io.StringIO(text, newline=""))
     told = row["Feedback comments"]
     assert "cmd|calc.zip cannot be read" in told
-    for separator in ";,|\t\n":
-        assert not any(piece.lstrip(" \t").startswith(tuple("=+-@\uff1d")) for piece in told.split(separator)), told
+    assert (row["Identifier"], row["Last modified (grade)"]) == ("Participant 7", "-")
+    for text, separator in itertools.product((told, row["Full name"]), ";,|\t\n"):
+        assert not any(piece.lstrip(" \t").startswith(tuple("=+-@\uff1d")) for piece in text.split(separator)), text
