@@ -254,7 +254,8 @@ def _unused(table: Sequence[tuple[Mapping[str, Any], Any]], answers: list[Any]) 
     ignored = [key for key in missed if same[key] == {True}]
     if len(ignored) != 1:
         return ""
-    return f"Does it use {ignored[0]}? It returned {missed[ignored[0]]} for inputs that differ in it alone."
+    rightly = " as it should" * (missed[ignored[0]] in ("True", "False"))  # a yes can stay though every input is used
+    return f"Does it use {ignored[0]}{rightly}? It returned {missed[ignored[0]]} for inputs that differ in it alone."
 
 
 def _nearly(expected: list[Any], got: list[Any]) -> str:

@@ -177,6 +177,12 @@ def test_an_input_that_is_not_used_is_named():
     assert "Does it use" not in caught.value.look_at
 
 
+def test_an_input_that_a_comparison_uses_wrongly_is_not_said_to_be_unused():
+    table = [({"n": n, "parts": parts}, n > 2 * parts) for n, parts in ((12, 2), (12, 8), (20, 4))]
+    with pytest.raises(checks.CheckFailed, match=r"Does it use parts as it should[?] It returned True"):
+        checks.examples(lambda n, parts: n > parts, table)
+
+
 def test_numpy_scalars_are_numbers():
     checks.examples(lambda x: np.float32(x), [({"x": 0.5}, 0.5)])
     checks.examples(lambda x: np.bool_(x > 0), [({"x": 0.5}, True)])
