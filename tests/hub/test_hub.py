@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -75,6 +76,20 @@ def test_idle_servers_end_after_an_hour_or_what_is_named(monkeypatch):
         assert "admin:users" not in role["scopes"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="hub/up wants root")
+def test_a_python_that_no_user_can_run_is_refused_before_anything_is_made(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(0o700)
+    shutil.copy("/bin/true", closed / "python3")
+    places = {"WARPLAB_HUB": str(tmp_path / "hub"), "WARPLAB_EXCHANGE": str(tmp_path / "exchange")}
+    for python in (closed / "python3", closed / "none"):
+        environment = {**os.environ, **places, "PYTHON": str(python)}
+        ended = subprocess.run([HUB / "up", "ada"], env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == 1
+        assert f"error: users cannot run {python}; name a Python that they can" in ended.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["closed"]
+
+
 def test_no_hub_has_what_students_must_not_see():
     (archive,) = re.findall(r"git .* archive .*", (HUB / "up").read_text())
     left_out = {*re.findall(r":!(\w+)", archive)}
@@ -117,7 +132,7 @@ def up(tmp_path):
         bin / "git": f"exec tar -c -C '{tree}' .",
         bin / "id": 'case "$*" in -u) echo 0;; games) ;; "-u games") echo 5;; "-u ada") echo 1001;; *) exit 1;; esac',
         bin / "getent": f'echo "$2:x:0:0::{tmp_path}/$2:/bin/sh"',
-        **{bin / name: "cat > /dev/null < /dev/null" for name in ("npm", "useradd", "chpasswd", "jupyterhub")},
+        **{bin / name: "cat > /dev/null < /dev/null" for name in ("npm", "useradd", "chpasswd", "jupyterhub", "runuser")},
     }
     for path, text in programs.items():
         path.write_text(f"#!/bin/sh\n{text}\n")
