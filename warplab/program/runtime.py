@@ -448,9 +448,8 @@ class Runtime:
             "ComputeCapabilityMinor": card.compute_capability[1],
             **dict.fromkeys(("UnifiedAddressing", "ManagedMemory", "CanMapHostMemory", "ConcurrentKernels"), 1),
             **dict.fromkeys(("CooperativeLaunch", "ConcurrentManagedAccess", "StreamPrioritiesSupported"), 1),
-            **dict.fromkeys(
-                ("Integrated", "KernelExecTimeout", "ComputeMode", "EccEnabled", "MemoryPoolsSupported"), 0
-            ),
+            "MemoryPoolsSupported": 1,
+            **dict.fromkeys(("Integrated", "KernelExecTimeout", "ComputeMode", "EccEnabled"), 0),
         }
         return known.get(name)
 

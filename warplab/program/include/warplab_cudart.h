@@ -362,6 +362,13 @@ cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t 
   *pointer = allocate(__func__, HERE, *pitch * height, false, &error);
   return error;
 }
+cudaError_t cudaMalloc3D(cudaPitchedPtr* made, cudaExtent extent) {
+  cudaError_t error;
+  size_t pitch = (extent.width + 511) / 512 * 512;
+  void* pointer = allocate("cudaMallocPitch", HERE, pitch * extent.height * extent.depth, false, &error);
+  *made = {pointer, pitch, extent.width, extent.height};
+  return error;
+}
 cudaError_t cudaFree(void* pointer) { return release(__func__, HERE, pointer); }
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return release(__func__, HERE, pointer); }
 cudaError_t cudaFreeHost(void* pointer) { return release(__func__, HERE, pointer); }
@@ -435,6 +442,11 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) { return cudaSuccess; }
+// The one pool of memory of the one device, whose attributes only concern time.
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) { return *pool = cudaMemPool_t(&device), cudaSuccess; }
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int) { return *pool = cudaMemPool_t(&device), cudaSuccess; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 
 // Streams and events: all is done in order, and at once. Their handles are never followed.
 static char handles[1 << 20];
@@ -476,6 +488,8 @@ cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSucce
 cudaError_t cudaFuncSetSharedMemConfig(const void*, cudaSharedMemConfig) { return cudaSuccess; }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -5, cudaSuccess; }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, cudaSuccess; }
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return note(cudaErrorInvalidDevice); }
+cudaError_t cudaDeviceDisablePeerAccess(int) { return note(cudaErrorPeerAccessNotEnabled); }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaProfilerStart() { return cudaSuccess; }

@@ -32,6 +32,14 @@ int main() {
   cudaMemset(y, 0, pitch * 4);
   cudaMemcpy2D(y, pitch, x, pitch, sizeof host[0], 4, cudaMemcpyDeviceToDevice);
   cudaMemcpy2D(back, sizeof back[0], y, pitch, sizeof back[0], 4, cudaMemcpyDeviceToHost);
+  cudaPitchedPtr volume; cudaMalloc3D(&volume, make_cudaExtent(8 * sizeof(float), 2, 2));
+  cudaMemcpy2D(volume.ptr, volume.pitch, host, sizeof host[0], sizeof host[0], 4, cudaMemcpyHostToDevice);
+  twice<<<4, 8>>>((float*)volume.ptr, volume.pitch, 4);
+  cudaMemcpy2D(host, sizeof host[0], volume.ptr, volume.pitch, sizeof host[0], 4, cudaMemcpyDeviceToHost);
+  cudaMemPool_t pool; size_t most = 1 << 20; int pools = 0;
+  cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, 0);
+  cudaDeviceGetDefaultMemPool(&pool, 0); cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &most);
+  bool alone = cudaDeviceEnablePeerAccess(0, 0) == cudaErrorInvalidDevice && cudaGetLastError();
   int called = 0;
   cudaLaunchHostFunc(stream, [](void* p) { *(int*)p = 1; }, &called);
   cudaDeviceProp prop; cudaGetDeviceProperties(&prop, 0);
@@ -40,5 +48,5 @@ int main() {
   printf("%d %g %d %s %d SMs, %d blocks, time %s\n", *total, back[3][7], called, prop.name, prop.multiProcessorCount, blocks,
          std::isnan(milliseconds) ? "unknown" : "known");
   cudaFreeHost(total); cudaFree(nodes); cudaFree(x); cudaFree(y); cudaStreamDestroy(stream);
-  return !(back[3][7] == 3.0f && free_bytes < all);
+  return !(back[3][7] == 3.0f && host[3][7] == 3.0f && pools && alone && free_bytes < all);
 }
