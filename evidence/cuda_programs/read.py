@@ -34,6 +34,9 @@ READ = {
     "cm": "the folder of queries that it reads is not in the repository.",
     "cmp": "the traces that it reads are not in the repository.",
     "columnarSolver": "the data that it reads is not in the repository.",
+    "conversion": "`convert` never fills the array whose elements it converts.",
+    "convolution1D": "its constant is a variable template (`template <class T> __constant__ T mask[]`), which the pass over "
+    "host code does not know.",
     "dct8x8": "lanes exchange a tile through shared memory with nothing between the stores and the loads: it trusts "
     "that a warp goes in step, which it need not since Volta. `__syncwarp()` mends it.",
     "pns": "the kernel compares entries of `conflict_array` with the step, also those that no transition has set yet; "
@@ -41,6 +44,10 @@ READ = {
     "romberg": "lanes 1 to 16 store their sums at line 59 and lane 0 adds them up from line 65 on; a `__syncwarp()` is "
     "missing between.",
     "split": "`scanwarp` adds across lanes through `volatile` shared memory and trusts that a warp goes in step.",
+    "threadcpy": "`remaining = n - index` is unsigned: for threads of the last block that begin behind the end it is a "
+    "huge number, and they copy a vector past the array.",
+    "openmp": "the runner left out `-fopenmp`.",
+    "permute": "it needs cuBLAS.",
     "wyllie": "each round reads entries of other threads and then writes its own, with a barrier of the block between "
     "the two; nothing orders a write and the next round's reads. Entries are whole (64 bits), so the list comes out "
     "right on a GPU. The barrier stands in a loop that threads leave after different numbers of rounds.",

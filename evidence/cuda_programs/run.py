@@ -138,6 +138,7 @@ def _run(folder: Path, name: str, seconds: int) -> dict[str, Any]:
     text = (program / "Makefile").read_text(encoding="utf-8") if (program / "Makefile").exists() else ""
     files = _files(program, text)
     flags = [flag for flag in re.findall(r"(?<=\s)-[DI]\S+", text) if "$" not in flag]
+    flags += ["-fopenmp"] * ("-fopenmp" in text)
     arguments = ARGUMENTS[name].split() if name in ARGUMENTS else _small(text)
     with tempfile.TemporaryDirectory() as report_folder:
         report = Path(report_folder, "report.json")
@@ -224,6 +225,7 @@ def page(record: dict[str, Any]) -> str:
     programs = record["programs"]
     by_verdict = {v: {n: p for n, p in programs.items() if p["verdict"] == v} for v in VERDICTS}
     ran = [p for v in ("passes", "ends", "defect", "fails") for p in by_verdict[v].values()]
+    on_the_host = [n for v in ("passes", "ends") for n, p in by_verdict[v].items() if not p["launches"]]
     parts = [
         "# Whole CUDA C++ programs on the simulator",
         "<!-- Written by `python -m evidence.cuda_programs.run`. -->",
@@ -246,6 +248,11 @@ def page(record: dict[str, Any]) -> str:
     parts[-1] += "\n| --- | --- |\n" + "\n".join(
         f"| {text} ({len(by_verdict[v])}) | {', '.join(by_verdict[v])} |" for v, text in rows.items()
     )
+    if on_the_host:
+        parts.append(
+            f"Of those that pass or end, {len(on_the_host)} launch no kernel of their own, as they only copy, or "
+            f"leave the work to Thrust and CUB, which run on the host: {', '.join(on_the_host)}."
+        )
     for title, verdict in (("Defects", "defect"), ("Failures", "fails"), ("Refused", "refused")):
         if by_verdict[verdict]:
             lines = [f"- **{name}** {p['why']}{_read(name, p)}" for name, p in by_verdict[verdict].items()]
