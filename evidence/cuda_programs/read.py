@@ -35,8 +35,8 @@ READ = {
     "cmp": "the traces that it reads are not in the repository.",
     "columnarSolver": "the data that it reads is not in the repository.",
     "conversion": "`convert` never fills the array whose elements it converts.",
-    "convolution1D": "its constant is a variable template (`template <class T> __constant__ T mask[]`), which the pass over "
-    "host code does not know.",
+    "convolution1D": "its constant is a variable template (`template <class T> __constant__ T mask[]`), which the "
+    "pass over host code does not know.",
     "dct8x8": "lanes exchange a tile through shared memory with nothing between the stores and the loads: it trusts "
     "that a warp goes in step, which it need not since Volta. `__syncwarp()` mends it.",
     "pns": "the kernel compares entries of `conflict_array` with the step, also those that no transition has set yet; "
