@@ -5,7 +5,7 @@ from typing import Any
 from kernels.fusion import recordings
 from kernels.fusion.measurements import MEASUREMENTS
 from warpcourse.bench.benchmark import Benchmark, Table
-from warpcourse.bench.timing import rows_table, table
+from warpcourse.bench.timing import rows_table
 
 # All in µs.
 CLOCKS: dict[str, Any] = {
@@ -24,11 +24,6 @@ def _peers(value: dict[str, Any]) -> str:
         for name, found in value["ratios"].items()
     ]
     return "\n".join(["The same network by others", rows, *lines]) + lacking
-
-
-def _factors(value: dict[str, Any]) -> str:
-    together = table(("step", "images/s"), value["images_per_second"].items())
-    return f"What “20 ×” may consist of\n{together}\n\n{table(('alone', 'factor'), value['alone'].items())}"
 
 
 def _networks(value: dict[str, Any]) -> str:
@@ -63,7 +58,6 @@ BENCHMARK = Benchmark(
             {"precision": "kind", "batch": "batch", "latency in µs": "latency_seconds"}
             | {"images/s": lambda row: row["batch"] / row["steady_seconds"]},
         ),
-        "factors": Table(_factors, lambda value: value["alone"]),
         **dict.fromkeys(("resnet50", "googlenet", "mobilenet_v2"), Table(_networks, lambda value: value["ratios"])),
         **dict.fromkeys(
             ("peers", "peers_large", "autotuned", "autotuned_large"), Table(_peers, lambda value: value["ratios"])

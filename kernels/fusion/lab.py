@@ -10,8 +10,8 @@ LAB = Lab(
     needs=("onnx", "onnxruntime", "safetensors"),
     benchmark="benchmark",
     launches="launches",
-    code_cells=96,
-    pictures=9,
+    code_cells=97,
+    pictures=8,
     shown={
         "fusion-graph-drawn": "The network as imported: 57 launches",
         "fusion-optimised-drawn": "The same network after all passes: 17 launches",

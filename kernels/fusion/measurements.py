@@ -18,7 +18,6 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "batches": measured_engine.batches,
     "tactics": measured_engine.tactics,
     "empty_launches": measured_engine.empty_launches,
-    "factors": measured_peers.factors,
     "peers": measured_peers.peers,
     "peers_large": functools.partial(measured_peers.peers, LARGE),
     **{

@@ -182,18 +182,11 @@ def draw_factors(
         ax.xaxis.set_minor_locator(NullLocator())
         count_axis(ax.xaxis)
         finish(figure, ax, title)
-    return figure
-
-
-def draw_own_factors(m: Measurement) -> Figure:
-    """Return `draw_factors` of the lab's own engine, one step after the other: from `measurements`, "factors"."""
-    rates = m.value["images_per_second"]
-    names, values = list(rates), list(rates.values())
-    steps = {name: after / before for name, before, after in zip(names[1:], values, values[1:], strict=False)}
-    return draw_factors(values[0], steps, None, f"from {names[0]}, one step after the other\n{m.label}")
+    steps = ", ".join(f"{label} {factor:.2f} times" for label, factor, _ in rows)
+    return closed(figure, f"from {start:,.0f} {unit}: {steps}; then {end:,.0f}")
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 times the powers of ten from `low` to `high`."""
-    found = [k * 10.0**e for e in range(-9, 10) for k in (1, 2, 5)]
+    """Return 1, 2 and 5 times the powers of ten from `low` to `high`; more of them where that leaves too few."""
+    found = [k * 10.0**e for e in range(-9, 10) for k in ((1, 2, 5) if high > 6 * low else (1, 2, 3, 4, 5, 7))]
     return [tick for tick in found if low <= tick <= high]

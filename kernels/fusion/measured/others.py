@@ -78,49 +78,6 @@ def ratios(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return found
 
 
-def factors() -> dict[str, Any]:
-    """Measure images per second as one thing changes at a time, and all together: what "20 ×" may consist of.
-
-    `alone`: each against the unfused float32 network in our engine, launched kernel by kernel, one image at a time;
-    precision against the fused network, since only that has others. `together`: step by step.
-    """
-    timing.cupy_on_gpu()
-
-    def rate(kind: str, batch: int, way: str) -> float:
-        return batch / row(kind, batch, way)["steady_seconds"]
-
-    large = ENDS[-1]
-    start = rate(UNFUSED, 1, "launches")
-    fused = rate("float32", 1, "CUDA graph")
-    alone = {
-        "fusion": rate("float32", 1, "launches") / start,
-        "CUDA graph": rate(UNFUSED, 1, "CUDA graph") / start,
-        f"batch {large}": rate(UNFUSED, large, "launches") / start,
-        "float16": rate("float16", 1, "CUDA graph") / fused,
-        "int8": rate("int8", 1, "CUDA graph") / fused,
-        f"float16 at batch {large}": rate("float16", large, "CUDA graph") / rate("float32", large, "CUDA graph"),
-        f"int8 at batch {large}": rate("int8", large, "CUDA graph") / rate("float32", large, "CUDA graph"),
-    }
-    together = {
-        "unfused float32, launches, batch 1": start,
-        "fused": rate("float32", 1, "launches"),
-        "CUDA graph": fused,
-        f"batch {large}": rate("float32", large, "CUDA graph"),
-        "float16": rate("float16", large, "CUDA graph"),
-        "int8": rate("int8", large, "CUDA graph"),
-    }
-    return {"images_per_second": together, "alone": alone, "framework": _framework(start)}
-
-
-def _framework(ours: float) -> dict[str, float]:
-    """Return PyTorch's eager images per second at batch 1 beside ours, unfused kernels alike; {} without PyTorch."""
-    try:
-        queue, _ = on_pytorch.prepared(variant(UNFUSED), digits.split()[2].images[:1], "eager", "float32")
-    except RuntimeError:
-        return {}
-    return {"PyTorch eager": 1 / clocks.times(queue)["steady_seconds"], "our engine, unfused": ours}
-
-
 def _our_row(kind: str, batch: int, way: str) -> dict[str, Any]:
     found = row(kind, batch, way)
     kept = {key: found[key] for key in (*CLOCKS, "launches", "error", "correct")}
