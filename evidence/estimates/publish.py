@@ -8,7 +8,10 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import itertools
 import json
+import math
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +28,7 @@ LAUNCHES = FOLDER / "launches.csv"
 ERROR = COURSE / "warplab" / "estimating" / "error.json"
 FIRST_READING = COURSE / "evidence" / "unseen_launches" / "first_reading.json"
 HEAD = ("number", "mean error", "within 15 %", "within 30 %")
+SAME = 0.05  # times that differ by less have no order
 WORST = 10  # of the set held out
 # Kernels whose worst launches the model was changed for after the first reading.
 CHANGED = ("gather", "hash_insert", "merge_path", "scatter", "layer_norm", "permute_nchw_nhwc")
@@ -53,6 +57,7 @@ def page(text: str, groups: Groups, first: Sequence[Result], missing: int = 0) -
         "limits": markdown(["limit", *HEAD], _by_limit(held_out), numbers=True),
         "worst": _table(sorted(held_out, key=lambda r: -abs(r.error))[:WORST]),
         "first_worst": _table(sorted(first, key=lambda r: -abs(r.error))[:WORST]),
+        "ranking": ranking([(r.name, r.recorded, r.estimated) for r in groups["labs"]]),
         "changed": markdown(["kernel", "at the first reading", "now"], _changed(first, groups[FIRST])),
     }
     for name, table in tables.items():
@@ -86,6 +91,34 @@ def _errors(groups: Groups, first: Sequence[Result], missing: int) -> str:
         "The goal was a mean error of 15 %, and nine of ten within 30 %, on kernels that played no part in building "
         f"the\nmodel. On the second set {_verdict([r.error for r in held_out])}. "
         f"At the first reading of the first set {_verdict([r.error for r in first])}."
+    )
+
+
+def ranking(labs: Sequence[tuple[str, float, float]]) -> str:
+    """Return how estimates order kernels that do one task, where at least four are recorded.
+
+    `labs`: a launch's name, and its times, recorded and estimated.
+    """
+    tasks: dict[str, list[tuple[float, float]]] = {}
+    for name, *times in labs:
+        lab, _, *task = re.split(r"(?:, |: )", name, maxsplit=2)
+        if task:
+            tasks.setdefault(f"{lab}, {task[0]}", []).append((times[0], times[1]))
+    rows, right, all_pairs, kernels = [], 0, 0, 0
+    for name, times in tasks.items():
+        if len(times) < 4:
+            continue
+        pairs = [pair for pair in itertools.combinations(times, 2) if abs(math.log(pair[0][0] / pair[1][0])) > SAME]
+        ordered = sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in pairs)
+        ranks = [[sorted(column).index(time) for time in column] for column in zip(*times, strict=True)]
+        correlation = statistics.correlation(*ranks)
+        rows.append([name, str(len(times)), f"{correlation:.2f}", f"{ordered} of {len(pairs)}"])
+        right, all_pairs, kernels = right + ordered, all_pairs + len(pairs), kernels + len(times)
+    head = ["task", "kernels", "rank correlation", "pairs in the right order"]
+    return (
+        f"Of {all_pairs} pairs of kernels for one task whose recorded times differ by more than {100 * SAME:.0f} %, "
+        f"estimates have\n{right} in the right order ({kernels} kernels, {len(rows)} tasks):\n\n"
+        f"{markdown(head, rows, numbers=True)}"
     )
 
 

@@ -171,3 +171,19 @@ def test_the_estimates_of_large_products_are_nearly_all_too_short() -> None:
     errors = [int(row["error_percent"]) for row in publish.kept() if large.fullmatch(row["launch"])]
     assert len(errors) == 14
     assert sum(error <= 0 for error in errors) >= 12
+
+
+def test_the_published_ranking_is_that_of_the_published_times() -> None:
+    labs = [row for row in publish.kept() if row["group"] == "labs"]
+    told = publish.ranking([(r["launch"], float(r["recorded_us"]), float(r["estimate_us"])) for r in labs])
+    assert f"<!-- ranking -->\n{told}\n<!-- /ranking -->" in publish.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_ranking_by_hand() -> None:
+    times = ((1.0, 2.0), (2.0, 1.0), (3.0, 3.0), (3.1, 2.9))  # one pair is swapped, the last is too near to count
+    told = publish.ranking(
+        [(f"lab 01, k{n}, n = 4", *pair) for n, pair in enumerate(times)] + [("lab 01, alone", 1, 2)]
+    )
+    assert "Of 5 pairs" in told
+    assert "4 in the right order (4 kernels, 1 tasks)" in told
+    assert "| lab 01, n = 4 | 4 | 0.60 | 4 of 5 |" in told
