@@ -157,13 +157,11 @@ def _positions(kernel: ast.FunctionDef, error: str) -> Found:
 def _indices(kernel: ast.FunctionDef, error: str) -> Found:
     """Yield an index that is no whole number, `x(i)` and `out.append(...)`."""
     arrays = _parameters(kernel)
-    assigned = {
-        target.id: node.value
-        for node in ast.walk(kernel)
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    pairs = [(to, node.value) for node in ast.walk(kernel) if isinstance(node, ast.Assign) for to in node.targets]
+    for to, value in tuple(pairs):
+        if isinstance(to, ast.Tuple) and isinstance(value, ast.Tuple):  # row, column = i / 4, i % 4
+            pairs += zip(to.elts, value.elts, strict=False)
+    assigned = {to.id: value for to, value in pairs if isinstance(to, ast.Name)}
     for node in ast.walk(kernel):
         if isinstance(node, ast.Subscript):
             indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -103,6 +103,13 @@ def divides_before(x, y, out):
 
 
 @cuda.jit
+def divides_in_a_pair(x, y, out):
+    i = cuda.grid(1)
+    row, column = i / 4, i % 4
+    out[row] = x[column]
+
+
+@cuda.jit
 def divides_a_row(x, y, out):
     i = cuda.grid(1)
     row = i / 4
@@ -422,6 +429,7 @@ MISTAKES = [
     (divides, "out[i] = x[i / 4]\n", "write i // 4"),
     (divides_before, "out[i] = x[i]\n", "write cuda.grid(1) // 4"),
     (divides_a_row, "out[i] = x[row, i]\n", "write i // 4"),
+    (divides_in_a_pair, "out[row] = x[column]\n", "write i // 4"),
     (ravels, "out.ravel()[i] = x[i]\n", ".ravel() makes an array"),
     (type_of_python, "own = cuda.shared.array(64, dtype=float)\n", "Python's types: cuda.shared.array(size"),
     (no_dimensions, "i = cuda.grid()\n", "cuda.grid(1) returns the number of the thread"),
