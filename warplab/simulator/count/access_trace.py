@@ -6,7 +6,7 @@ from warplab.simulator.count.counters import Access, LaunchProfile
 from warplab.simulator.count.warp_steps import traced_lanes
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.observer import Observer
+from warplab.simulator.observer import NOBODY, Observer
 from warplab.simulator.translate.block_writer import Site
 
 
@@ -19,7 +19,7 @@ class AccessTrace(Observer):
 
     def watch(self, chunk) -> Observer:
         if chunk.first_block:
-            return Observer()
+            return NOBODY
         lanes = np.arange(min(traced_lanes(chunk.threads, self.warps), chunk.lanes))
         self._traced = lanes, lanes // chunk.threads, lanes % chunk.threads
         return super().watch(chunk)

@@ -13,7 +13,7 @@ import numpy as np
 
 from warplab.simulator.constants import SECTOR_BYTES
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.observer import Observer
+from warplab.simulator.observer import NOBODY, Observer
 from warplab.simulator.translate.block_writer import Site
 
 MOST_READS = 1 << 18  # of a watched block; longer loops repeat themselves
@@ -75,7 +75,7 @@ class ReuseWatch(Observer):
 
     def watch(self, chunk) -> Observer:
         if len(self.streams) >= MOST_BLOCKS:
-            return Observer()
+            return NOBODY
         self.streams.append([])
         self._room = MOST_READS
         self.threads = min(chunk.threads, chunk.lanes)  # those watched, from the first on

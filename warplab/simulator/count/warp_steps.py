@@ -12,7 +12,7 @@ import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.memory.lane_groups import Group
-from warplab.simulator.observer import Observer
+from warplab.simulator.observer import NOBODY, Observer
 from warplab.simulator.ptx.program import Where
 from warplab.simulator.translate.translation import Translation
 
@@ -75,7 +75,7 @@ class StepTrace(Observer):
 
     def watch(self, chunk) -> Observer:
         if chunk.first_block != 0:
-            return Observer()
+            return NOBODY
         self.scheduling = chunk.options.scheduling
         self.threads = chunk.threads
         self.lanes = min(traced_lanes(chunk.threads, self.warps), chunk.lanes)

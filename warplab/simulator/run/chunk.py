@@ -53,6 +53,7 @@ class LaunchState:
     parameters: int | None = None
     workspace: int | None = None
     latest: dict[int, Allocation] = field(default_factory=dict)
+    observers: Observers | None = None  # of the latest chunk
     chunks_ahead: int = 0
     log: dict[str, None] = field(default_factory=dict)
     undefined: UndefinedValues = field(default_factory=UndefinedValues)
@@ -130,7 +131,8 @@ class Chunk:
     def observe(self, observers: Sequence[Observer]) -> None:
         """Let these observers see what happens from now on."""
         if observers:
-            self.observers = Observers(observer.watch(self) for observer in observers)
+            watching = [observer.watch(self) for observer in observers]
+            self.observers = self.launch.observers = Observers.of(watching, self.launch.observers)
         if self.observers.see_accesses and self.lanes == WARP_SIZE * self.warps:  # patterns pay off
             self.full_warps = self.warps
 

@@ -216,6 +216,8 @@ class MachineRuns:
             state[_F[name]] = place_of(table)
         for step in code.steps:
             self._bind(step.site)
+        of_shared = [site.index for site in code.spaces.get(("shared", True), ())]
+        state[_F["PLAIN"]] = not places[of_shared, _P["BASES"]].any() and not places[of_shared, _P["WRITTEN"]].any()
         for _ in range(len(code.steps) + 2):
             room = len(tables) * chunk.warps
             if self.dense and (state[_F["POOL_END"]] - state[_F["POOL"]]) // (8 * RECORD_ENTRIES) < room:
@@ -318,10 +320,15 @@ class MachineRuns:
         counted: list[int] = []  # instructions that the function has counted, and not the arrays' code
         try:
             for step in code.steps:
-                self._tell(step, counted)
+                site = step.site
+                if site.op == "load" and site.space != "global" and not self.told[site.space]:
+                    counted.append(site.index)
+                else:
+                    self._tell(step, counted)
         finally:
             if self.counting is not None:
-                self.counting.add(counted, self.places[counted, _SUMS])
+                rows = [code.like.get(index, index) for index in counted]
+                self.counting.add(counted, self.places[rows, _SUMS])
         for array, (_, slot, single) in zip(results, code.outputs, strict=True):
             if slot is not None:
                 chunk.registers[slot] = array[:1].copy() if single else array
@@ -366,10 +373,9 @@ class MachineRuns:
                 self.follows[site.index] = record
                 self._follow(row, narrow_races.words_of(races, record, site, site.space))
             row[_P["WRITER"]], row[_P["WAS_READ"]] = place_of(record.writer), record.was_read
-            self.kept["EPOCHS"], self.kept["TIMES"] = (
-                np.ascontiguousarray(numbers, np.int32) for numbers in (races.epochs, races.times)
-            )
-            state[_F["EPOCHS"]], state[_F["TIMES"]] = (place_of(self.kept[name]) for name in ("EPOCHS", "TIMES"))
+            for name, numbers in (("EPOCHS", races.epochs), ("TIMES", races.times)):
+                if self.kept.get(name) is not numbers:  # int32
+                    self.kept[name], state[_F[name]] = numbers, place_of(numbers)
             state[_F["ORDERED"]] = races.ordered
         values = np.array([place_of(self.results[k]) for k, _ in step.values], np.int64)
         return not store()(place_of(state), place_of(row), place_of(values), len(step.values))

@@ -39,6 +39,7 @@ _MOST_MISSES = 8
 _MOST_VERSIONS = 3  # of a block, by which of its registers are single entries
 ROW = 8 * 32
 _FAILED = "failed = 1"
+_SPAN = "span_of_{}_"  # stands for how far below and above an access those lie that are tested with it
 
 # Entries of a record behind the lanes' distances from the first: which bits of an address tell where it lies in a
 # sector or bank, and these; the lowest and highest distance, their bits, how the lanes lie (`_KINDS`), what a warp
@@ -72,7 +73,7 @@ def load{n}(P, other, base, row):
 
 
 def again{n}(S, P, other, base, first, row):
-    if settle(S, P, ld8(other + P_RECORD), base, first):
+    if settle(S, P, ld8(other + P_RECORD), base, first, 0, 0):
         return 1
     load{n}(P, other, base, row)
     return 0
@@ -144,8 +145,9 @@ def learn(S, P):
     return 0
 
 
-def settle(S, P, record, base, first):
-    # Test and count the accesses of one warp, whose pattern is in `record`. Returns 1 where anything is unusual.
+def settle(S, P, record, base, first, below, above):
+    # Test and count the accesses of one warp, whose pattern is in `record`; test others, so far below or above, with
+    # them. Returns 1 where anything is unusual.
     start = ld8(P + P_LOW)
     limit = ld8(P + P_LIMIT)
     own = ld8(P + P_OWN)
@@ -160,7 +162,7 @@ def settle(S, P, record, base, first):
     else:
         if own:
             start = start + ld8(ld8(S + SHARED) + 8 * first)
-        if base + ld8(record + R_LOWEST) < start or base + ld8(record + R_HIGHEST) - start > limit:
+        if base + ld8(record + R_LOWEST) + below < start or base + ld8(record + R_HIGHEST) + above - start > limit:
             st8(S + STRAYED, ld8(P + P_SITE) + 1)
             st8(S + STRAYED_TO, base)
             return 1
@@ -203,7 +205,7 @@ def settle(S, P, record, base, first):
     return 0
 
 
-def access(S, P, first):
+def access(S, P, first, below, above):
     # Do so, for the addresses of a warp.
     address = ld8(S + ADDRESS)
     record = ld8(P + P_RECORD)
@@ -215,12 +217,12 @@ def access(S, P, first):
         if learn(S, P):
             return 1
         record = ld8(P + P_RECORD)
-    return settle(S, P, record, base, first)
+    return settle(S, P, record, base, first, below, above)
 
 
 def again(S, P, other, base, first):
     # Do as `access`, for lanes that have the pattern of another instruction's present access.
-    return settle(S, P, ld8(other + P_RECORD), base, first)
+    return settle(S, P, ld8(other + P_RECORD), base, first, 0, 0)
 
 
 """
@@ -428,6 +430,8 @@ class BlockCode(NarrowWriter):
         self.reaches: list[Step] = []
         # By base register, space and bytes: a load whose pattern is that of later ones.
         self.patterns: dict[tuple[Any, ...], Any] = {}
+        self.like: dict[int, int] = {}  # by site of shared memory: the earlier one, which is tested and counted for it
+        self.spans: dict[int, list[int]] = {}  # by the latter: distances of all from it
         self.indent = "        "
 
     def write(self) -> str:
@@ -451,6 +455,7 @@ class BlockCode(NarrowWriter):
             "    places = ld8(S + PLACES)",
             "    inputs = ld8(S + INPUTS)",
             "    outputs = ld8(S + OUTPUTS)",
+            "    plain = ld8(S + PLAIN)",
             *(f"    in{k} = ld8(inputs + {8 * k})" for k in range(len(self.inputs))),
             *(
                 f"    u{k} = ld{_size(self.translator.dtypes[name])}(in{k})"
@@ -461,7 +466,10 @@ class BlockCode(NarrowWriter):
             "    for warp in range(ld8(S + WARPS)):",
             "        first = 32 * warp",
         ]
-        return "\n".join([*head, *self.text, "    return ld8(S + FAILED)"])
+        text = "\n".join([*head, *self.text, "    return ld8(S + FAILED)"])
+        for index, distances in self.spans.items():
+            text = text.replace(_SPAN.format(index), f"{min(distances)}, {max(distances)}")
+        return text
 
     def place(self, register: str) -> str:
         return f"rows + {ROW * self.number(register)}"
@@ -543,8 +551,9 @@ class BlockCode(NarrowWriter):
         numbers of `size` bytes into it. Returns the place that has the record of the addresses."""
         like = name_of(as_address(i.operands[place]).base), site.op, site.space, site.width, site.counted_bytes
         other = self.patterns.get(like)
-        unlike = SECTOR_BYTES if site.space == "global" else 4
+        unlike = SECTOR_BYTES if site.space == "global" else max(4, site.width)
         known = other is not None and (site.offset - other.offset) % unlike == 0
+        together = known and site.space == "shared" and site.op == "load"
         if other is None or not known:
             self.line(f"st8(address + 8 * i, {start} + {site.offset})")
             self.patterns[like] = other = site
@@ -552,15 +561,22 @@ class BlockCode(NarrowWriter):
         record = f"places + {PLACE_BYTES * other.index}"
         self.emit(f"P = places + {PLACE_BYTES * site.index}")
         if known:
-            self.emit(f"base{site.index} = base{other.index} + {site.offset - other.offset}")
-            more = (
-                f"{size}, S, P, {record}, base{site.index}, first, {row}"
-                if row
-                else (f", S, P, {record}, base{site.index}, first")
-            )
-            self.emit(f"if call(AGAIN{more}):")
+            away = site.offset - other.offset
+            self.emit(f"base{site.index} = base{other.index} + {away}")
+            if together:
+                self.like[site.index] = other.index
+                self.spans[other.index].append(away)
+            more = f"S, P, {record}, base{site.index}, first"
+            again = f"call(AGAIN{size}, {more}, {row})" if row else f"call(AGAIN, {more})"
+            if together and row:
+                self.emit("if plain:")
+                self.emit(f"    call(LOAD{size}, P, {record}, base{site.index}, {row})")
+                self.emit(f"elif {again}:")
+            else:
+                self.emit(f"if plain == 0 and {again}:" if together else f"if {again}:")
         else:
-            self.emit("if call(ACCESS, S, P, first):")
+            self.spans[site.index] = [0]
+            self.emit(f"if call(ACCESS, S, P, first, {_SPAN.format(site.index)}):")
         self.emit("    return 1")
         if not known:
             self.emit(f"base{site.index} = ld8(address)")
@@ -641,7 +657,8 @@ class MachineBlock:
     """`inputs`: slots of the registers that it reads, and whether they are single entries. `outputs`: dtype, slot
     (None: no register that lives on), and the same. `condition`: the output that holds the condition of its end; None
     if it is none. `steps`: its accesses, in order; `spaces`: their sites, by space and whether they load. `rows`:
-    registers in rows. `variables`: of the module, whose addresses it uses.
+    registers in rows. `variables`: of the module, whose addresses it uses. `like`: by number, sites whose counts are
+    those of other ones.
     """
 
     inputs: list[tuple[int, bool]]
@@ -651,6 +668,7 @@ class MachineBlock:
     spaces: dict[tuple[str, bool], list[Any]]
     rows: int
     variables: list[str]
+    like: dict[int, int]
     compiled: narrow_compiler.Compiled
     call: Any
 
@@ -760,7 +778,8 @@ class MachineBlocks:
         for step in w.reaches:
             spaces.setdefault((step.site.space, step.site.op == "load"), []).append(step.site)
         inputs, rows = [(slots[name], name in single) for name in w.inputs], len(w.numbers)
-        return MachineBlock(inputs, outputs, condition, w.reaches, spaces, rows, list(w.variables), compiled, function)
+        known = list(w.variables), w.like, compiled, function
+        return MachineBlock(inputs, outputs, condition, w.reaches, spaces, rows, *known)
 
     def quiet(self, number: int) -> bool:
         """Tell whether, once all lanes are at a block, none can write shared memory before a barrier of its block, so

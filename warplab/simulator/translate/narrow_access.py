@@ -43,6 +43,8 @@ FIELDS = (
     *("INPUTS", "OUTPUTS", "FAILED", "STRAYED", "STRAYED_TO"),
     # Room for new records of addresses; was there too little?
     *("POOL", "POOL_END", "FULL"),
+    # Do loads of shared memory concern nobody, once they are known to be within bounds?
+    "PLAIN",
 )
 PLACE = (
     # Where the array begins, how far behind it (or behind each lane's own memory) an access may begin, the bytes
