@@ -18,7 +18,7 @@ c.ConfigurableHTTPProxy.command = [os.path.join(root, "node_modules", ".bin", "c
 c.ConfigurableHTTPProxy.api_url = os.environ.get("WARPLAB_HUB_PROXY", "http://127.0.0.1:8082")
 c.ConfigurableHTTPProxy.pid_file = os.path.join(state, "proxy.pid")
 c.Spawner.cmd = [os.path.join(root, "course", "hub", "server")]
-c.Spawner.default_url = "/lab"
+c.Spawner.default_url = "/lab/tree/warplab/progress.ipynb"
 c.Spawner.environment = {"WARPLAB_HUB": root, "WARPLAB_BACKEND": "simulator", "OPENBLAS_NUM_THREADS": "1"}
 c.Spawner.http_timeout = c.Spawner.start_timeout = 300  # a class that starts at once
 c.JupyterHub.concurrent_spawn_limit = 30

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from traitlets.config import Config
 
+from warpcourse.desk.own_version import PROGRESS
 from warpcourse.paths import COURSE
 
 HUB = COURSE / "hub"
@@ -64,6 +65,13 @@ def test_both_hubs_start_the_same_server_with_the_same_settings(monkeypatch):
     }
     assert (single["defaultUrl"], single["startTimeout"]) == (config.Spawner.default_url, config.Spawner.start_timeout)
     assert VALUES["hub"]["concurrentSpawnLimit"] == config.JupyterHub.concurrent_spawn_limit
+
+
+def test_a_student_finds_the_desk_and_what_is_next(monkeypatch):
+    (desk,) = re.findall(r'extra_labextensions_path="\$WARPLAB_HUB/course/(\S+)"', (HUB / "server").read_text())
+    assert list((COURSE / desk).glob("*/package.json"))
+    copies = re.search(r'WARPLAB_MINE="\$HOME/(\w+)"', (HUB / "server").read_text())[1]
+    assert settings(monkeypatch).Spawner.default_url == f"/lab/tree/{copies}/{PROGRESS}"
 
 
 def test_idle_servers_end_after_an_hour_or_what_is_named(monkeypatch):
