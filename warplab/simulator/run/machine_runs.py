@@ -55,7 +55,7 @@ class WarpAddresses:
         first, record = table[:, :1], table[:, 1]
         if lanes is None and (record == record[0]).all():
             record = record[:1]
-        distances = self._pool[(record - place_of(self._pool)) // (8 * RECORD_ENTRIES), :WARP_SIZE]
+        distances = self._pool.take((record - place_of(self._pool)) // (8 * RECORD_ENTRIES), 0)[:, :WARP_SIZE]
         found = (first + distances).reshape(-1)[:lanes].view(np.uint64)
         if lanes is not None:
             self._first = lanes, found
@@ -216,8 +216,7 @@ class MachineRuns:
             state[_F[name]] = place_of(table)
         for step in code.steps:
             self._bind(step.site)
-        of_shared = [site.index for site in code.spaces.get(("shared", True), ())]
-        state[_F["PLAIN"]] = not places[of_shared, _P["BASES"]].any() and not places[of_shared, _P["WRITTEN"]].any()
+        state[_F["PLAIN"]] = not self.told.get("shared") and (shared.complete or not (self.unwritten or self.checked))
         for _ in range(len(code.steps) + 2):
             room = len(tables) * chunk.warps
             if self.dense and (state[_F["POOL_END"]] - state[_F["POOL"]]) // (8 * RECORD_ENTRIES) < room:

@@ -674,7 +674,7 @@ class MachineBlock:
 
 
 # A block by its number, those of its registers that are single entries, and whether the chunk is one block.
-Version = tuple[int, frozenset[str], bool]
+Version = tuple[int, tuple[str, ...], bool]
 
 
 @dataclass
@@ -703,6 +703,7 @@ class MachineBlocks:
         self._spent: dict[Version, float] = {}
         self._codes: dict[Version, MachineBlock | None] = {}
         self._quiet: dict[int, bool] = {}
+        self._read: dict[int, list[tuple[str, int]]] = {}  # by block: registers that live when it begins, their slots
         self.declined: dict[int, str] = {}
         self._misses = [0] * len(blocks)  # runs that the arrays' code had to repeat, less those that went well
         self.kept: dict[str, Any] = {}  # by `run.machine_runs`, for chunks to come
@@ -712,15 +713,17 @@ class MachineBlocks:
     def at(self, number: int, chunk, spent: dict[Version | None, float]) -> MachineBlock | None:
         """Return the code of a block that all lanes of a chunk are about to run; None if the arrays' code runs it.
         `spent`: what the chunk has spent, by version, and in all (None)."""
-        slots, registers, block = self._translator.slots, chunk.registers, self._blocks[number]
+        registers, block = chunk.registers, self._blocks[number]
         if not block.body or number in self.declined:
             return None
-        # The registers that are read when an instruction runs, such as clocks, have no slots.
-        single = frozenset(n for n in block.live_in if n in slots and registers[slots[n]].shape[0] == 1)
+        if number not in self._read:  # registers such as clocks, which are read when an instruction runs, have no slots
+            slots = self._translator.slots
+            self._read[number] = [(name, slots[name]) for name in sorted(block.live_in) if name in slots]
+        single = tuple([name for name, slot in self._read[number] if registers[slot].shape[0] == 1])
         key = number, single, chunk.blocks == 1
         if key not in self._codes:
-            wider = [of for of in self._codes if of[0] == number and of[1] < single and of[2] == key[2]]
-            wider = [of for of in wider if self._codes[of] is not None]
+            alike = [of for of in self._codes if (of[0], of[2]) == (number, key[2]) and self._codes[of] is not None]
+            wider = [of for of in alike if set(of[1]) < set(single)]
             if wider:  # a single entry can stand for all lanes
                 return self._codes[max(wider, key=lambda of: len(of[1]))]
             now, ahead = self._costs[number] * chunk.lanes, chunk.launch.chunks_ahead
@@ -748,14 +751,14 @@ class MachineBlocks:
         if self._misses[number] == _MOST_MISSES:
             self.declined[number] = "addresses or results were often unusual"
 
-    def _compile(self, number: int, single: frozenset[str], one_block: bool) -> MachineBlock | None:
+    def _compile(self, number: int, single: tuple[str, ...], one_block: bool) -> MachineBlock | None:
         if not narrow_compiler.available():
             self.declined[number] = "there is no compiler"
         elif self._translator.maybe_unwritten or self._translator.register_faults:
             self.declined[number] = "registers are examined"
         elif sum(key[0] == number for key in self._codes) < _MOST_VERSIONS:
             try:
-                return self._compiled(self._blocks[number], single, one_block)
+                return self._compiled(self._blocks[number], frozenset(single), one_block)
             except (*UNKNOWN, narrow_compiler.Untranslatable, RuntimeError, OSError) as error:  # the latter from LLVM
                 self.declined[number] = str(error) or type(error).__name__
         return None
