@@ -195,7 +195,8 @@ def _small(makefile: str) -> list[str]:
 
 def _verdict(code: int | None, printed: str, known: dict[str, Any] | None) -> dict[str, Any]:
     own = printed.split("\nWarp Lab ran ")[0]
-    if known is None or code == -signal.SIGKILL or "CPU time limit exceeded" in own:
+    late = code in (-signal.SIGKILL, -signal.SIGXCPU, 128 + signal.SIGXCPU)
+    if known is None or late or "CPU time limit exceeded" in own:
         return {"verdict": "time", "why": "", "launches": 0, "kernels": 0}
     counts = {"launches": sum(k["launches"] for k in known["kernels"]), "kernels": len(known["kernels"])}
     defects = [d for d in known["defects"] if not d["refused"]]
