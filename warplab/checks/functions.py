@@ -68,9 +68,10 @@ def _run(function: Callable, table: list[tuple[Mapping[str, Any], Any]], rtol: f
     if not table:
         raise ValueError("no inputs to check: the table or the number of trials is empty")
     calls = _calls(function, [arguments for arguments, _ in table])
-    answers: list[Any] = []
-    for call, (arguments, expected) in zip(calls, table, strict=True):
-        answers.append(_answer(function, name, call, arguments, expected, seed, bool(answers)))
+    answers = [
+        _answer(function, name, call, arguments, expected, seed)
+        for call, (arguments, expected) in zip(calls, table, strict=True)
+    ]
     for (arguments, expected), got in zip(table, answers, strict=True):
         if not _right(got, expected, rtol):
             look_at = _look_at(*_numbers([expected for _, expected in table], answers))
@@ -100,10 +101,9 @@ def _answer(
     arguments: Mapping[str, Any],
     expected: Any,
     seed: int | None,
-    returned: bool,
 ) -> Any:
     """Return what the function returns, as a Python bool or float, after checks of its type and finiteness; what it
-    raises, if that is expected. `returned`: whether it has returned something for other inputs."""
+    raises, if that is expected."""
     where = _call(name, arguments, seed)
     try:
         got = call()
@@ -136,9 +136,8 @@ def _answer(
             expected=kind,
             got="None",
             where=where,
-            look_at="the way through the function that these inputs take: it meets no return, as others do"
-            if returned
-            else "the return statement" + ": print shows a value, return hands it back" * (not blank),
+            look_at="the return statement"
+            + ": print shows a value, return hands it back, on each way through" * (not blank),
             kind="not written" if blank else "wrong type",
         )
     types = (bool, np.bool_) if wanted is bool else (int, float, np.integer, np.floating)

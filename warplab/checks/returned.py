@@ -52,9 +52,11 @@ def untouched(function: Any, given: Sequence[np.ndarray], before: Sequence[np.nd
 def _listed(
     problem: str, got: Any, expected: Sequence[Any], parts: str | Sequence[str], rtol: float, atol: float
 ) -> None:
-    if not isinstance(got, list | tuple) or len(got) != len(expected):
-        found = f"{type(got).__name__} of {len(got)}" if isinstance(got, list | tuple) else type(got).__name__
-        raise wrong_type(problem, expected=f"a list or tuple of {len(expected)}", got=found)
+    found, wanted = type(got).__name__, f"a list or tuple of {len(expected)}"
+    if not isinstance(got, list | tuple):
+        raise wrong_type(problem, expected=wanted, got=found)
+    if len(got) != len(expected):
+        raise wrong_type(problem.replace("wrong type", "wrong length"), expected=wanted, got=f"{found} of {len(got)}")
     names = [parts] * len(expected) if isinstance(parts, str) else parts
     for k, (part, mine, right) in enumerate(zip(names, got, expected, strict=True)):
         if isinstance(right, list | tuple):

@@ -235,7 +235,14 @@ def _whole_right_sides(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 def _atomics(kernel: ast.FunctionDef, error: str) -> Found:
-    """Yield an atomic on an array of a type that it does not have."""
+    """Yield an atomic with too few or too many arguments, or on an array of a type that it does not have."""
+    for node in ast.walk(kernel):
+        if not isinstance(node, ast.Call) or not (name := _atomic(node)):
+            continue
+        flat = "array with 1-D index" in error and not any(isinstance(part, ast.Tuple) for part in node.args)
+        if len(node.args) != 3 + (name == "cas") or flat:
+            values = "two values" if name == "cas" else "a value"
+            yield node, f"cuda.atomic.{name} takes an array, an index, for a matrix (row, column), and {values}."
     refused = re.search(r"stubs\.atomic\.(\w+)'.*?>>> \w+\(array\((\w+),", error, re.S)
     if not refused:
         return

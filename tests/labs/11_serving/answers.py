@@ -39,6 +39,7 @@ ANSWERS = {
         {
             one_line(WAIT, "load / (1 - load) * service"): "2 times the right one",
             one_line(WAIT, "load / (1 - load) / 2"): "wait returns the wrong value",
+            one_line(WAIT, "round(load / (1 - load) * service / 2, 1)"): "wait returns the wrong value",
             one_line(WAIT, "load * service / 2"): "wait returns the wrong value",
             one_line(WAIT, "service + load / (1 - load) * service / 2"): "wait returns the wrong value",
         },

@@ -39,6 +39,24 @@ def confusion(body: str = "cuda.atomic.add(matrix, (labels[i], guesses[i]), 1)",
 SERIAL = "for k in range(labels.size):\n                    cuda.atomic.add(matrix, (labels[k], guesses[k]), 1)"
 
 
+BY_STRIDES = """\
+@cuda.jit
+def confusion(labels, guesses, matrix):
+    for i in range(cuda.grid(1), labels.size, cuda.gridsize(1)):
+        cuda.atomic.add(matrix, (labels[i], guesses[i]), 1)"""
+COUNTED = """\
+def best_epoch(losses, patience):
+    lowest, best, since = float("inf"), 0, 0
+    for epoch, loss in enumerate(losses):
+        if loss < lowest:
+            lowest, best, since = loss, epoch, 0
+        else:
+            since += 1
+            if since == patience:
+                break
+    return best"""
+
+
 def occlusion(
     cover: str = "image.copy()",
     value: str = "0",
@@ -126,18 +144,24 @@ ANSWERS = {
             one_line(STEP, "rate * gamma ** done"): "step_policy returns the wrong value",
             one_line(STEP, "rate * gamma ** (done % size)"): "step_policy returns the wrong value",
             one_line(STEP, "gamma ** (done // size)"): "step_policy returns the wrong value",
-            one_line(STEP, "rate * gamma ** (done // 25)"): "size=33",
+            one_line(STEP, "rate * gamma ** (done // 25)"): "size=20",
+            one_line(STEP, "rate if done < size else rate * gamma"): "step_policy returns the wrong value",
         },
     ),
     "your-turn-confusion": Answers(
         confusion(),
         {
             confusion("matrix[labels[i], guesses[i]] += 1"): "one operation",
-            confusion("cuda.atomic.add(matrix, (guesses[i], labels[i]), 1)"): "matrix is wrong",
+            confusion("cuda.atomic.add(matrix, (guesses[i], labels[i]), 1)"): "a row for the label",
             confusion(guard="i >= 0"): "reaches past the end",
             confusion(SERIAL, "i == 0"): "one thread does too much of the work",
-            confusion(guard="i < labels.size and labels[i] != guesses[i]"): "matrix is wrong",
+            confusion(guard="i < labels.size and labels[i] != guesses[i]"): "which images are counted",
+            confusion(guard="i < matrix.size"): "which images are counted",
+            confusion("cuda.atomic.add(matrix, labels[i], guesses[i], 1)"): "takes an array, an index",
+            confusion("cuda.atomic.add(matrix[labels[i], guesses[i]], 1)"): "takes an array, an index",
+            confusion("cuda.atomic.add(matrix, 10 * labels[i] + guesses[i], 1)"): "for a matrix (row, column)",
         },
+        also=(BY_STRIDES,),
     ),
     "your-turn-occlusion": Answers(
         occlusion(),
@@ -157,21 +181,34 @@ ANSWERS = {
             best_epoch(new="loss <= losses[best]"): "best_epoch returns the wrong epoch",
             best_epoch(ends="epoch - best > patience"): "best_epoch returns the wrong epoch",
             best_epoch(ends="epoch >= patience"): "best_epoch returns the wrong epoch",
+            best_epoch(new="epoch and loss < losses[epoch - 1]"): "best_epoch returns the wrong epoch",
+            COUNTED.replace("best, since = loss, epoch, 0", "best = loss, epoch"): "best_epoch returns the wrong epoch",
             best_epoch().replace("return best", "return losses[best]"): "best_epoch returns the wrong type",
         },
+        also=(COUNTED,),
     ),
     "your-turn-order": Answers(
         one_line(ORDER, "np.random.default_rng([seed, epoch]).permutation(count)"),
         {
+            one_line(
+                ORDER, "np.random.default_rng(abs(hash(f'{seed} {epoch}'))).permutation(count)"
+            ): "another order when it is asked again",
             one_line(ORDER, "np.random.permutation(count)"): "another order when it is asked again",
             one_line(ORDER, "np.random.default_rng(seed).permutation(count)"): "two epochs the same order",
             one_line(ORDER, "np.random.default_rng(seed + epoch).permutation(count)"): "two epochs the same order",
             one_line(
                 ORDER, "np.random.default_rng([seed, epoch]).integers(0, count, count)"
             ): "does not return each image once",
+            one_line(
+                ORDER, "np.roll(np.random.default_rng(seed).permutation(count), epoch)"
+            ): "the same images in a row",
             "rng = np.random.default_rng(0)\n"
             + one_line(ORDER, "rng.permutation(count)"): "another order when it is asked again",
         },
+        also=(
+            one_line(ORDER, "np.argsort(np.random.default_rng((epoch, seed)).random(count))"),
+            one_line(ORDER, "np.random.default_rng(abs(hash((seed, epoch)))).permutation(count)"),
+        ),
     ),
     "your-turn-kept": Answers(
         kept(),
@@ -182,10 +219,11 @@ ANSWERS = {
             kept(test='point["step"] < step'): "kept returns the wrong points",
             kept(torn="return []"): "kept returns the wrong points",
             kept(torn="raise"): "kept raises JSONDecodeError",
+            kept(test="True").replace("return points", "return points[:step]"): "kept returns the wrong points",
             kept().replace("return points", "return len(points)"): "kept returns the wrong type",
             one_line(
                 "kept(text, step)", "[json.loads(line) for line in text.splitlines()[:step]]"
-            ): "kept raises JSONDecodeError",
+            ): "kept returns the wrong points",
         },
     ),
     "your-turn-iou": Answers(
@@ -213,6 +251,7 @@ ANSWERS = {
             nms(order="range(len(scores))"): "nms keeps the wrong boxes",
             nms(order="np.argsort(scores)"): "nms keeps the wrong boxes",
             nms(test="overlap[i, j] > limit"): "nms keeps the wrong boxes",
+            nms(test="overlap[i, j] < limit"): "nms keeps the wrong boxes",
             nms(against="np.argsort(-scores)[:i]"): "nms keeps the wrong boxes",
             nms().replace("return kept", "return len(kept)"): "nms returns the wrong type",
         },

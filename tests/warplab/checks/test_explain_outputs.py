@@ -63,8 +63,10 @@ def test_a_right_value_of_another_element_may_be_chance():
 
     wrong = cuda_kernel("s[threadIdx.x] = 2 * a[threadIdx.x] + 2 * (threadIdx.x == 7);", "const float* a, float* s")
     shifted = cuda_kernel("s[threadIdx.x] = 2 * a[(threadIdx.x + 1) % 64];", "const float* a, float* s")
+    zeros = cuda_kernel("s[threadIdx.x] = threadIdx.x < 32 ? 0 : 2 * a[threadIdx.x];", "const float* a, float* s")
     launch = {"sizes": [64], "launches": [(1, 64)]}
     assert failure(wrong, few_values, **launch).look_at.startswith("the expression")
+    assert failure(zeros, few_values, **launch).look_at.startswith("the expression")
     assert failure(shifted, few_values, **launch).look_at.startswith("the index")
 
 

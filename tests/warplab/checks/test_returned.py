@@ -27,7 +27,7 @@ def test_right_parts_pass_in_silence(got, capsys):
     [
         (None, "step returns nothing.", "not written"),
         ({"a": 1}, "step returns the wrong type.\n  expected  a list or tuple of 3\n  got       dict", "wrong type"),
-        ([ONES, 8.0], "got       list of 2", "wrong type"),
+        ([ONES, 8.0], "wrong length.\n  expected  a list or tuple of 3\n  got       list of 2", "wrong type"),
         ([ONES, 8.0, 2], "part 0 of the result has the wrong type.\n  expected  a list or tuple of 2", "wrong type"),
         ([[None, None], 8.0, 2], "weight 0 is wrong.\n  expected  an array\n  got       None", "wrong result"),
         ([[ONES, ONES], 8.0, 2], "weight 1 is wrong.\n  expected  None\n  got       an array", "wrong result"),
