@@ -46,6 +46,7 @@ READ = {
     "split": "`scanwarp` adds across lanes through `volatile` shared memory and trusts that a warp goes in step.",
     "threadcpy": "`remaining = n - index` is unsigned: for threads of the last block that begin behind the end it is a "
     "huge number, and they copy a vector past the array.",
+    "haversine": "the table of places that it reads is not in the repository.",
     "openmp": "the runner left out `-fopenmp`.",
     "permute": "it needs cuBLAS.",
     "wyllie": "each round reads entries of other threads and then writes its own, with a barrier of the block between "

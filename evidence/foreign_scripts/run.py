@@ -279,7 +279,7 @@ def page(record: dict[str, Any]) -> str:
         parts.append(
             "## Against Numba's own simulator\n\nProcessor seconds of whole processes, on a machine that others used, "
             "too; `run` with all checks, counters,\nthe report and its estimates. nothing.py launches a kernel that "
-            f"does nothing.\n\n{table}\n"
+            f"does nothing. Each is measured at its second run, when Python has compiled all modules.\n\n{table}\n"
         )
     return "\n".join(parts)
 
