@@ -48,7 +48,8 @@ def main(argv: list[str] | None = None) -> int:
 def options() -> list[str]:
     """Return the arguments with which JupyterLab opens on the learner's copy, with what is next for the learner."""
     found = steps()
-    asked = [step for step in found if step.notebook.number in os.environ.get("LABS", "").split()]  # make lab LABS=07
+    labs_asked = {f"{lab:0>2}" for lab in os.environ.get("LABS", "").split()}  # make lab LABS=07
+    asked = [step for step in found if step.notebook.number in labs_asked]
     following = next_step(asked) or next_step(found)
     start = urllib.parse.quote(str(following.notebook.own if following else PROGRESS))
     extensions = {f"nbgrader.server_extensions.{name}": False for name in INSTRUCTORS}

@@ -94,7 +94,7 @@ def test_a_check_of_what_is_not_written_yet_leads_nobody_away(course, clock):
     assert next_step(steps(course)).notebook.own.name == "01_topic.ipynb"
 
 
-@pytest.mark.parametrize(("asked", "opened"), [("", "01"), ("02", "02"), ("03 02", "02"), ("all", "01")])
+@pytest.mark.parametrize(("asked", "opened"), [("", "01"), ("02", "02"), ("2", "02"), ("03 02", "02"), ("all", "01")])
 def test_the_lab_that_was_asked_for_opens(course, monkeypatch, asked, opened):
     monkeypatch.setenv("LABS", asked)
     monkeypatch.setattr(lab_command, "steps", lambda: steps(course))

@@ -22,6 +22,15 @@ from warplab.checks.kernel_run import KernelRun
 KEY = "scale(float32[::1], float32[::1])"
 SLOW = RIGHT["scale"].replace("    if i", "    for k in range(40):\n        cuda.syncthreads()\n    if i")
 WRONG = RIGHT["scale"].replace("3 *", "2 *")
+# The launch of one element, which would be estimated at less, takes more instructions than any other.
+IDLE = """    k = 0
+    a = i
+    while y.size == 1 and k < 300:
+        a = (a * 1103515245 + 12345) ^ k
+        k += 1
+    if a == -5:
+        y[0] = 0
+    if i"""
 
 
 def handed_in(root, **kernels: tuple[str, float]) -> None:
@@ -42,13 +51,15 @@ def test_right_kernels_are_listed_by_estimated_time(tmp_path, capsys):
         same=(RIGHT["scale"], 1.0),
         lost=(RIGHT["scale"], 0.0),
         forged=(WRONG, 1.0),
+        idle=(SLOW.replace("    if i", IDLE), 1.0),
     )
     assert board_command.main([NAME, "--course", str(tmp_path), "--names"]) == 0
     printed = capsys.readouterr().out
     rows = re.findall(r"^ +(\d+) +([\d.e+]+) µs  (.*?) +(\w+)$", printed, re.MULTILINE)
-    assert [(place, who) for place, _, _, who in rows] == [("1", "first"), ("1", "same"), ("3", "slow")]
+    places = [("1", "first"), ("1", "same"), ("3", "slow"), ("4", "idle")]
+    assert [(place, who) for place, _, _, who in rows] == places
     times = [float(time) for _, time, _, _ in rows]
-    assert times[0] == times[1] < times[2]
+    assert times[0] == times[1] < times[2] < times[3]
     assert board_command.main([NAME, "--course", str(tmp_path), "--top", "1"]) == 0
     printed = capsys.readouterr().out
     assert "first" not in printed
