@@ -176,4 +176,5 @@ def _are_others(values: np.ndarray, expected: np.ndarray) -> bool:
     """Return whether wrong values are right ones of other elements, and not by chance, as one of few values may be."""
     distinct = np.unique(expected).size
     many = min(values.size, distinct) >= 4 and np.unique(values).size > 1  # one value alone is what a border holds, too
+    many &= expected.itemsize > 1  # any of a byte's 256 values stands somewhere
     return bool(np.isin(values, expected).all()) and (distinct == expected.size or many)

@@ -56,6 +56,16 @@ def test_grids_and_arrays_of_two_dimensions(body, said, look_at):
     assert "size 33 × 40, 2 × 5 blocks of 32 × 8 threads, seed" in error.where
 
 
+def test_a_byte_holds_another_elements_value_by_chance():
+    def truncated(rng, n):
+        x = rng.uniform(-127, 127, n).astype(np.float32)
+        return checks.Case({"a": x, "t": None, "n": np.int32(n)}, {"t": np.rint(x).astype(np.int8)})
+
+    body = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) t[i] = (signed char)a[i];"
+    kernel = cuda_kernel(body, "const float* a, signed char* t, int n")
+    assert "holds the right value of" not in failure(kernel, truncated, sizes=[2000]).look_at
+
+
 def test_a_right_value_of_another_element_may_be_chance():
     def few_values(rng, n):
         a = rng.integers(0, 4, n).astype(np.float32)
