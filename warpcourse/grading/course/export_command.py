@@ -86,8 +86,9 @@ def _lab(course: Course, given: str) -> tuple[str, str]:
 
 
 def _write(path: Path, course: Course, name: str, requirements: str, hidden: str) -> None:
-    path.unlink(missing_ok=True)
     path.touch(0o600)  # the secret is in it
+    if path.is_file():
+        path.chmod(0o600)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file, told, mode in (
             ("setup.sh", SETUP.format(requirements=requirements), 0o755),

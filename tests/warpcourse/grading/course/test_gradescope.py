@@ -214,3 +214,12 @@ def test_without_bubblewrap_only_root_grades(autograder, monkeypatch, capsys):
     assert gradescope.main([str(root)]) == 1
     assert "without bubblewrap only root" in capsys.readouterr().out
     assert not (root / "results" / "results.json").exists()
+
+
+def test_an_export_anew_closes_a_zip_that_others_could_read(tmp_path):
+    course, archive = tiny_course(tmp_path / "course"), tmp_path / "old.zip"
+    archive.write_bytes(b"old")
+    archive.chmod(0o644)
+    assert main(["export", "gradescope", TINY, "--course", str(course), "--out", str(archive)]) == 0
+    assert archive.stat().st_mode & 0o777 == 0o600
+    assert zipfile.is_zipfile(archive)
