@@ -45,6 +45,7 @@ ARGUMENTS = {
     "chi2": "40 64 20 20 32 1",
     "epistasis": "64 32 1",
     "floydwarshall": "64 1 16",
+    "keogh": "64 256 1",
     "nw": "64 10 1",
     "pathfinder": "1024 8 4",
     "pns": "8 16 16",

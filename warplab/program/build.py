@@ -259,6 +259,11 @@ class _Build:
         names = "\n".join(_function(symbol) for symbol in symbols)
         shown = subprocess.run(["c++filt"], input=names, capture_output=True, text=True, check=True).stdout
         texts = [text.replace("(anonymous namespace)::", "") for text in shown.splitlines()]
+        if closures := [text for text in texts if "{lambda" in text]:
+            name = closures[0].split("<")[0].split()[-1]
+            raise SourceError(
+                f"kernel {name} takes a lambda (nvcc's --extended-lambda): give it a struct with operator()"
+            )
         heads = [_without_result(text[: _parameters(text)]) for text in texts]
         return {
             symbol: head

@@ -170,8 +170,12 @@ def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):
             "struct S { __device__ int f() { return threadIdx.x; } };\nint main() { S().f(); }",
             "code for the device alone",
         ),
+        (
+            "template <class F> __global__ void k(F f) { f(); }\nint main() { k<<<1, 1>>>([] __device__() {}); }",
+            "kernel k takes a lambda (nvcc's --extended-lambda): give it a struct with operator()",
+        ),
     ],
-    ids=["header", "function", "member", "elsewhere", "host", "device"],
+    ids=["header", "function", "member", "elsewhere", "host", "device", "lambda"],
 )
 def test_what_the_host_lacks_is_named(tmp_path, text: str, said: str):
     (tmp_path / "prog.cu").write_text(text)
