@@ -60,7 +60,10 @@ def eager(monkeypatch):
     "batch",
     [pytest.param(k, marks=[pytest.mark.thorough] if k else [], id=f"from-{OF_A_TEST * k}") for k in range(TESTS)],
 )
-def test_random_kernels_do_what_numpy_does(batch, eager):
+def test_random_kernels_do_what_numpy_does(batch, eager, monkeypatch):
+    if batch % 2:  # no room for records of addresses, and addresses that are asked for late
+        monkeypatch.setattr(machine_runs, "_POOL", 2)
+        monkeypatch.setattr(machine_runs, "_SHARED", 1)
     print(f"seeds from WARPLAB_SEED={FIRST}")
     unlike = []
     for seed in range(FIRST + OF_A_TEST * batch, FIRST + OF_A_TEST * (batch + 1)):
