@@ -31,7 +31,7 @@ _OWN = {"shared": 1, "local": 2}
 _SUMS = slice(_P["REQUESTS"], _P["NEEDED"] + 1)
 _LANES = np.arange(WARP_SIZE, dtype=np.int32)
 _SHARED = 64  # warps by record, from which on these are few
-_POOL = 256  # records of addresses that a chunk begins with
+_POOL, _MORE = 32, 16  # records of addresses that a chunk begins with; times as many if these are too few
 
 
 def place_of(array: np.ndarray) -> int:
@@ -217,7 +217,7 @@ class MachineRuns:
         for step in code.steps:
             self._bind(step.site)
         state[_F["PLAIN"]] = not self.told.get("shared") and (shared.complete or not (self.unwritten or self.checked))
-        for _ in range(len(code.steps) + 2):
+        for _ in range(len(code.steps) + 3):
             room = len(tables) * chunk.warps
             if self.dense and (state[_F["POOL_END"]] - state[_F["POOL"]]) // (8 * RECORD_ENTRIES) < room:
                 self._renew(room)
@@ -229,8 +229,8 @@ class MachineRuns:
                 self.bases = {index: WarpAddresses(table, self.pool, few) for index, table in tables.items()}
                 return self._apart(code.steps)
             if state[_F["FULL"]]:
-                self.dense = True
-                self._renew(_POOL + room)
+                self.dense = len(self.pool) > _POOL
+                self._renew(_POOL + room if self.dense else _MORE * _POOL)
             elif not state[_F["STRAYED"]]:
                 return False
             else:
