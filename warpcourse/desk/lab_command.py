@@ -57,6 +57,7 @@ def options() -> list[str]:
         f"--ServerApp.root_dir={own_folder().resolve()}",
         f"--LabApp.default_url=/lab/tree/{start}",
         f"--ServerApp.jpserver_extensions={extensions}",
+        "--LanguageServerManager.autodetect=False",  # its list of what is missing would hide the address
         f"--LabApp.extra_labextensions_path={SETTINGS / 'labextensions'}",
         # No login shell, which JupyterLab starts if it has no terminal itself: /etc/profile would forget our PATH.
         f"--ServerApp.terminado_settings={ {'shell_command': [os.environ.get('SHELL') or 'sh']} }",
