@@ -123,7 +123,11 @@ def _check_total(run: KernelRun, work: ThreadWork, name: str, least: Limit, most
         f"{run.name}: {problem}.",
         expected=f"at least {_number(low)}" if got < low else f"at most {_number(high)}",
         got=_number(got),
-        look_at="which threads have nothing to do" if got < low else "what a thread loads and does not need",
+        look_at="which threads have nothing to do"
+        if got < low
+        else "which threads store what another stores, too"
+        if name == "writing_threads"
+        else "what a thread loads and does not need",
         kind="limit",
         missed=problem,
     )
