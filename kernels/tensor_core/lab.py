@@ -11,7 +11,7 @@ LAB = Lab(
     launches="launches",
     code_cells=60,
     pictures=7,
-    further=(("05_tensor_machines", 63, 6),),
+    further=(("05_tensor_machines", 67, 6),),
     shown={
         "tensor-error-positive": "The error of sums in FP16 and FP32 against their length",
         "tensor-formats-drawn": "The largest error of each format against the size of the number",

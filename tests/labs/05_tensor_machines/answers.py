@@ -61,6 +61,21 @@ __global__ void four_tiles(const half *a, const half *b, float *d, int n) {
     }
 }"""
 
+BY_ONE_THREAD = """%%cuda --gpu-architecture=sm_100a
+#include <warplab/tcgen05.cuh>
+__global__ void by_one_thread(const half *a, const half *b, float *d) {
+    __shared__ Product<128, 32> s;
+    s.begin(a, b);
+    if (threadIdx.x == 0) {
+        for (int k = 0; k < 64; k += 16)
+            multiply<128, 32>(s.sums, k_major(s.left(), 0, k), k_major(s.right(), 0, k), k > 0);
+        when_multiplied(s.done());
+    }
+    barrier_wait(s.done(), 0);
+    for (int j = 0; j < 32; j++) d[32 * threadIdx.x + j] = load_sum(s.sums, j);
+    s.end();
+}"""
+
 
 ANSWERS = {
     "your-turn-lane": Answers(
@@ -105,6 +120,16 @@ ANSWERS = {
             one_line(PARITY, "step // stages"): "parity returns the wrong value",
             one_line(PARITY, "(step // stages + 1) % 2"): "parity returns the wrong value",
             one_line(PARITY, "step % stages % 2"): "parity returns the wrong value",
+        },
+    ),
+    "your-turn-by-one-thread": Answers(
+        BY_ONE_THREAD,
+        {
+            BY_ONE_THREAD.replace("k > 0", "false"): "d is wrong",
+            BY_ONE_THREAD.replace("k > 0", "true"): "A first product must not add",
+            BY_ONE_THREAD.replace("(s.right(), 0, k)", "(s.right(), 0, 0)"): "d is wrong",
+            BY_ONE_THREAD.replace("k += 16", "k += 32"): "d is wrong",
+            BY_ONE_THREAD.replace("barrier_wait(s.done(), 0);", ""): "may be under way",
         },
     ),
 }

@@ -44,3 +44,34 @@ __device__ __forceinline__ float load_sum(unsigned sums, int column) {
     asm volatile("tcgen05.wait::ld.sync.aligned;" : "+f"(sum)::"memory");
     return sum;
 }
+
+// What a block of 128 threads needs for M × 64 times 64 × N in float16, `b` being Bᵀ: both tiles, swizzled as TMA leaves
+// them, a barrier for `when_multiplied`, and N columns of tensor memory, the first of them at `sums`.
+template <int M, int N>
+struct Product {
+    alignas(1024) half a_tile[64 * M], b_tile[64 * N];
+    alignas(8) unsigned long long barrier;
+    unsigned sums;
+
+    __device__ unsigned left() { return shared_address(a_tile); }
+    __device__ unsigned right() { return shared_address(b_tile); }
+    __device__ unsigned done() { return shared_address(&barrier); }
+
+    static __device__ void fill(half *to, const half *from, int rows) {
+        for (int i = threadIdx.x; i < 64 * rows; i += blockDim.x) to[i ^ i / 64 % 8 * 8] = from[i];
+    }
+
+    __device__ void begin(const half *a, const half *b) {
+        fill(a_tile, a, M);
+        fill(b_tile, b, N);
+        if (threadIdx.x < 32) take_columns<N>(&sums);
+        if (threadIdx.x == 0) barrier_init(done(), 1);
+        fence_for_tma();
+        __syncthreads();
+    }
+
+    __device__ void end() {
+        __syncthreads();
+        if (threadIdx.x < 32) give_columns<N>(sums);
+    }
+};
