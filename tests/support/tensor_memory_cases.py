@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(128) product(
             unsigned sa = base + SCALES_AT, sb = base + SCALES_B_AT;
             asm volatile(
                 "{ .reg .pred p; setp.ne.b32 p, %5, 0;\n\t"
-                "tcgen05.mma." OF ".kind::" KIND MORE " [%0], " FROM_A ", %3, %4, " MASK SCALES "p" SHIFT "; }"
+                "tcgen05.mma" WS "." OF ".kind::" KIND MORE " [%0], " FROM_A ", %3, %4, " MASK SCALES "p" SHIFT "; }"
                 :: "r"(base), "l"(from_a), "r"(in_a), "l"(from_b), "r"(idesc), "r"((int)(add || k)), "r"(mask[0]),
                    "r"(mask[1]), "r"(mask[2]), "r"(mask[3]), "r"(sa), "r"(sb) : "memory");
         }
@@ -131,6 +131,7 @@ class Case:
     ids: tuple[int, int] = (0, 0)
     shift: int = -1
     wrong: int = 0
+    stationary: bool = False
 
     @property
     def k(self) -> int:
@@ -140,7 +141,7 @@ class Case:
     def id(self) -> str:
         parts = [self.kind, f"{self.m}x{self.n}x{self.k}", ".".join(self.kinds), *map(str, self.swizzles)]
         parts += ["KM"[self.transposed[0]] + "KN"[self.transposed[1]], f"g{self.group}", self.vector]
-        flags = ("in_tensor_memory", "add", "masked", "saturate")
+        flags = ("in_tensor_memory", "add", "masked", "saturate", "stationary")
         return "-".join([*filter(None, parts), *(flag for flag in flags if getattr(self, flag)), *map(str, self.ids)])
 
     @property
@@ -159,10 +160,12 @@ class Case:
     @property
     def options(self) -> tuple[str, ...]:
         more = ".block_scale" + self.vector if self.scale else ""
+        more += ".collector::b1::fill" if self.stationary else ""
         scales = "[%10], [%11], " if self.scale else ""
         mask = "{%6, %7, %8, %9" + ", %6, %7, %8, %9" * (self.group - 1) + "}, " if self.masked else ""
         defined = {
             "KIND": f'"{self.kind}"',
+            "WS": '".ws"' if self.stationary else '""',
             "MORE": f'"{more}"',
             "FROM_A": '"[%2]"' if self.in_tensor_memory else '"%1"',
             "MASK": f'"{mask}"',
@@ -229,6 +232,9 @@ def in_shared_memory(
 
 def sum_place(case: Case, row: int, column: int) -> tuple[int, int, int]:
     """Block, lane and column of an element of D."""
+    if case.stationary:
+        width = case.n // (128 // case.m)
+        return 0, row + case.m * (column // width), column % width
     if case.group == 1:
         return 0, row if case.m == 128 else row % 16 + 32 * (row // 16), column
     if case.m == 256:

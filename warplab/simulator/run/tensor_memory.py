@@ -22,6 +22,7 @@ from warplab.simulator.errors import (
     SimulatorError,
     UninitializedRead,
     UnorderedTensorMemory,
+    UnsupportedInstruction,
     WrongDescriptor,
 )
 from warplab.simulator.memory.lane_access import Addresses
@@ -474,7 +475,7 @@ class TensorMemory:
         disabled = [np.broadcast_to(x, (count,)) for x in disabled]
         for k, lane, pair in self._issue(p, p.group, lanes):
             try:
-                this = form(int(descriptor[k]), p.kind, p.group, p.scales)
+                this = form(int(descriptor[k]), p.kind, p.group, p.scales, p.stationary)
             except ValueError as error:
                 raise self._wrong(p, lane, "the instruction descriptor", int(descriptor[k]), error) from None
             with subgroup(self.chunk, np.array([lane])):
@@ -513,6 +514,9 @@ class TensorMemory:
         if this.transposed[0]:
             error = ValueError("bit 15 says that A is M-major, but in tensor memory it has one row per lane")
             raise self._wrong(p, lane, "the instruction descriptor", 1 << 15, error)
+        if this.stationary and this.m < LANES:
+            what = f"A of {this.m} rows from tensor memory is not simulated for tcgen05.mma.ws"
+            raise self._error(p, lane, what, "Take A from shared memory.", UnsupportedInstruction)
         rows = (address >> 16) + factor_lanes(this.m, p.group)[:, None]
         columns = (address & 0xFFFF) + np.arange(DEPTH_BYTES // 4)
         self._require(p, block, rows, columns, lane)
@@ -550,7 +554,7 @@ class TensorMemory:
 
     def _add(self, p: TensorProduct, address: int, this: Form, pair, lane: int, left, right, add: bool, masks) -> None:
         """Compute D of one product, and write it."""
-        lanes, columns = sum_places(this.m, this.n, p.group)
+        lanes, columns = sum_places(this.m, this.n, p.group, this.stationary)
         rows, columns = (address >> 16) + lanes, (address & 0xFFFF) + columns
         held = []
         for block in pair:

@@ -54,12 +54,14 @@ _CONTAINER_BYTES = {"tf32": 4, "f16": 2, "bf16": 2}  # of an element; the others
 
 @dataclass(eq=False)
 class TensorProduct:
-    """One tcgen05.mma: its .kind and .cta_group, scale factors along k, and power of two that divides D."""
+    """One tcgen05.mma: its .kind and .cta_group, scale factors along k, power of two that divides D, and whether it is
+    weight-stationary (.ws)."""
 
     kind: str
     group: int
     scales: int
     shift: int
+    stationary: bool
     where: Where
     text: str
 
@@ -78,6 +80,7 @@ class Form:
     saturate: bool
     scale_ids: tuple[int, int] = (0, 0)
     scale_type: str = ""
+    stationary: bool = False
 
     @property
     def name(self) -> str:
@@ -95,9 +98,9 @@ class Form:
 
 
 @functools.lru_cache(maxsize=256)
-def form(bits: int, name: str, group: int, scales: int) -> Form:
+def form(bits: int, name: str, group: int, scales: int, stationary: bool = False) -> Form:
     """Return what the instruction descriptor `bits` says to tcgen05.mma of .kind::`name` and .cta_group::`group`, with
-    so many scale factors along k. Raises ValueError with what is wrong with it."""
+    so many scale factors along k, or to tcgen05.mma.ws. Raises ValueError with what is wrong with it."""
     kind, scaled = KINDS[name], scales > 0
     if bits & 1 << 2:
         raise ValueError("bit 2 says that A is sparse, which only tcgen05.mma.sp may be")
@@ -120,10 +123,13 @@ def form(bits: int, name: str, group: int, scales: int) -> Form:
             raise ValueError(f"bits 15-16 say that {which} is {'MN'[which == 'B']}-major, which {kept} cannot be here")
     n, m = (bits >> 17 & 0x3F) << 3, (bits >> 24 & 0x1F) << 4
     if not scaled and bits >> 30:
-        raise ValueError("bits 30-31, the shift, are for tcgen05.mma.ws")
-    _check_shape(m, n, name, group, transposed[1] and _CONTAINER_BYTES.get(b, 1) == 1)
+        raise ValueError("bits 30-31, the shift, are for tcgen05.mma.ws with a mask of columns, which is not simulated")
+    if stationary:
+        _check_stationary(m, n)
+    else:
+        _check_shape(m, n, name, group, transposed[1] and _CONTAINER_BYTES.get(b, 1) == 1)
     if not scaled:
-        return Form(m, n, kind.k, (a, b, d), negated, transposed, saturate)
+        return Form(m, n, kind.k, (a, b, d), negated, transposed, saturate, stationary=stationary)
     if bits >> 31:
         raise ValueError("bit 31 asks for K = 96, which sm_100a does not have")
     ids = bits >> 29 & 3, bits >> 4 & 3
@@ -140,6 +146,14 @@ def _named(table: dict[int, str], number: int, what: str) -> str:
         known = ", ".join(f"{k} {v}" for k, v in table.items())
         raise ValueError(f"{what}, is {number}; there are {known}")
     return table[number]
+
+
+def _check_stationary(m: int, n: int) -> None:
+    if m not in (32, 64, 128) or n not in (64, 128, 256):
+        raise ValueError(
+            f"M (bits 24-28, times 16) is {m} and N (bits 17-22, times 8) {n}, but tcgen05.mma.ws has M 32, 64 or 128 "
+            "and N 64, 128 or 256"
+        )
 
 
 def _check_shape(m: int, n: int, kind: str, group: int, bytes_transposed: bool) -> None:
@@ -212,9 +226,12 @@ def unpacked(chunks: np.ndarray, form_: Form, operand: int) -> np.ndarray:
 # -- tensor memory -----------------------------------------------------------------------------------------------------
 
 
-def sum_places(m: int, n: int, group: int) -> tuple[np.ndarray, np.ndarray]:
+def sum_places(m: int, n: int, group: int, stationary: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return lanes and columns, which broadcast to (rows of a block, n), of D in the tensor memory of one block."""
     row, column = np.arange(m // group)[:, None], np.arange(n)
+    if stationary:  # M rows, and beneath them the next columns of D, until all lanes are full
+        width = n * m // LANES
+        return row + m * (column // width), column % width
     if m // group == LANES:  # layouts A and D
         return row, column
     if group == 2:  # layout B: the right half of D beneath the left

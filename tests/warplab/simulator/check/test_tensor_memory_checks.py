@@ -198,7 +198,8 @@ def test_wrong_bits_of_a_shared_memory_descriptor_are_named(high, says):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%t], %rd, %rd, %t, %p;", r"weight-stationary products \(\.ws\)"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%t], %rd, %rd, %t, %p, %rd;", r"zero-column-mask-desc"),
+        ("tcgen05.mma.ws.cta_group::2.kind::f16 [%t], %rd, %rd, %t, %p;", r"\.ws is of one block"),
         ("tcgen05.mma.sp.cta_group::1.kind::f16 [%t], %rd, %rd, [%t], %t, %p;", r"sparse factors"),
         ("tcgen05.mma.cta_group::1.kind::f16.ashift [%t], [%t], %rd, %t, %p;", r"shifted factors"),
         ("tcgen05.cp.cta_group::1.128x256b.b8x16.b4x16_p64 [%t], %rd;", r"copies that widen elements"),

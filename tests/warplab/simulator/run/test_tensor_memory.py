@@ -56,6 +56,12 @@ CASES = [
     Case("f16", 256, 64, F16, (64, 32), (True, True), group=2, masked=True),
     Case("f16", 128, 32, F16, group=2, in_tensor_memory=True),
     Case("mxf8f6f4", 256, 64, ("f32", "e4m3", "e5m2"), scale="ue8m0", group=2, ids=(1, 2)),
+    *(Case("f16", m, n, F16, stationary=True) for m, n in ((32, 64), (32, 256), (64, 128), (128, 64))),
+    Case("f16", 32, 128, F16, (64, 64), (True, True), add=True, stationary=True),
+    Case("tf32", 64, 64, ("f32", "tf32", "tf32"), steps=2, stationary=True),
+    Case("i8", 32, 64, ("s32", "s8", "u8"), stationary=True),
+    Case("f8f6f4", 64, 256, ("f32", "e4m3", "e3m2"), add=True, stationary=True),
+    Case("f16", 128, 64, F16, in_tensor_memory=True, stationary=True),
 ]  # fmt: skip
 
 
@@ -142,7 +148,7 @@ class Prepared:
         words = np.zeros((case.group, 128, columns.size), np.uint32)
         for (block, lane, column), word in self.before.items():
             words[block, lane, np.searchsorted(columns, column)] = word
-        n = case.n // (2 if (case.m, case.group) == (128, 2) else 1)
+        n = case.n // (2 if (case.m, case.group) == (128, 2) else 128 // case.m if case.stationary else 1)
         out = np.full((case.group, 128, n), 7, np.uint32)
         mask = np.array([0x0F0F0F0F, 0, 1, 0x80000000], np.uint32)
         step = 32

@@ -30,7 +30,6 @@ _SCALES = {
 }
 _NOT_YET = {
     "sp": "products of sparse factors (.sp) are not simulated",
-    "ws": "weight-stationary products (.ws) are not simulated",
     "ashift": "shifted factors (.ashift) are not simulated",
     "red": "loads that reduce (.red), of sm_103a, are not simulated",
 }
@@ -130,14 +129,20 @@ def _source(w: BlockWriter, i: Instruction) -> str:
 def _multiply(w: BlockWriter, i: Instruction) -> None:
     kind = next(m.removeprefix("kind::") for m in i.modifiers if m.startswith("kind::"))
     scaled, known = bool(KINDS[kind].scales), {q for k, q in _SCALES if k == kind and q}
-    collector = {f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard")}
-    allow(w, i.modifiers[1:], {*_GROUPS, f"kind::{kind}", *collector, *(("block_scale", *known) if scaled else ())})
+    stationary, uses = "ws" in i.modifiers, ("fill", "use", "lastuse", "discard")
+    collector = {f"collector::{x}::{use}" for x in ("b0", "b1", "b2", "b3")[: 4 * stationary] or "a" for use in uses}
+    more = ("block_scale", *known) if scaled else ()
+    allow(w, i.modifiers[1:], {*_GROUPS, f"kind::{kind}", *collector, *more, *(("ws",) if stationary else ())})
     if scaled != ("block_scale" in i.modifiers):
         raise w.unsupported(".block_scale belongs to the kinds that begin with mx")
     quantity = next((m for m in i.modifiers if m in known), "")
     scales = _SCALES[kind, quantity] if scaled else 0
     group = _group(i)
     d, a, b, descriptor, *rest = i.operands
+    if stationary and (scaled or group == 2):
+        raise w.unsupported(".ws is of one block, without block scales")
+    if stationary and len(rest) > 1:
+        raise w.unsupported("the mask of columns that are zero (zero-column-mask-desc) is not simulated")
     factors = [_address(w, rest.pop(0)) for _ in range(2)] if scaled else []
     disabled = [w.array(item, "u4") for item in items_of(rest.pop(0))] if isinstance(rest[0], Vector) else []
     add, *shift = rest
@@ -146,7 +151,7 @@ def _multiply(w: BlockWriter, i: Instruction) -> None:
     power = integer(shift[0]) if shift else 0
     if not 0 <= power <= MOST_SCALE:
         raise w.unsupported(f"scale-input-d is 0 to {MOST_SCALE}")
-    product = TensorProduct(kind, group, scales, power, i.where, i.text)
+    product = TensorProduct(kind, group, scales, power, stationary, i.where, i.text)
     sites = [_source(w, i) for _ in range(2)]
     left = _address(w, a) if isinstance(a, Address) else w.array(a, "u8")
     listed = (f"({''.join(f'{x}, ' for x in every)})" for every in (factors, disabled))
