@@ -9,9 +9,9 @@ arrays' code where lanes may race; and other observers are told of what concerns
 
 Warps often access memory in one pattern: a record of the latest one, with what it costs at its place within a sector,
 is kept for each memory instruction, and compared in a few vector instructions. Whoever wants addresses gets, for each
-warp, the first one and the record.
+warp, the first one and the record. Of loads of shared memory from one base, the first is tested and counted for all.
 
-Left to the arrays' code (`MachineBlocks.declined` says why): instructions that `narrow_operations` does not know,
+Left to the arrays' code (`LaunchProfile.log` says why): instructions that `narrow_operations` does not know,
 atomic and volatile accesses, generic addresses, loads of shared or local memory behind a store there, groups that are
 not all lanes, chunks of few lanes or of warps that are not full.
 """
@@ -714,8 +714,10 @@ class MachineBlocks:
         """Return the code of a block that all lanes of a chunk are about to run; None if the arrays' code runs it.
         `spent`: what the chunk has spent, by version, and in all (None)."""
         registers, block = chunk.registers, self._blocks[number]
-        if not block.body or number in self.declined:
+        if not block.body:
             return None
+        if number in self.declined:
+            return self._left(number, chunk, self.declined[number])
         if number not in self._read:  # registers such as clocks, which are read when an instruction runs, have no slots
             slots = self._translator.slots
             self._read[number] = [(name, slots[name]) for name in sorted(block.live_in) if name in slots]
@@ -739,7 +741,14 @@ class MachineBlocks:
             ):
                 return None
             self._codes[key] = self._compile(*key)
-        return self._codes[key]
+        code = self._codes[key]
+        return code or self._left(number, chunk, self.declined.get(number, "other registers held one value for all"))
+
+    @staticmethod
+    def _left(number: int, chunk, why: str) -> None:
+        """Say in the log of the launch that the arrays' code runs a block."""
+        line = chunk.translation.block_where[number].line
+        chunk.launch.log[f"NumPy ran the code from line {line} on: {why}"] = None
 
     def hit(self, number: int) -> None:
         """Note that a block could be run."""

@@ -11,7 +11,7 @@ from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.run import machine_runs
-from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate import machine_blocks, narrow_compiler
 from warplab.simulator.translate.machine_blocks import MachineBlocks
 from warplab.simulator.translate.narrow_operations import TABLE
 
@@ -225,6 +225,12 @@ def test_a_block_that_llvm_does_not_take_is_left_to_numpy(eager, monkeypatch):
     source = 'extern "C" __global__ void k(int* a) { a[threadIdx.x & 3] = 7; }'
     monkeypatch.setattr(narrow_compiler, "Compiled", fails)
     assert log_of(source) == ["NumPy ran the code from line 1 on: LLVM ERROR: no such instruction"]
+
+
+def test_a_block_with_too_many_kinds_of_code_is_left_to_numpy(eager, monkeypatch):
+    source = 'extern "C" __global__ void k(int* a) { a[threadIdx.x & 3] = 8; }'
+    monkeypatch.setattr(machine_blocks, "_MOST_VERSIONS", 0)
+    assert log_of(source) == ["NumPy ran the code from line 1 on: other registers held one value for all"]
 
 
 def test_a_large_launch_is_compiled_while_it_runs(monkeypatch):
