@@ -1,12 +1,14 @@
 """Run programs of HeCBench unmodified on the simulator, and write README.md.
 
     python -m evidence.cuda_programs.run HeCBench=DIR [--only NAME]... [--seconds S] [--jobs N]
+    python -m evidence.cuda_programs.run HeCBench=DIR --again [--only NAME]...
     python -m evidence.cuda_programs.run --page
 
 DIR is a clone of zjin-lcf/HeCBench. Its programs in src/NAME-cuda run with the arguments of their Makefile made small:
 a count of repetitions, the last one, is 1, and the largest of the others is halved until their product is at most
-16,384 (65,536 before 2026-11-26); `ARGUMENTS` has exceptions. results.json keeps what came of each; without --only,
-programs that it has already are left alone.
+16,384 (65,536 before 2026-11-26); `ARGUMENTS` has exceptions. results.json keeps what came of each; without --only or
+--again, programs that it has already are left alone. With --again they run anew, with the time that they had, and each
+verdict is compared with the last: the exit code is 1 if a program no longer does what it did, and the page says which.
 """
 
 from __future__ import annotations
@@ -77,11 +79,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=int, default=SECONDS, help=f"of processor time for each ({SECONDS})")
     parser.add_argument("--jobs", type=int, default=1, help="programs that run at the same time")
     parser.add_argument("--minutes", type=float, default=1e9, help="start no program later than that")
+    parser.add_argument("--again", action="store_true", help="run those of the record, and compare with it")
     parser.add_argument("--page", action="store_true", help="write the page from the record")
     options = parser.parse_args(arguments)
     record: dict[str, Any] = {"programs": {}}
     if RECORD.exists():
         record = json.loads(RECORD.read_text(encoding="utf-8"))
+    lost: list[str] = []
     if not options.page:
         folder = (options.repository or "").partition("=")[2]
         if not (Path(folder) / "src").is_dir() or not folder:
@@ -91,16 +95,17 @@ def main(arguments: list[str] | None = None) -> int:
         known = record["programs"]
         candidates = _without_libraries(Path(folder))
         record["without_libraries"] = len(candidates)
-        names = options.only or [name for name in candidates if name not in known]
+        names = options.only or [name for name in candidates if (name in known) == options.again]
         end = time.monotonic() + 60 * options.minutes
 
         def run(name: str) -> None:
             if time.monotonic() < end:
-                known[name] = {
-                    "date": f"{datetime.date.today()}",
-                    "seconds": options.seconds,
-                    **_run(Path(folder), name, options.seconds),
-                }
+                before = known.get(name, {})
+                seconds = before.get("seconds", options.seconds) if options.again else options.seconds
+                now = {"date": f"{datetime.date.today()}", "seconds": seconds, **_run(Path(folder), name, seconds)}
+                known[name] = now | difference(before, now)
+                if options.again and is_worse(before, now):
+                    lost.append(name)
                 print(f"{name}: {known[name]['verdict']} {known[name]['why']}", flush=True)
                 record["programs"] = dict(sorted(known.items()))
                 RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -110,8 +115,24 @@ def main(arguments: list[str] | None = None) -> int:
     PAGE.write_text(page(record), encoding="utf-8")
     found = [one["verdict"] for one in record["programs"].values()]
     counts = {verdict: found.count(verdict) for verdict in VERDICTS}
+    if lost:
+        print(f"no longer what they were: {', '.join(lost)}")
     print(json.dumps({"programs": len(found), **counts, "device": "simulator", "dates": _dates(record)}))
-    return 0
+    return int(bool(lost))
+
+
+def difference(before: dict[str, Any], now: dict[str, Any]) -> dict[str, str]:
+    """Return what a program did the last time, under "was", if that was something else.
+
+    Another defect, or one at another place, is something else; another number of launches is not.
+    """
+    same = not before or all(before[key] == now[key] for key in ("verdict", "why"))
+    return {} if same else {"was": f"{before['verdict']}, {before['date']}: {before['why']}".removesuffix(": ")}
+
+
+def is_worse(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Tell whether a program that ran does otherwise now. One cut off at its time is not: it may end the next time."""
+    return before.get("verdict") in ("passes", "ends", "defect") and now["verdict"] not in (before["verdict"], "time")
 
 
 def _commit(folder: str) -> str:
@@ -255,6 +276,8 @@ def page(record: dict[str, Any]) -> str:
             f"Of those that pass or end, {len(on_the_host)} launch no kernel of their own, as they only copy, or "
             f"leave the work to Thrust and CUB, which run on the host: {', '.join(on_the_host)}."
         )
+    if changed := [f"- **{name}**: {p['verdict']}; was {p['was']}" for name, p in programs.items() if "was" in p]:
+        parts += ["## Otherwise than the last time", "\n".join(changed)]
     for title, verdict in (("Defects", "defect"), ("Failures", "fails"), ("Refused", "refused")):
         if by_verdict[verdict]:
             lines = [f"- **{name}** {p['why']}{_read(name, p)}" for name, p in by_verdict[verdict].items()]

@@ -45,3 +45,49 @@ def test_a_run_that_was_broken_off_goes_on_where_it_was(monkeypatch, tmp_path):
         assert front_ends.main(["--only", "own", *options]) == 0
         rows = json.loads(results.read_text())["groups"]["own"]["rows"]
         assert rows == {"first": {"outcome": outcome}, "second": {"outcome": "failed"}}
+
+
+def test_programs_that_run_again_are_compared_with_their_last_verdicts(monkeypatch, tmp_path, capsys):
+    """One ends as it did, one shows another defect, one no longer passes, one is cut off at its time."""
+    results = tmp_path / "results.json"
+    own = {"date": "2026-11-01", "seconds": 7, "arguments": "", "launches": 1, "kernels": 1}
+    before = {
+        "same": ("ends", ""),
+        "moved": ("defect", "DataRace at a.cu:1"),
+        "lost": ("passes", ""),
+        "late": ("ends", ""),
+    }
+    now = {
+        "same": ("ends", ""),
+        "moved": ("defect", "DataRace at a.cu:2"),
+        "lost": ("fails", "exit code 1"),
+        "late": ("time", ""),
+    }
+    recorded = {name: own | {"verdict": verdict, "why": why} for name, (verdict, why) in before.items()}
+    results.write_text(json.dumps({"programs": recorded}))
+    for name in before:
+        (tmp_path / "src" / f"{name}-cuda").mkdir(parents=True)
+        (tmp_path / "src" / f"{name}-cuda" / "main.cu").touch()
+    (tmp_path / "COMMIT").write_text("f27000a518")
+    monkeypatch.setattr(cuda_programs, "RECORD", results)
+    monkeypatch.setattr(cuda_programs, "PAGE", tmp_path / "README.md")
+    given = []
+
+    def run(folder, name, seconds):
+        given.append(seconds)
+        return {"arguments": "", "launches": 2, "kernels": 1} | dict(zip(("verdict", "why"), now[name], strict=True))
+
+    monkeypatch.setattr(cuda_programs, "_run", run)
+    assert cuda_programs.main([f"HeCBench={tmp_path}", "--again"]) == 1
+    assert "no longer what they were: lost" in capsys.readouterr().out
+    assert given == [7] * 4
+    programs = json.loads(results.read_text())["programs"]
+    assert {name: program.get("was") for name, program in programs.items()} == {
+        "late": "ends, 2026-11-01",
+        "lost": "passes, 2026-11-01",
+        "moved": "defect, 2026-11-01: DataRace at a.cu:1",
+        "same": None,
+    }
+    assert "- **lost**: fails; was passes, 2026-11-01" in (tmp_path / "README.md").read_text()
+    now["lost"] = ("passes", "")
+    assert cuda_programs.main([f"HeCBench={tmp_path}", "--again"]) == 0
