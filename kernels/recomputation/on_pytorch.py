@@ -21,7 +21,7 @@ def torch_on_gpu() -> Any:
     """Return PyTorch, seeded. RuntimeError where it is missing or sees no GPU."""
     torch = pytorch.torch_on_gpu()
     torch.manual_seed(random_inputs.SEED)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     return torch
 
 
