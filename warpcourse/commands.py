@@ -18,6 +18,7 @@ USAGE = """usage: python -m warplab COMMAND
   export gradescope ASSIGNMENT  for instructors: write the autograder that Gradescope runs, a zip to upload there
   board ASSIGNMENT           for instructors: list the right kernels of a class by estimated time
   similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
+  measure-card [NAME]        on a GPU: measure it for estimates, and print its paragraph of cards.toml
 
   run SCRIPT ...             run any program of numba.cuda, CuPy, ... on the simulator, and report on its kernels
   judge TASK ANSWER          judge a kernel by a task: right, defects, counters, estimated time (docs/run.md)
@@ -32,6 +33,7 @@ MODULES = {
     "export": "grading.course.export_command",
     "grade": "grading.course.grade_command",
     "lab": "desk.lab_command",
+    "measure-card": "evidence.sweeps.card",
     "progress": "desk.progress_page",
     "similar": "grading.course.similar_command",
 }
@@ -54,7 +56,8 @@ def main(arguments):
     if command in applications():
         return _with_packages(command + ".app", command, rest)
     if command in MODULES:
-        return _with_packages("warpcourse." + MODULES[command], command, rest)
+        module = MODULES[command]
+        return _with_packages(module if module.startswith("evidence.") else "warpcourse." + module, command, rest)
     print(f"error: there is no command {command!r}\n\n{usage()}", end="", file=sys.stderr)
     return 2
 

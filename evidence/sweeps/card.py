@@ -1,0 +1,184 @@
+"""Measure this machine's GPU for estimates: `python -m warplab measure-card` prints its paragraph for cards.toml.
+
+    python -m warplab measure-card [NAME]
+
+What the driver reports, and rates from the project's own sweeps, each with its source; what they do not give is assumed
+from the H100's, as `warplab.estimating.rates` says. An estimate with these rates is held to no launch of that card.
+No GPU but the H100's recordings has tried the rules by which rates are read from sweeps (evidence/tests).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from evidence.sweeps import atomics, blocks, caches, instructions
+from warpcourse.bench import timing
+from warplab.hardware.cards import CARDS, Card
+
+Rows = list[dict[str, Any]]
+_SMALL_MEMORY = 1024  # bits of a bus; wider ones are HBM's, whose accesses move 64 bytes at least
+
+
+def measured() -> dict[str, Any]:
+    """Run the sweeps, some two minutes."""
+    from kernels.memory_access import measurements
+
+    return {
+        "working_sets": measurements.working_sets(),
+        "bytes_in_flight": measurements.bytes_in_flight(),
+        "latencies": measurements.latencies(),
+        "bank_conflicts": measurements.bank_conflicts(),
+        "global_atomics": list(atomics.global_atomics()),
+        "scattered": list(caches.scattered()),
+        "chains": list(instructions.chains()),
+        "atomic_latencies": list(instructions.latencies()),
+        "starts": list(blocks.starts()),
+        "clocks": list(blocks.clocks()),
+    }
+
+
+def rates(found: dict[str, Any], l2_bytes: int) -> dict[str, float]:
+    """Return the rates that sweeps say, by their names in `warplab.estimating.rates`."""
+    clock = max(row["hz"] for row in found["clocks"] if row["what"] == "ffma")
+    launch = _launch(found["bank_conflicts"]["rows"])
+    sets, chase = found["working_sets"]["rows"], found["latencies"]
+    in_l2 = [r["gbps"] for r in sets if 4 << 20 <= r["bytes"] <= 0.8 * l2_bytes]
+    lanes = {row["access"]: _per_second(row, launch) for row in found["scattered"] if _apart(row, "memory")}
+    starting = [
+        (row["seconds"] - launch) / row["blocks"]
+        for row in found["starts"]
+        if row["warps"] < 32 and not row["shared_bytes"]
+    ]
+    whole = [
+        128 * row["bytes"] // 4 * row["requests"] / (row["seconds"] - launch)
+        for row in found["scattered"]
+        if (row["access"], row["place"], 4 * row["lines"]) == ("l2_stores", "L2", row["bytes"])
+    ]
+    return {
+        "clock_hz": clock,
+        "l1_latency": chase[0]["seconds"],
+        "shared_latency": next(r["latency"] for r in found["chains"] if (r["step"], r.get("words")) == ("lds", 1)),
+        "l2_latency": statistics.median(r["seconds"] for r in chase if 1 << 20 <= r["bytes"] <= l2_bytes / 3),
+        "memory_latency": statistics.median(r["seconds"] for r in chase if r["bytes"] > l2_bytes),
+        "read_bandwidth": 1e9 * statistics.mean(row["gbps"] for row in sets[-2:]),
+        "copy_bandwidth": 1e9 * max(row["gbps"] for row in found["bytes_in_flight"]["rows"]),
+        "scattered_bandwidth": 64 * lanes["l2_loads"],
+        "scattered_stores": lanes["l2_stores"],
+        "l2_bandwidth": 1e9 * statistics.median(in_l2),
+        "l2_stores": statistics.median(whole),
+        "atomic_latency": next(r["latency"] for r in found["atomic_latencies"] if r["what"] == "global atomic"),
+        "atomic_clocks": clock * _same_word(found["global_atomics"], "red_add_u32"),
+        "atomic_float_clocks": clock * _same_word(found["global_atomics"], "red_add_f32"),
+        "block_clocks": clock * min(starting),
+        "launch_seconds": launch,
+    }
+
+
+def _launch(rows: Rows) -> float:
+    """Return what is left of a launch's seconds at no wavefront."""
+    return float(np.polyfit([row["ways"] for row in rows], [row["seconds"] for row in rows], 1)[1])
+
+
+def _apart(row: dict[str, Any], place: str) -> bool:
+    return (row["place"], row["bytes"], row["lines"]) == (place, 4, 32)
+
+
+def _per_second(row: dict[str, Any], launch: float) -> float:
+    return row["requests"] * row["lines"] / (row["seconds"] - launch)
+
+
+def _same_word(rows: Rows, instruction: str) -> float:
+    """Return seconds from one atomic to the next on the same word, by what more of them take."""
+    same = [r for r in rows if r["instruction"] == instruction and (r["lanes"], r["words"], r["sharing"]) == (1, 1, 1)]
+    same.sort(key=lambda row: row["requests"])
+    some, most = same[-2:]
+    return (most["seconds"] - some["seconds"]) / (most["requests"] - some["requests"])
+
+
+def paragraph(name: str, device: str, about: dict[str, int], found: dict[str, float], date: str) -> str:
+    """Return a card's paragraph of cards.toml. `about`: attributes of the device by the driver's names.
+
+    Raises ValueError where no card of its compute capability is known, whose SM's limits it would have.
+    """
+    capability = (about["ComputeCapabilityMajor"], about["ComputeCapabilityMinor"])
+    alike = next((card for card in CARDS.values() if card.compute_capability == capability), None)
+    if alike is None:
+        text = "{}.{}".format(*capability)
+        raise ValueError(
+            f'cards.toml has no compute capability {text}: add [capability."{text}"] first, from the '
+            "CUDA programming guide"
+        )
+    sms, mhz, bits = about["MultiProcessorCount"], about["ClockRate"] // 1000, about["GlobalMemoryBusWidth"]
+    memory_mhz = about["MemoryClockRate"] / 1000
+    follows = f"from what the driver reports, {date}"
+    card: dict[str, Any] = {
+        "full_name": device.removeprefix("NVIDIA "),
+        "year": int(date[:4]),
+        "compute_capability": "{}.{}".format(*capability),
+        "source": f"device properties that the driver reports, {date}",
+        "sms": sms,
+        "clock_mhz": mhz,
+        "fp32_tflops": [round(2e-6 * sms * alike.fp32_cores * mhz, 1), follows],
+        "bandwidth_gbs": [round(bits / 8 * 2 * memory_mhz / 1000), follows],
+        "memory_bits": bits,
+        "memory_mhz": round(memory_mhz),
+        "l2_bytes": about["L2CacheSize"],
+    }
+    if alike.tensor_fma is not None:
+        card["tensor_tflops"] = [round(2e-6 * sms * alike.tensor_fma * mhz, 1), follows]
+        card["tensor_clock_mhz"] = mhz
+    more = {
+        "memory_bytes": [64 if bits > _SMALL_MEMORY else 32, "assumed: by its kind of memory"],
+        "l1_bytes": [alike.rates["l1_bytes"], f"assumed: as on the {alike.name}, {date[:4]}"],
+        "mma_flops": [_mma(alike, sms, mhz), "assumed: 95 % of the peak"],
+        "wgmma_flops": [
+            _mma(alike, sms, mhz) if capability == (9, 0) else 0.0,
+            "assumed: 95 % of the peak; 0 but on 9.0",
+        ],
+    }
+    rows = [f"[card.{_text(name)}]", *_rows(card.items()), "", f"[card.{_text(name)}.rates]"]
+    rows += _rows({"source": f"sweeps measured on an {device}, {date}"}.items())
+    rows += _rows((rate, float(f"{value:.4g}")) for rate, value in found.items())
+    return "\n".join([*rows, *_rows(more.items()), ""])
+
+
+def _mma(alike: Card, sms: int, mhz: int) -> float:
+    return float(f"{0.95 * 2e6 * sms * (alike.tensor_fma or 0) * mhz:.4g}")
+
+
+def _rows(items: Iterable[tuple[str, Any]]) -> list[str]:
+    return [
+        f"{key} = [{value[0]}, {_text(value[1])}]"
+        if isinstance(value, list)
+        else f"{key} = {_text(value) if isinstance(value, str) else value}"
+        for key, value in items
+    ]
+
+
+def _text(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m warplab measure-card", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "name", nargs="?", help='what to call it, as in card="RTX 4080"; otherwise what its driver does'
+    )
+    options = parser.parse_args(arguments)
+    timing.require_gpu("measure-card")
+    cupy, machine = timing.cupy_on_gpu(), timing.machine()
+    about = dict(cupy.cuda.Device().attributes)
+    device = machine["device"]
+    found = rates(measured(), about["L2CacheSize"])
+    print(f"# Add this to warplab/hardware/cards.toml; measured on {device}, {machine['date']}.\n")
+    print(paragraph(options.name or device.removeprefix("NVIDIA "), device, about, found, machine["date"]))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
