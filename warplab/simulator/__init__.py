@@ -55,7 +55,7 @@ How a launch runs:
     lowest one. Lanes that branch apart become two groups and merge again where they meet. A function that gets only
     some of the lanes gathers their registers, runs the same code and scatters the results. Up to 1024
     lanes that go round in a loop run it in machine code, once they have done so for a while (`narrow_runs`); so do all
-    lanes of a larger chunk a block of plain arithmetic, loads and stores (`machine_runs`).
+    lanes of a chunk of 4,096 or more a block of plain arithmetic, loads and stores (`machine_runs`).
 3.  `barriers` and `warp_convergence` hold lanes back at block-wide barriers and warp-wide instructions until the others
     arrive. In a `cooperative` launch, blocks wait for one another too. `standstill` finds deadlocks, and
     `instruction_limits` explains what is wrong with a launch that does not end.

@@ -20,7 +20,7 @@ from warplab.simulator.count.reuse import ReuseWatch
 from warplab.simulator.count.warp_steps import traced_lanes
 from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.translate.machine_blocks import PHASE, RECORD_ENTRIES, MachineBlock, Step, store
+from warplab.simulator.translate.machine_blocks import PHASE, RECORD_ENTRIES, BlockAccess, MachineBlock, store
 from warplab.simulator.translate.narrow_access import FIELDS, PLACE, PLACE_BYTES
 
 FEWEST = 4096  # lanes of a chunk for which a call pays off
@@ -287,7 +287,7 @@ class MachineRuns:
             row[_P["TOUCHES"]] = place_of(self.touches[site.index])
         self.held[site.index] = holder, complete, data, record
 
-    def _addresses(self, step: Step, lanes: int | None = None) -> Addresses:
+    def _addresses(self, step: BlockAccess, lanes: int | None = None) -> Addresses:
         """Return the base addresses of the first `lanes` lanes, None for all."""
         base = self.bases[step.site.index](1 if step.single else lanes)
         return self.chunk.addresses(base, None) if lanes is None else Addresses(base)
@@ -300,7 +300,7 @@ class MachineRuns:
             min(self.chunk.lanes, traced_lanes(self.chunk.threads, owner.warps)) if type(owner) is AccessTrace else None
         )
 
-    def _apart(self, steps: list[Step]) -> bool:
+    def _apart(self, steps: list[BlockAccess]) -> bool:
         """Tell whether no load of global memory waits for a store to the same array."""
         latest, stored = self.chunk.access.latest, set[int]()
         for step in steps:
@@ -337,7 +337,7 @@ class MachineRuns:
             taken = taken[:1] if code.outputs[code.condition][2] else taken
         return ~taken if block.negated else taken
 
-    def _tell(self, step: Step, counted: list[int]) -> None:
+    def _tell(self, step: BlockAccess, counted: list[int]) -> None:
         """Tell observers of an access, and make it if it is a store."""
         site, results, chunk = step.site, self.results, self.chunk
         stores = site.op == "store"
@@ -356,7 +356,7 @@ class MachineRuns:
             touched = self.touches[site.index][: self.places[site.index, _P["TOUCHED_DONE"]]]
             self.counting.bitmap(site, chunk.access.latest(site))[touched] = True
 
-    def _stored(self, step: Step) -> bool:
+    def _stored(self, step: BlockAccess) -> bool:
         """Make a store; tell whether that could be done: its words do not race, and lanes share none."""
         chunk, state, site = self.chunk, self.state, step.site
         row, races = self.places[site.index], self.races

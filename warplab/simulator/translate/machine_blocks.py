@@ -406,7 +406,7 @@ def store(S, P, values, items):
 
 
 @dataclass
-class Step:
+class BlockAccess:
     """An access of a block: its instruction, and whether its address is a single entry. A load that `waits` comes
     behind a store to global memory. `values`: of a store, the outputs that hold them; are they single entries?
     """
@@ -427,7 +427,7 @@ class BlockCode(NarrowWriter):
         self.begins_single = single
         self.inputs: list[str] = []
         self.outputs: list[tuple[str, str | None]] = []  # dtype, and the register (None: for a store)
-        self.reaches: list[Step] = []
+        self.reaches: list[BlockAccess] = []
         # By base register, space and bytes: a load whose pattern is that of later ones.
         self.patterns: dict[tuple[Any, ...], Any] = {}
         self.like: dict[int, int] = {}  # by site of shared memory: the earlier one, which is tested and counted for it
@@ -596,7 +596,7 @@ class BlockCode(NarrowWriter):
         behind = [step for step in self.reaches if step.site.op == "store" and step.site.space == site.space]
         if behind and site.space != "global":
             raise NotNarrow(i.text)
-        self.reaches.append(Step(site, self.single_address(i, 1), bool(behind)))
+        self.reaches.append(BlockAccess(site, self.single_address(i, 1), bool(behind)))
         size = item_bytes(dtype)
         (name, own), *others = named
         if not others and name is not None and item_bytes(own) == size and size in _LOADED:
@@ -620,7 +620,7 @@ class BlockCode(NarrowWriter):
     def store(self, i: Instruction, bits: int) -> None:
         dtype, size = DTYPES[i.modifiers[-1]], bits // 8
         site, start = self.access_site(i, 0)
-        step = Step(site, self.single_address(i, 0))
+        step = BlockAccess(site, self.single_address(i, 0))
         for item in items_of(i.operands[1]):
             if isinstance(item, Immediate):
                 value, single = str(int(_fit(item.value, f"u{size}"))), True
@@ -664,7 +664,7 @@ class MachineBlock:
     inputs: list[tuple[int, bool]]
     outputs: list[tuple[str, int | None, bool]]
     condition: int | None
-    steps: list[Step]
+    steps: list[BlockAccess]
     spaces: dict[tuple[str, bool], list[Any]]
     rows: int
     variables: list[str]

@@ -1,4 +1,4 @@
-"""What a few lanes' access to memory needs besides the bytes, in the language of `narrow_compiler`.
+"""What an access to memory by machine code needs besides the bytes, in the language of `narrow_compiler`.
 
 `access` tests an access as the checks and race detection do, and counts it as `count.launch_counting` does. It returns
 1, with nothing changed, where anything is unusual: then the arrays' code does all of it.

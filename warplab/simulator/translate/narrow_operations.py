@@ -1,4 +1,4 @@
-"""What a PTX instruction becomes where a few lanes run it one after another: code of `narrow_compiler` for one lane.
+"""What a PTX instruction becomes in machine code, of loops and of blocks: code of `narrow_compiler` for one lane.
 
 `TABLE` maps an opcode to its emitter, `emit(writer, instruction)`. Registers are integers with their bits, zeros above.
 `NarrowWriter` reads operands (`u` unsigned, `s` signed, `p` predicates) and writes results (`define`). An emitter

@@ -7,6 +7,7 @@ from tests.support.loop_kernels import FLOATS, MODES, zeros
 from tests.support.ptx_harness import NUMPY, get, ptx_of, put
 from tests.warplab.simulator.run.test_instructions import GROUPS
 from tests.warplab.simulator.run.test_narrow_loops import ERRORS, OF_WARPS, OWN, outcome, random_source
+from tests.warplab.simulator.run.test_narrow_observers import EVENTS, observer_of
 from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
@@ -190,6 +191,19 @@ def test_random_programs_do_what_the_arrays_do(seed, eager):
     make = lambda: tuple(a.copy() for a in arrays)  # noqa: E731
     source = random_source(seed).replace("4 * 64", "4 * 96")
     both(eager, source, "random_program", grid, threads, make, **list(MODES.values())[seed % 2])
+
+
+@pytest.mark.parametrize("left_out", [*EVENTS, ""])
+def test_an_observer_sees_what_it_sees_of_the_arrays(left_out, eager):
+    """As the head of `simulator.observer` says, only one of what is loaded leaves all blocks to NumPy."""
+    events, results = [event for event in EVENTS if event != left_out], []
+    for machine in (False, True):
+        observer, seen = observer_of(events)
+        made = outcome(OF_WARPS, "collatz", 2, 128, OWN["collatz"](256), machine, observers=(observer,))
+        results.append((made, seen))
+        assert any(good for _, good in eager) == (machine and left_out == "loaded")
+    assert results[0] == results[1]
+    assert {event[0] for event in results[0][1]} == set(events)
 
 
 def test_a_block_that_reads_a_clock_is_left_to_the_arrays(eager):
