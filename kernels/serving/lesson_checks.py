@@ -3,6 +3,7 @@ latencies of a queue. Each raises CheckFailed, or prints that the answer is righ
 """
 
 import contextlib
+import functools
 import io
 import itertools
 import re
@@ -211,10 +212,10 @@ def check_hand_over(hand_over: Callable[[Schedule, int], Any]) -> Figure:
     for chunks in (1, 4):
         where = f"{chunks} chunk{'s' if chunks > 1 else ''}"
 
+        @functools.wraps(hand_over)
         def made(n: int) -> Schedule:
             return two_streams(n, hand_over)
 
-        made.__name__ = "hand_over"
         schedule = _schedule(made, where, chunks)
         strange = [o for o in schedule if o.stream not in ("copy", "run", None)]
         if strange:

@@ -1,5 +1,8 @@
 """The call of a learner's function in a check: `called`."""
 
+import inspect
+import linecache
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +19,8 @@ def called(function: Callable[..., Any], where: str, *arguments: Any, **named: A
     try:
         got = function(*arguments, **named)
     except Exception as error:
-        raise CheckFailed(f"{name} raises {type(error).__name__}: {error}", where=where, kind="exception") from error
+        problem, look_at = f"{name} raises {type(error).__name__}: {error}", line_of_code(error, function)
+        raise CheckFailed(problem, where=where, look_at=look_at, kind="exception") from error
     if got is None:
         blank = is_empty(function)
         raise CheckFailed(
@@ -26,3 +30,15 @@ def called(function: Callable[..., Any], where: str, *arguments: Any, **named: A
             kind="not written" if blank else "wrong type",
         )
     return got
+
+
+def line_of_code(error: Exception, function: Callable[..., Any]) -> str:
+    """Return the line of the learner's function that raised `error`; "" if that is not known."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return ""
+    frames = traceback.extract_tb(error.__traceback__)
+    numbers = [frame.lineno for frame in frames if frame.filename == code.co_filename]
+    if not numbers or numbers[-1] is None:
+        return ""
+    return f"line {numbers[-1]}: {linecache.getline(code.co_filename, numbers[-1]).strip()}"

@@ -3,14 +3,13 @@
 import copy
 import functools
 import itertools
-import linecache
 import math
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from warplab.checks.called import line_of_code
 from warplab.checks.errors import CheckFailed, wrong_type
 from warplab.checks.session import fresh_seed
 from warplab.compile.short_traceback import interrupted
@@ -120,7 +119,7 @@ def _answer(
             f"{name} raises {type(error).__name__}: {error}",
             expected=f"raise {expected.__name__}" if _is_exception(expected) else "",
             where=where,
-            look_at=_line_of(error, function),
+            look_at=line_of_code(error, function),
             kind="exception",
         ) from error
     if _is_exception(expected):
@@ -159,18 +158,6 @@ def _answer(
             kind="not finite",
         )
     return value
-
-
-def _line_of(error: Exception, function: Callable[..., Any]) -> str:
-    """Return the line of the learner's function that raised `error`; "" if that is not known."""
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return ""
-    frames = traceback.extract_tb(error.__traceback__)
-    numbers = [frame.lineno for frame in frames if frame.filename == code.co_filename]
-    if not numbers or numbers[-1] is None:
-        return ""
-    return f"line {numbers[-1]}: {linecache.getline(code.co_filename, numbers[-1]).strip()}"
 
 
 def _as(got: Any, expected: Any) -> str:
