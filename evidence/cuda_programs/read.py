@@ -49,9 +49,9 @@ READ = {
     "haversine": "the table of places that it reads is not in the repository.",
     "intrinsics-cast": "the host's loop fills elements 1 to n of arrays of n, one past their end; at the full size the "
     "arrays have pages of their own, which forgive it.",
-    "openmp": "the runner left out `-fopenmp`.",
     "pitch": "no element is filled before the kernels take the sigmoid of each.",
     "permute": "it needs cuBLAS.",
+    "unfold": "its kernel is a template of a lambda's type, which NVRTC cannot name.",
     "wyllie": "each round reads entries of other threads and then writes its own, with a barrier of the block between "
     "the two; nothing orders a write and the next round's reads. Entries are whole (64 bits), so the list comes out "
     "right on a GPU. The barrier stands in a loop that threads leave after different numbers of rounds.",
