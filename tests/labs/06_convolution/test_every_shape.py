@@ -201,6 +201,14 @@ def test_workspaces_are_as_large_as_said():
                 assert all((copy.ctypes.data - workspace.ctypes.data) % 16 == 0 for copy in copies)
 
 
+@pytest.mark.skipif(on_gpu, reason="this GPU need not be a Hopper")
+@pytest.mark.parametrize("of", PASSES)
+def test_auto_takes_it_on_a_hopper_gpu_for_arrays_at_multiples_of_16_bytes(monkeypatch, of):
+    monkeypatch.setattr(hopper, "available", lambda: True)
+    steps = [ladder.fastest(CASES["groups of three"], "NHWC", np.float16, of, address) for address in (16, 8)]
+    assert [step.name == padded.NAME for step in steps] == [True, False]
+
+
 def test_the_call_takes_any_channels_and_groups():
     conv = CASES["groups of three"]
     x, w = (cp.asarray(np.ones(shape("NHWC"), np.float16)) for shape in (conv.x_shape, conv.w_shape))

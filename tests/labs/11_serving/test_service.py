@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
@@ -410,6 +411,13 @@ def test_the_description_names_every_refusal():
     answers = serving(test)["paths"]["/v1/predict"]["post"]["responses"]
     assert {"200", "400", "408", "413", "415", "422", "429", "500", "503"} <= set(answers)
     assert "properties" in answers["429"]["content"]["application/json"]["schema"]
+
+
+def test_it_leaves_when_standard_input_ends(monkeypatch):
+    parts, this = {0: [b"", b"said"]}, SimpleNamespace(_loop=None, _stdin_closed=False)
+    monkeypatch.setattr(server, "os", SimpleNamespace(read=lambda file, most: parts[file].pop()))
+    server._Server.leave_with_stdin(this)
+    assert (parts[0], this._stdin_closed) == ([], True)
 
 
 def test_a_connection_that_sends_half_a_request_is_closed(monkeypatch):

@@ -216,6 +216,12 @@ def test_a_plan_is_served_asked_and_stopped(page, workspace, run, monkeypatch):
     assert not of["Serve this plan"].disabled
 
 
+@pytest.mark.parametrize(("lacks", "said"), [("", "Choose a plan that is done."), ("No lab 11.", "No lab 11.")])
+def test_why_nothing_can_be_served_is_said(workspace, run, monkeypatch, lacks, said):
+    monkeypatch.setattr(service, "missing", lambda: lacks)
+    assert said in text(Page(workspace, PANELS).widget)
+
+
 def test_a_service_that_does_not_start_is_said(page, workspace, run, monkeypatch):
     def fails(*_):
         raise DigitsError("The plan could not be served: it is damaged.")

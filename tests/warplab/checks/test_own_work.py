@@ -1,14 +1,16 @@
 """`own_work`: what a notebook cell may not take from the course, and what it may."""
 
 import ast
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from IPython.core.error import InputRejected
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from warplab import checks, cuda, profile
-from warplab.checks.own_work import from_course, packages, run_for_predictions
+from warplab.checks.own_work import _MARK, _OwnWork, from_course, packages, run_for_predictions
 
 GIVEN = "kernels.lab.answer_checks"
 RING = "The answers of an exercise are your own work, and kernels.lab.ring is the course's."
@@ -95,6 +97,11 @@ def cell():
 
     yield run
     shell.reset(new_session=False)
+
+
+def test_a_cell_that_takes_from_the_course_is_refused():
+    with pytest.raises(InputRejected, match=RING):
+        _OwnWork(SimpleNamespace(user_ns={_MARK: frozenset()})).visit(ast.parse("from kernels.lab.ring import ring"))
 
 
 def test_a_refused_cell_does_not_run(cell):

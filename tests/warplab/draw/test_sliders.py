@@ -45,6 +45,10 @@ def test_the_first_values_are_drawn_at_first():
     assert shown.png != before
 
 
+def test_a_dark_theme_leaves_the_picture_on_light_ground():
+    assert "jp-needs-light-background" in made()[0].widget().children[0]._dom_classes
+
+
 def test_moving_a_slider_draws_again():
     shown, calls = made()
     box = shown.widget()

@@ -118,6 +118,11 @@ def test_out_of_bounds():
     )
 
 
+def test_of_two_threads_that_leave_an_array_the_other_is_one_more():
+    with pytest.raises(simulator.IllegalAddress, match=r"element 62 \(so does one more\)"):
+        run("no_guard", 1, 64, np.zeros(62, np.float32), np.zeros(64, np.float32), np.int32(62))
+
+
 def test_the_guard_of_four_elements():
     with pytest.raises(simulator.IllegalAddress, match=r"a guard missing \(`if \(4 \* i \+ 3 < n\)`\)"):
         run("fours", 1, 32, np.zeros(101, np.float32), np.zeros(128, np.float32))
