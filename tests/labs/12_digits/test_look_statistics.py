@@ -38,6 +38,11 @@ def test_values_that_hardly_differ_have_a_histogram_of_all_of_them(values):
     assert len(found.edges) == len(found.counts) + 1
 
 
+def test_an_array_is_packed_beside_what_names_it():
+    told, arrays = packed([np.arange(3), "two"])
+    assert (told, arrays["0"].tolist()) == ([{"array": "0"}, "two"], [0, 1, 2])
+
+
 def test_they_survive_json():
     for values in (np.arange(5.0), np.full(2, np.nan), np.zeros(0)):
         told, arrays = packed(statistics(values))

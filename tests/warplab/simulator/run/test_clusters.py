@@ -325,6 +325,11 @@ KERNEL(2, 1, 1) one_warp_stays_away() {
     if (blockIdx.x == 0 || threadIdx.x < 32) cg::this_cluster().sync();
     else while (true) __nanosleep(20);
 }
+KERNEL(2, 1, 1) halves_of_a_warp(int aligned) {
+    if (threadIdx.x < 16) asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+    else if (aligned) asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+    else asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
 """
 
 
@@ -549,6 +554,12 @@ def test_what_one_thread_learns_a_barrier_passes_on():
     x, y = numbers(64), np.zeros(64, np.int32)
     run("passed_on", 2, 64, x, y)
     assert y.tolist() == x[::-1].tolist()
+
+
+def test_an_aligned_barrier_of_the_cluster_alone_is_for_whole_warps():
+    run("halves_of_a_warp", 2, 32, np.int32(0))
+    with pytest.raises(simulator.DivergentBarrier, match="only 16 of the 32 threads of a warp reach it"):
+        run("halves_of_a_warp", 2, 32, np.int32(1))
 
 
 def test_a_barrier_of_the_cluster_that_some_never_reach():
