@@ -116,7 +116,6 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
                     ),
                     observers=(works[place],),
                     trace_warps=0,
-                    volatile_orders=False,
                     lanes_apart=True,
                     path_limit=_PATH,
                 )
