@@ -16,6 +16,7 @@ import platform
 import time
 from collections import defaultdict
 from importlib.metadata import version
+from pathlib import Path
 
 import psutil
 
@@ -67,6 +68,14 @@ def processor_seconds(process: psutil.Process) -> float:
     return sum(sum(one.cpu_times()[:2]) for one in (process, *process.children(recursive=True)))
 
 
+def overflows() -> int:
+    """Return how often a connection of this machine found no place to wait to be accepted in; 0 where nothing tells."""
+    told = Path("/proc/net/netstat")
+    lines = told.read_text().splitlines() if told.exists() else []
+    rows = [line.split() for line in lines if line.startswith("TcpExt:")]
+    return int(dict(zip(*rows, strict=True)).get("ListenOverflows", 0)) if rows else 0
+
+
 def overload(rate: float, numbers: int, seconds: float) -> dict:
     """Return what became of the requests, and what it took."""
     limits = {"batch_limit": 1, "capacity": 16, "wait_limit": 0.0}
@@ -77,7 +86,7 @@ def overload(rate: float, numbers: int, seconds: float) -> dict:
         **limits,
     ) as service:
         process = psutil.Process(service.pid)
-        before, begin = processor_seconds(process), time.perf_counter()
+        before, begin, dropped = processor_seconds(process), time.perf_counter(), overflows()
         found = asyncio.run(clients(service.url, request(numbers), rate, seconds))
         took, used = time.perf_counter() - begin, processor_seconds(process) - before
         memory, counts = process.memory_info().rss >> 20, service.stop()
@@ -98,6 +107,7 @@ def overload(rate: float, numbers: int, seconds: float) -> dict:
         "processors": round(used / took, 2),
         "late_p99_seconds": round(sorted(late for *_, late in found)[len(found) * 99 // 100], 3),
         "memory_mb": memory,
+        "found_no_place": overflows() - dropped,
         "accepted": counts["accepted"],
         "answered": counts["answered"],
     }
