@@ -22,7 +22,7 @@ def blocks():
     rows = [row for row in recordings.recorded("block_sizes").value["rows"] if row["kernel"] == "cuda_scalar"]
     rates = [row["gbps"] / 12 / row["block"] for row in rows if row["block"] <= 128]
     assert min(rates) > 0.95 * max(rates)
-    return f"about {min(rates):.2f} billion blocks per second in the recording"
+    return f"some {min(rates):.2f} billion blocks per second in the recording"
 
 
 @pytest.mark.parametrize(("cell", "quoted"), [("multiply-53", grids), ("multiply-55", blocks)])

@@ -318,7 +318,7 @@ def test_a_schedule_of_the_learners_messages_is_returned():
         (lesson_checks.check_slice_to_send, lambda rank, step, k: 0.5, "is not one"),
         (lesson_checks.check_receives_first, lambda place: 0, "wrong type"),
         (lesson_checks.check_receives_first, lambda place: 1 / place, "raises ZeroDivisionError"),
-        (lesson_checks.check_one_step, lambda messages, arrays: arrays[:1], "wrong type"),
+        (lesson_checks.check_one_step, lambda messages, arrays: arrays[:1], "wrong length"),
     ],
 )
 def test_answers_of_another_kind_are_refused(check, answer, problem):
