@@ -23,7 +23,7 @@ _MODES: list[dict[str, Any]] = [
     {"checks": False},
     {"races": False, "trace_events": 40},
     {"used_reads_only": True},
-    {"volatile_orders": False, "trace_warps": 2},
+    {"volatile_orders": True, "trace_warps": 2},
     {"checks": False, "counters": False},
 ]
 
