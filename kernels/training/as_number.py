@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kernels.training import digits
+from kernels.training.framework import tf
 from warplab.launch.kernel_source import is_empty
 
 
@@ -26,7 +28,6 @@ def slope_through(function: Callable[[Any], tuple], loss: Callable[[Any], Any]) 
     `function` is what `tf.custom_gradient` takes: x -> (value, function from dy to dx). The result has its name, and
     returns None where `function` returns nothing, or no gradient.
     """
-    from kernels.training.framework import tf
 
     def call(x: float) -> Any:
         if function(tf.constant(x)) is None:
@@ -39,6 +40,39 @@ def slope_through(function: Callable[[Any], tuple], loss: Callable[[Any], Any]) 
         return None if slope is None else float(slope)
 
     return _as_written(function, call)
+
+
+def loss_after(train_step: Callable[..., Any], data: digits.Digits) -> Callable[[int], Any]:
+    """Return steps -> the last loss of so many steps of `train_step`, traced, from fresh weights, over batches."""
+
+    def call(steps: int) -> Any:
+        weights, step, loss = digits.parameters(), tf.function(train_step), None
+        for part in np.split(np.arange(steps * digits.BATCH), steps):
+            loss = step(weights, data.images[part], data.labels[part])
+        return loss
+
+    return _as_written(train_step, as_number(call))
+
+
+def fed_by(batches: Callable[..., Any]) -> Callable[[str], Any]:
+    """Return count -> how many of that there are in two epochs of `batches` of 8 of 50 images, all told apart."""
+
+    def call(count: str) -> Any:
+        numbers = np.arange(50)
+        made = batches(numbers[:, None].astype(np.float32), numbers, 8)
+        if made is None:
+            return None
+        first, second = ([(x.numpy()[:, 0], y.numpy()) for x, y in made] for _ in range(2))
+        order, again = (np.concatenate([y for _, y in epoch]) for epoch in (first, second))
+        return {
+            "batches of 50 images": len(first),
+            "images with another's label": sum(int(np.sum(x != y)) for x, y in first),
+            "images twice in an epoch": order.size - np.unique(order).size,
+            "epochs in the same order": int(np.array_equal(order, again)),
+            "batches of neighbours": sum(bool(np.all(np.diff(y) == 1)) for _, y in first),
+        }[count]
+
+    return _as_written(batches, call)
 
 
 def _as_written(function: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:

@@ -177,17 +177,17 @@ def _colour(by_jax: bool, name: str) -> str:
 
 
 def draw_training(trained: Mapping[str, Any]) -> Figure:
-    """Draw the loss by step and accuracy by epoch of some `digits.Trained`, by label; all but the first are dashed."""
+    """Draw the loss by step of two `digits.Trained`, by label, the second dashed, and how far the two are apart."""
     with chart(1, 2, figsize=(8.5, 2.8)) as (figure, (left, right)):
         for k, (label, run) in enumerate(trained.items()):
             style = {"color": COLOURS[k], "ls": "--" if k else "-", "lw": 1.4 if k else 2.6, "label": label}
             left.plot(run.losses, **style)
-            right.plot(np.arange(1, len(run.accuracies) + 1), run.accuracies, **style)
-        left.set(xlabel="step", yscale="log")
-        right.set(xlabel="epoch")
+        right.plot(np.abs(np.subtract(*(run.losses for run in trained.values()))), ".", color=COLOURS[2])
+        for ax in (left, right):
+            ax.set(xlabel="step", yscale="log")
         left.legend(frameon=False)
         finish(figure, left, "loss")
-        finish(figure, right, "accuracy on the test images")
+        finish(figure, right, "difference of the two losses")
     return figure
 
 

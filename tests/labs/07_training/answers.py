@@ -7,7 +7,19 @@ TRACES = "traces(calls)"
 AVERAGE = "average_uneven(gradients, samples)"
 ROUND = "round_through(x)"
 CYCLE = "rate_needed(exaflop, hours)"
+BATCHES = "batches(images, labels, size)"
+SLICES = "tf.data.Dataset.from_tensor_slices"
+APART = f"tf.data.Dataset.zip(tuple({SLICES}(a).shuffle(len(a)) for a in (images, labels)))"
 WEIGHTED = "sum(g * n for g, n in zip(gradients, samples))"
+
+
+def train_step(update: str, result: str = "loss") -> str:
+    return (
+        "def train_step(weights, images, labels):\n    with tf.GradientTape() as tape:\n"
+        "        loss = digits.loss(weights, images, labels, gelu)\n"
+        "    for weight, gradient in zip(weights, tape.gradient(loss, weights)):\n"
+        f"        {update}\n    return {result}"
+    )
 
 
 def next_scale(bad: str, good: str) -> str:
@@ -26,6 +38,36 @@ IN_TURN = (
 )
 
 ANSWERS = {
+    "your-turn-step": Answers(
+        train_step("weight.assign_sub(0.5 * gradient)"),
+        {
+            train_step("pass"): "train_step returns the wrong value",
+            train_step("weight = weight - 0.5 * gradient"): "train_step returns the wrong value",
+            train_step("weight.assign_sub(gradient)"): "train_step returns the wrong value",
+            train_step("weight.assign_add(0.5 * gradient)"): "train_step returns the wrong value",
+            train_step(
+                "weight.assign_sub(0.5 * gradient)", "digits.loss(weights, images, labels, gelu)"
+            ): "train_step returns the wrong value",
+        },
+        also=(train_step("weight.assign(weight - gradient / 2)"),),
+    ),
+    "your-turn-batches": Answers(
+        one_line(BATCHES, f"{SLICES}((images, labels)).shuffle(len(images)).batch(size, drop_remainder=True)"),
+        {
+            one_line(BATCHES, f"{SLICES}((images, labels)).shuffle(len(images)).batch(size)"): "batches of 50 images",
+            one_line(BATCHES, f"{SLICES}((images, labels)).batch(size, drop_remainder=True)"): "in the same order",
+            one_line(
+                BATCHES,
+                f"{SLICES}((images, labels)).shuffle(len(images), reshuffle_each_iteration=False)"
+                ".batch(size, drop_remainder=True)",
+            ): "in the same order",
+            one_line(
+                BATCHES, f"{SLICES}((images, labels)).batch(size, drop_remainder=True).shuffle(len(images))"
+            ): "batches of neighbours",
+            one_line(BATCHES, f"{APART}.batch(size, drop_remainder=True)"): "images with another's label",
+        },
+        shows="1 trace, accuracy",
+    ),
     "your-turn-rate": Answers(
         one_line(RATE, "rate * samples"),
         {

@@ -1,5 +1,7 @@
 """Pictures of lab 07 that need a recording, and what they say when there is none."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from kernels.training import figures
@@ -32,3 +34,9 @@ def test_rates_of_xla_alone():
 def test_nothing_measured_is_said():
     with pytest.raises(ValueError, match="neither the kernels nor XLA have been measured"):
         figures.draw_rates(None, None)
+
+
+def test_two_curves_and_how_far_they_are_apart():
+    one, other = (SimpleNamespace(losses=losses) for losses in ([2.0, 1.0], [2.5, 0.75]))
+    figure = figures.draw_training({"one": one, "other": other})
+    assert figure.axes[1].lines[0].get_ydata().tolist() == [0.5, 0.25]
