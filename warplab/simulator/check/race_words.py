@@ -31,7 +31,8 @@ class WordRaces(Observer):
         self.atomics = any(s.op == "atomic" for s in sites)
         self.clocks: Clocks | None = None
         # Sites whose accesses do not race with those of their own warp.
-        self.volatile_sites = np.array([volatile_orders and ".volatile" in s.text for s in sites] or [False])
+        self.volatile = np.array([".volatile" in s.text for s in sites] or [False])
+        self.volatile_sites = self.volatile & volatile_orders
         self.any_volatile = bool(self.volatile_sites.any())
         self.ordered = False  # have barriers or warp syncs ordered anything: are epochs and times not all zero?
         # How many fences each thread of the grid has passed: of any scope, and wider than its block.
@@ -95,6 +96,8 @@ class WordRaces(Observer):
         race = self._behind_writer(record, access, word)
         if race.any() and space == "global":
             race &= ~self._published(record, access, word)
+        if self.atomics and self.volatile[access.site.index]:  # as a loop that compares and swaps begins
+            race &= ~record.atomic[word]
         if race.any():
             self._report("reads", "wrote", record, record.writer, record.write_site, space, access, word, race)
         record.was_read = True
@@ -205,6 +208,8 @@ class WordRaces(Observer):
                 race &= ~self._knows_readers(self.clocks, record, access, word, reader)
             if space == "global" and self.fences is not None:
                 race &= (record.reader_block[word] != access.by.block) & (not self.wide)
+            if access.site.op == "atomic":
+                race &= ~self.volatile[record.read_site[word]]
             race &= ~self._unchanged(access.site, space, addresses, values)
         if race.any():
             self._report("writes", "read", record, record.reader, record.read_site, space, access, word, race)
