@@ -210,6 +210,7 @@ def test_without_bubblewrap_only_root_grades(autograder, monkeypatch, capsys):
     root, _ = autograder
     monkeypatch.setattr(gradescope, "find", LimitsOnly)
     monkeypatch.setattr(gradescope.os, "geteuid", lambda: 1000)
+    (root / "results").mkdir(exist_ok=True)  # which no test before this one may have made
     (root / "results" / "results.json").write_text('{"score": 3}')
     assert gradescope.main([str(root)]) == 1
     assert "without bubblewrap only root" in capsys.readouterr().out
