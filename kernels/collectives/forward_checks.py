@@ -17,7 +17,7 @@ from warplab import virtual_devices
 from warplab.checks import Case, CheckFailed
 from warplab.checks.counter_limits import Limits
 from warplab.checks.errors import kind_of, line_of
-from warplab.checks.kernel_run import KernelRun, counted
+from warplab.checks.kernel_run import KernelRun, Printed, counted
 from warplab.checks.kernels import Language, kernel_name
 from warplab.checks.session import device as session_device
 from warplab.checks.session import fresh_seed
@@ -73,13 +73,15 @@ def check_forward(
     """
     name = kernel_name(kernel, language)
     seed = fresh_seed() if seed is None else seed
-    for ring in rings:
-        for blocks, threads in launches:
+    printed = Printed()
+    with printed.shown():
+        for ring, (blocks, threads) in itertools.product(rings, launches):
             size: Any = ring  # whose fields name the run in failures
-            run = KernelRun(kernel, name, Case({}, {}), size, blocks, threads, seed, 0.0, 0.0)
+            run = KernelRun(kernel, name, Case({}, {}), size, blocks, threads, seed, 0.0, 0.0, printed=printed)
             data = 1 + np.random.default_rng([seed, ring.n]).permutation(ring.n).astype(np.float32)
             for poison in POISONS:
-                _check(run, ring, data, poison)
+                with printed.taken():
+                    _check(run, ring, data, poison)
     print(f"{name}: right for {counted(len(rings), 'ring')} with {counted(len(launches), 'launch shape')}.")
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -15,7 +16,33 @@ from warplab.checks.session import device
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.observer import Observer
 
-_MOST_LINES = 8  # that a launch prints
+_MOST_LINES = 8  # of what a launch prints
+
+
+class Printed:
+    """What the kernel printed in its last launch, of which the first lines are shown."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        """Keep what is printed meanwhile, if anything is, in place of what an earlier launch printed."""
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            try:
+                yield
+            finally:
+                self.lines = printed.getvalue().splitlines(keepends=True) or self.lines
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show at the end, also of a failure, what the last launch meanwhile printed."""
+        try:
+            yield
+        finally:
+            more = len(self.lines) - _MOST_LINES
+            rest = [f"… {more:,} more lines\n"] if more > 0 else []
+            print(*self.lines[:_MOST_LINES], *rest, sep="", end="")
 
 
 class ActiveLanes(Observer):
@@ -47,6 +74,7 @@ class KernelRun:
     atol: float
     lanes_apart: bool = True
     active_lanes: ActiveLanes = field(default_factory=ActiveLanes)
+    printed: Printed = field(default_factory=Printed)
 
     @property
     def blocks(self) -> int:
@@ -63,8 +91,8 @@ class KernelRun:
     def simulate(self, arguments: tuple, *, path_limit: int = 0, **options: Any) -> LaunchProfile:
         """Launch the kernel on the simulator; `options` are fields of `simulator.Options`.
 
-        `path_limit`: as there, if it is more than the elements of the arguments suggest. Of what the kernel prints,
-        the first lines are shown.
+        `path_limit`: as there, if it is more than the elements of the arguments suggest. What the kernel prints is kept
+        in `printed`.
         """
         from warplab.launch.simulate import simulate
 
@@ -77,15 +105,9 @@ class KernelRun:
             "lanes_apart": self.lanes_apart,
         } | options
         options["observers"] = (*options.get("observers", ()), self.active_lanes)
-        printed = io.StringIO()
-        try:
-            with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
-                warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
-                return simulate(self.kernel, self.grid, self.block, arguments, device=device(), **options)
-        finally:
-            lines = printed.getvalue().splitlines(keepends=True)
-            more = [f"… {len(lines) - _MOST_LINES:,} more lines\n"] if len(lines) > _MOST_LINES else []
-            print(*lines[:_MOST_LINES], *more, sep="", end="")
+        with self.printed.taken(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
+            return simulate(self.kernel, self.grid, self.block, arguments, device=device(), **options)
 
     def failed(self, problem: str, **parts: Any) -> CheckFailed:
         """Return the failure of this launch; `problem` is a whole sentence, `parts` are as CheckFailed takes them."""

@@ -14,7 +14,7 @@ from warplab.checks import outputs
 from warplab.checks.cases import DEFAULT_SIZES, Launch, MakeCase, Size, cover
 from warplab.checks.counter_limits import FLOAT64, Limit, Limits
 from warplab.checks.errors import CheckFailed
-from warplab.checks.kernel_run import KernelRun, counted
+from warplab.checks.kernel_run import KernelRun, Printed, counted
 from warplab.checks.launch_failures import Launched, launch
 from warplab.checks.session import fresh_seed
 from warplab.checks.shared_work import SharedWork
@@ -79,23 +79,24 @@ def kernel(
         chosen = launches[number]
         grid, block = chosen(n) if callable(chosen) else chosen
         case = make_case(np.random.default_rng([seed, *np.atleast_1d(n), number]), n)
-        return KernelRun(kernel, name, case, n, grid, block, seed, rtol, atol)
+        return KernelRun(kernel, name, case, n, grid, block, seed, rtol, atol, printed=printed)
 
-    given = Limits(limits or {}, least or {}, products, per_thread or {})
+    printed, given = Printed(), Limits(limits or {}, least or {}, products, per_thread or {})
 
     def wanted(launch: KernelRun) -> list[Limits]:
         return [given, shared.limits(launch, given)] if shared else [given]
 
-    smallest = run(sizes[-1], 0)
-    launched = _launch_unless_endless(smallest, wanted(smallest))
     in_float64 = False
-    for n in sizes:
-        for number in range(len(launches)):
-            if (n, number) == (sizes[-1], 0):
-                in_float64 |= _check(smallest, wanted(smallest), launched)
-            else:
-                next_run = run(n, number)
-                in_float64 |= _check(next_run, wanted(next_run))
+    with printed.shown():
+        smallest = run(sizes[-1], 0)
+        launched = _launch_unless_endless(smallest, wanted(smallest))
+        for n in sizes:
+            for number in range(len(launches)):
+                if (n, number) == (sizes[-1], 0):
+                    in_float64 |= _check(smallest, wanted(smallest), launched)
+                else:
+                    next_run = run(n, number)
+                    in_float64 |= _check(next_run, wanted(next_run))
     print(f"{name}: right for {counted(len(sizes), 'size')} and {counted(len(launches), 'launch shape')}.")
     if in_float64:
         print(f"But it computes in float64, with inputs and results that are not. {FLOAT64}")

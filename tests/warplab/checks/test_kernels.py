@@ -87,11 +87,19 @@ def test_kind_of_a_limit_and_of_a_language():
     assert failure(abs, PRODUCT).kind == failure(lambda a: None, PRODUCT).kind == "no kernel"
 
 
-def test_of_what_a_launch_prints_the_first_lines_are_shown(capsys):
-    talks = cuda_kernel(INDEX + 'if (i < n) { printf("%d\\n", i); c[i] = a[i] * b[i]; }')
-    checks.kernel(talks, PRODUCT, sizes=(100,), launches=[(1, 128)])
+TALKS = 'if (i < n) { printf("%d of %d\\n", i, n); '
+
+
+def test_of_what_the_last_launch_prints_the_first_lines_are_shown(capsys):
+    checks.kernel(cuda_kernel(INDEX + TALKS + "c[i] = a[i] * b[i]; }"), PRODUCT, sizes=(200, 100), launches=[(2, 128)])
     said = capsys.readouterr().out.splitlines()
-    assert said == [*map(str, range(8)), "… 92 more lines", "f: right for 1 size and 1 launch shape."]
+    assert said == [*(f"{i} of 200" for i in range(8)), "… 192 more lines", "f: right for 2 sizes and 1 launch shape."]
+
+
+def test_of_a_failed_check_the_failed_launch_prints(capsys):
+    odd = cuda_kernel(INDEX + TALKS + "c[i] = n == 100 ? 0 : a[i] * b[i]; }")
+    failure(odd, PRODUCT, sizes=(200, 100, 3), launches=[(2, 128)])
+    assert capsys.readouterr().out.splitlines() == [*(f"{i} of 100" for i in range(8)), "… 92 more lines"]
 
 
 ACTIVE = """int i = blockIdx.x * blockDim.x + threadIdx.x;
