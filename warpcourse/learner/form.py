@@ -5,6 +5,7 @@ Without ipywidgets, or outside a notebook, there is no form: the question is sho
 
 import html
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,6 +37,11 @@ def framed(*paragraphs: str) -> str:
     return f'<div style="{_FRAME}">{inner}</div>'
 
 
+def as_html(text: str) -> str:
+    """Return a sentence as HTML, with what stands between backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
 def show(page: str, text: str) -> Any:
     """Show `page` (HTML) in a notebook and `text` elsewhere. Returns IPython's handle, None outside a notebook."""
     if not in_notebook():
@@ -63,7 +69,7 @@ class Form:
         import ipywidgets as widgets
 
         self.choices, self._commit = choices, commit
-        name = f"{question} ({unit})" if unit else question  # that a screen reader says
+        name = (f"{question} ({unit})" if unit else question).replace("`", "")  # that a screen reader says
         if choices:
             index = choices.index(earlier) if isinstance(earlier, str) and earlier in choices else None
             layout = widgets.Layout(width="auto")
@@ -76,7 +82,7 @@ class Form:
         self.button = widgets.Button(description=COMMIT, button_style="primary", layout=widgets.Layout(width="8em"))
         self.button.on_click(lambda _: self.commit())
         self.message = widgets.HTML()
-        asked = widgets.HTML(f"<b>Predict:</b> {html.escape(question)}")
+        asked = widgets.HTML(f"<b>Predict:</b> {as_html(question)}")
         row = widgets.VBox if choices else widgets.HBox
         units = [widgets.HTML(html.escape(unit))] if unit else []
         self.box = widgets.VBox([asked, row([self.field, *units, self.button]), self.message])

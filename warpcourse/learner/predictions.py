@@ -114,7 +114,7 @@ def compare(key: str, value: float | str, *, label: str = "") -> None:
     )
     question = f"{asked.text}\n" if asked.text else ""
     form.show(
-        form.framed(html.escape(asked.text), page, html.escape(said)),
+        form.framed(form.as_html(asked.text), page, html.escape(said)),
         f"{question}you predicted: {mine}\nit is:         {right}\n{said}",
     )
 
@@ -168,7 +168,7 @@ def _commit(key: str, answer: Answer) -> tuple[str, str]:
 
 def _committed(asked: _Question, answer: Answer, then: str) -> tuple[str, str]:
     shown = _with_unit(answer, asked.unit)
-    page = form.framed(html.escape(asked.text), f"You predicted <b>{html.escape(shown)}</b>. {html.escape(then)}")
+    page = form.framed(form.as_html(asked.text), f"You predicted <b>{html.escape(shown)}</b>. {html.escape(then)}")
     return page, f"{asked.text}\nYou predicted {shown}. {then}"
 
 
@@ -178,7 +178,7 @@ def _static(key: str, asked: _Question) -> tuple[str, str]:
     offered = " or ".join(filter(None, [", ".join((asked.choices or ())[:-1]), *(asked.choices or ())[-1:]]))
     kind = offered or (f"A number, in {asked.unit}" if asked.unit else "A number")
     page = form.framed(
-        f"<b>Predict:</b> {html.escape(asked.text)}",
+        f"<b>Predict:</b> {form.as_html(asked.text)}",
         f"{html.escape(kind)}. Run this cell to answer. "
         f"Without a form, add <code>answer={html.escape(example, quote=False)}</code> to the call.",
     )

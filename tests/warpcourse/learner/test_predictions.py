@@ -220,6 +220,12 @@ def test_without_ipywidgets_the_question_says_what_to_write(in_notebook, monkeyp
     assert "add <code>answer='…'</code> to the call" in in_notebook[1]["text/html"]  # no choice stands out
 
 
+def test_code_in_a_question_is_marked_as_code(in_notebook):
+    predict(KEY, "Is `a < b`, or `b`?", unit=UNIT)
+    assert "<b>Predict:</b> Is <code>a &lt; b</code>, or <code>b</code>?" in in_notebook[0]["text/html"]
+    assert form_of(KEY).field.tooltip == f"Is a < b, or b? ({UNIT})"
+
+
 def test_a_task_is_kept_once_its_check_passes(capsys):
     from warplab.checks import CheckFailed
 
