@@ -123,6 +123,7 @@ class Record:
         **dict.fromkeys(("written_at", "read_at", "first_read_at"), np.int32),
         "read_by": np.uint32,
         **dict.fromkeys(("writer", "reader", "reader_warp", "reader_block", "reader_cluster"), np.int32),
+        "plain_reader": np.int32,
         **dict.fromkeys(("write_epoch", "write_time", "write_fences", "write_wide"), np.int32),
         **dict.fromkeys(("read_epoch", "read_time"), np.int32),
         "atomic": bool,

@@ -34,6 +34,7 @@ class WordRaces(Observer):
         self.volatile = np.array([".volatile" in s.text for s in sites] or [False])
         self.volatile_sites = self.volatile & volatile_orders
         self.any_volatile = bool(self.volatile_sites.any())
+        self.volatile_beside_atomics = self.atomics and bool(self.volatile.any())
         self.ordered = False  # have barriers or warp syncs ordered anything: are epochs and times not all zero?
         # How many fences each thread of the grid has passed: of any scope, and wider than its block.
         self.fences: np.ndarray | None = None
@@ -101,13 +102,41 @@ class WordRaces(Observer):
         if race.any():
             self._report("reads", "wrote", record, record.writer, record.write_site, space, access, word, race)
         record.was_read = True
-        record.read_site[word] = access.site.index
+        if self.volatile_beside_atomics:
+            self._read_plainly(record, access, word)
+        else:
+            record.read_site[word] = access.site.index
         if self.clocks is not None:
             record.read_at[word] = access.now
         if not self._mine(record.reader[word], access):
             self._add_readers(record, access, word)
         if self.ordered:
             record.read_epoch[word], record.read_time[word] = access.by.epoch, access.by.time
+
+    def _behind_readers(self, record: Record, access: RecordedAccess, word: np.ndarray) -> np.ndarray:
+        """Return the lanes that barriers put after all who read their word."""
+        behind = record.reader[word] == _NONE
+        if self.ordered:
+            behind |= (record.reader_block[word] == access.by.block) & (record.read_epoch[word] < access.by.epoch)
+            behind |= (record.reader_warp[word] == access.by.warp) & (record.read_time[word] < access.by.time)
+        return behind
+
+    def _read_plainly(self, record: Record, access: RecordedAccess, word: np.ndarray) -> None:
+        """Record where words were read and who read them without `volatile`, which later volatile loads do not hide."""
+        before = np.where(self._behind_readers(record, access, word), _NONE, self._plain_reader(record, word))
+        if self.volatile[access.site.index]:
+            record.plain_reader[word] = before
+            word = word[before == _NONE]
+        else:
+            mine = access.by.thread
+            record.plain_reader[word] = np.where((before == _NONE) | (before == mine), mine, _SEVERAL)
+            record.plain_reader[word[record.plain_reader[word] != mine]] = _SEVERAL
+        record.read_site[word] = access.site.index
+
+    def _plain_reader(self, record: Record, word: np.ndarray) -> np.ndarray:
+        """Return who read words without `volatile`: machine code, which reads so alone, records `reader` only."""
+        plain = record.plain_reader[word]
+        return np.where((plain == _NONE) & ~self.volatile[record.read_site[word]], record.reader[word], plain)
 
     @staticmethod
     def _mine(threads: np.ndarray, access: RecordedAccess) -> bool:
@@ -129,10 +158,7 @@ class WordRaces(Observer):
             if (record.reader[word] == access.by.thread).all():
                 return  # these lanes are the first readers, and each has its own word
             old[:] = _NONE
-        fresh = old == _NONE
-        if self.ordered:
-            fresh |= (record.reader_block[word] == access.by.block) & (record.read_epoch[word] < access.by.epoch)
-            fresh |= (record.reader_warp[word] == access.by.warp) & (record.read_time[word] < access.by.time)
+        fresh = self._behind_readers(record, access, word)
         for record_of, mine in names:
             record_of[word] = np.where(fresh | (record_of[word] == mine), mine, _SEVERAL)
             shared = record_of[word] != mine  # several lanes of this access read the word
@@ -195,7 +221,7 @@ class WordRaces(Observer):
         self, record: Record, space: str, access: RecordedAccess, word: np.ndarray, addresses, values
     ) -> None:
         """Compare a write with the reads before it, which then no longer count."""
-        reader = record.reader[word]
+        others, reader = record.reader, record.reader[word]
         race = (reader != _NONE) & (reader != access.by.thread)
         if race.any():
             if self.ordered:
@@ -208,11 +234,13 @@ class WordRaces(Observer):
                 race &= ~self._knows_readers(self.clocks, record, access, word, reader)
             if space == "global" and self.fences is not None:
                 race &= (record.reader_block[word] != access.by.block) & (not self.wide)
-            if access.site.op == "atomic":
-                race &= ~self.volatile[record.read_site[word]]
+            if access.site.op == "atomic" and self.volatile_beside_atomics:
+                others = record.plain_reader
+                others[word] = plain = self._plain_reader(record, word)
+                race &= (plain != _NONE) & (plain != access.by.thread)
             race &= ~self._unchanged(access.site, space, addresses, values)
         if race.any():
-            self._report("writes", "read", record, record.reader, record.read_site, space, access, word, race)
+            self._report("writes", "read", record, others, record.read_site, space, access, word, race)
         if reader.any():  # the reading warp and block no longer count either
             record.reader[word] = _NONE
 

@@ -575,6 +575,41 @@ def test_other_plain_loads_beside_an_atomic_operation_are_races(kernel):
         simulate(CudaSource(PLAIN_TESTS, kernel), 1, 64, arrays)
 
 
+VOLATILE_BESIDE_ATOMICS = """
+extern "C" __global__ void look(int* out) {
+    __shared__ int word;
+    int t = threadIdx.x, seen = 0;
+    if (t == 0) word = 0;
+    __syncthreads();
+    if (t == PLAIN) out[128 + t] = word;  // a store, as NVRTC loads ahead of a test that guards no more than a load
+    BETWEEN;
+    if (t == 64) seen = *(volatile int*)&word;
+    if (t == 96) atomicAdd(&word, 1);
+    out[t] = seen;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("plain", "between", "races"),
+    [
+        (32, "", True),  # a plain load by another thread than the one that adds
+        (96, "", False),  # by the one that adds
+        (128, "", False),  # by none
+        (32, "__syncthreads()", False),  # before a barrier
+    ],
+)
+def test_a_volatile_load_hides_no_plain_one_before_it(plain, between, races):
+    launch = CudaSource(VOLATILE_BESIDE_ATOMICS, "look", options=(f"-DPLAIN={plain}", f"-DBETWEEN={between}")), 1, 128
+    out = np.zeros(257, np.int32)
+    if not races:
+        return simulate(*launch, (out,))
+    with pytest.raises(simulator.DataRace, match=r"element 0 of `word`") as caught:
+        simulate(*launch, (out,))
+    assert "thread (32, 0, 0)" in str(caught.value)
+    assert "line 7" in str(caught.value)
+
+
 @pytest.mark.parametrize(("initialising", "races"), [(1, False), (2, True), (64, True)])
 def test_a_barrier_is_initialised_once(initialising, races):
     code = """
