@@ -59,7 +59,7 @@ PARTS = {
     "grading-speed": Part("the grading's speed and nbgrader's", "-m evidence.grading_speed", TIMES),
     "record-instructions": Part("results of PTX on a GPU", "-m evidence.simulator.record_instructions", GPU),
     "record-matrix": Part("results of mma and wgmma on a GPU", "-m evidence.simulator.record_matrix", GPU),
-    "record-sweeps": Part("the rates of a GPU", "-m evidence.sweeps.record", GPU),
+    "record-sweeps": Part("the rates of a GPU", "-m warpcourse.bench.sweeps.record", GPU),
     "record-unseen": Part("times of kernels that no lab has", "-m evidence.unseen_launches.record", GPU),
 }
 

@@ -33,7 +33,7 @@ MODULES = {
     "export": "grading.course.export_command",
     "grade": "grading.course.grade_command",
     "lab": "desk.lab_command",
-    "measure-card": "evidence.sweeps.card",
+    "measure-card": "bench.sweeps.card",
     "progress": "desk.progress_page",
     "similar": "grading.course.similar_command",
 }
@@ -56,8 +56,7 @@ def main(arguments):
     if command in applications():
         return _with_packages(command + ".app", command, rest)
     if command in MODULES:
-        module = MODULES[command]
-        return _with_packages(module if module.startswith("evidence.") else "warpcourse." + module, command, rest)
+        return _with_packages("warpcourse." + MODULES[command], command, rest)
     print(f"error: there is no command {command!r}\n\n{usage()}", end="", file=sys.stderr)
     return 2
 

@@ -4,7 +4,7 @@
 
 What the driver reports, and rates from the project's own sweeps, each with its source; what they do not give is assumed
 from the H100's, as `warplab.estimating.rates` says. An estimate with these rates is held to no launch of that card.
-No GPU but the H100's recordings has tried the rules by which rates are read from sweeps (evidence/tests).
+No GPU but the H100's recordings has tried the rules by which rates are read from sweeps (tests/warpcourse/bench).
 """
 
 from __future__ import annotations
@@ -16,23 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from evidence.sweeps import atomics, blocks, caches, instructions
 from warpcourse.bench import timing
+from warpcourse.bench.lab import find
+from warpcourse.bench.sweeps import atomics, blocks, caches, instructions
 from warplab.hardware.cards import CARDS, Card
 
 Rows = list[dict[str, Any]]
+OF_THE_LAB = ("working_sets", "bytes_in_flight", "latencies", "bank_conflicts")
 _SMALL_MEMORY = 1024  # bits of a bus; wider ones are HBM's, whose accesses move 64 bytes at least
 
 
 def measured() -> dict[str, Any]:
-    """Run the sweeps, some two minutes."""
-    from kernels.memory_access import measurements
-
+    """Run the sweeps, those of lab 02 among them, some two minutes."""
+    of_the_lab = find("memory_access").module("measurements").MEASUREMENTS
     return {
-        "working_sets": measurements.working_sets(),
-        "bytes_in_flight": measurements.bytes_in_flight(),
-        "latencies": measurements.latencies(),
-        "bank_conflicts": measurements.bank_conflicts(),
+        **{name: of_the_lab[name]() for name in OF_THE_LAB},
         "global_atomics": list(atomics.global_atomics()),
         "scattered": list(caches.scattered()),
         "chains": list(instructions.chains()),

@@ -1,4 +1,6 @@
-"""Record the microbenchmarks from which estimates take their rates: `python -m evidence.sweeps.record` on a GPU.
+"""Record the microbenchmarks from which estimates take their rates, on a GPU.
+
+    python -m warpcourse.bench.sweeps.record [--only KEY ...] [--to FILE]
 
 Writes warplab/estimating/sweeps.json, sweep by sweep, each with its GPU and date; `--only KEY` measures some and keeps
 the others, `--to FILE` writes elsewhere. Some 60 seconds.
@@ -14,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evidence.sweeps import atomics, blocks, caches, instructions
 from warpcourse.bench import timing
+from warpcourse.bench.sweeps import atomics, blocks, caches, instructions
 from warpcourse.paths import COURSE
 
 RECORDED = COURSE / "warplab" / "estimating" / "sweeps.json"

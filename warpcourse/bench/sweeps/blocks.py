@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evidence.sweeps.sweep import SMS, SOURCES, cycles, seconds
 from warpcourse.bench.lab_kernels import launch
+from warpcourse.bench.sweeps.sweep import SMS, SOURCES, cycles, seconds
 
 FILE = "blocks.cu"
 WARPS = (1, 2, 4, 8, 16, 32)  # of a block

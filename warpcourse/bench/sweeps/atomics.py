@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence.sweeps.sweep import SMS, seconds
+from warpcourse.bench.sweeps.sweep import SMS, seconds
 
 ROUNDS = 32
 SHARED_ROUNDS = 256

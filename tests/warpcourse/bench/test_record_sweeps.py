@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from evidence.sweeps.record import SWEEPS, write
+from warpcourse.bench.sweeps.record import SWEEPS, write
 from warpcourse.paths import COURSE
 
 MACHINE = {"device": "a GPU", "date": "2026-11-23"}
@@ -32,7 +32,7 @@ def test_all_sweeps_are_recorded() -> None:
 
 def test_it_needs_a_gpu() -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "evidence.sweeps.record"],
+        [sys.executable, "-m", "warpcourse.bench.sweeps.record"],
         cwd=COURSE,
         env={"WARPLAB_BACKEND": "simulator", "PATH": ""},
         capture_output=True,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence.sweeps.sweep import CHAINS, LOOPS, SMS, STEPS, TILES, cycles, registers
+from warpcourse.bench.sweeps.sweep import CHAINS, LOOPS, SMS, STEPS, TILES, cycles, registers
 
 LENGTH, ROUNDS = 32, 32  # as in instructions.cu
 FLOATS = {"ffma", "fadd", "fmnmx", "ex2", "rsqrt", "sin", "tanh", "f2f_half"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence.sweeps.sweep import LOCAL_WORDS, SMS, WIDTHS, seconds
+from warpcourse.bench.sweeps.sweep import LOCAL_WORDS, SMS, WIDTHS, seconds
 
 PER_LINE = (1, 2, 4, 8, 16, 32)  # lanes that share a line
 LINE = 128

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from evidence.sweeps import card
+from warpcourse.bench.lab import find
+from warpcourse.bench.sweeps import card
 from warpcourse.paths import COURSE
 from warplab.estimating import rates
 from warplab.hardware.cards import CARDS, FILE, read
@@ -29,7 +30,7 @@ ABOUT = {
 def found() -> dict:
     recorded = json.loads((COURSE / "kernels" / "memory_access" / "recordings.json").read_text())
     swept = json.loads((COURSE / "warplab" / "estimating" / "sweeps.json").read_text())
-    kept = {k: recorded[k]["value"] for k in ("working_sets", "bytes_in_flight", "latencies", "bank_conflicts")}
+    kept = {k: recorded[k]["value"] for k in card.OF_THE_LAB}
     kept |= {k: swept[k]["rows"] for k in ("global_atomics", "scattered", "chains", "starts", "clocks")}
     return card.rates(kept | {"atomic_latencies": swept["latencies"]["rows"]}, L2)
 
@@ -40,6 +41,12 @@ def test_the_rules_give_the_rates_that_were_read_by_hand(found):
     for name, value in found.items():
         kept = getattr(h100, name) / (h100.clock_hz if name.endswith("_latency") and value < 1 else 1)
         assert value == pytest.approx(kept, rel=0.07), name
+
+
+def test_the_lab_still_measures_what_a_card_needs():
+    """By names, as warpcourse imports no lab."""
+    measurements = find("memory_access").module("measurements").MEASUREMENTS
+    assert all(callable(measurements[name]) for name in card.OF_THE_LAB)
 
 
 def test_its_paragraph_is_a_card_with_estimates(found, tmp_path, monkeypatch):

@@ -1,1 +1,0 @@
-"""Microbenchmarks that `warplab.estimating.rates` takes its figures from; run by `python -m evidence.sweeps.record`."""

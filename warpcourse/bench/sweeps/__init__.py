@@ -1,0 +1,1 @@
+"""Microbenchmarks that `warplab.estimating.rates` takes its figures from; `record` runs them."""
