@@ -75,7 +75,8 @@ def _check_output(run: KernelRun, name: str, got: np.ndarray, expected: np.ndarr
             look_at = f"{look_at}\n{found}"
         if counts and counts.local_load_requests and hasattr(run.kernel, "py_func"):
             look_at = f"{look_at}\n{_LOCAL}"
-        known = (where for where, wrongly in run.case.mistakes.items() if np.array_equal(got, wrongly()))
+        near = {"rtol": run.rtol, "atol": run.atol, "equal_nan": True}
+        known = (where for where, wrongly in run.case.mistakes.items() if np.allclose(got, wrongly(), **near))
         look_at = next(known, look_at)
         raise run.failed(
             f"{run.name}: {name} is wrong in {wrong.size} of {wanted.size} elements, the first at "
