@@ -6,8 +6,8 @@ import itertools
 import json
 import random
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -118,8 +118,7 @@ def check_order(order: Callable[..., Any]) -> None:
     np.random.seed(99)  # noqa: NPY002, what a process that starts in the middle has: another state
     random.seed(99)
     for seed, epoch, count in reversed(asked):
-        with mock.patch("builtins.hash", _hash_elsewhere):
-            again = np.asarray(called(order, "", seed, epoch, count)).ravel().tolist()
+        again = np.asarray(called(_elsewhere(order), "", seed, epoch, count)).ravel().tolist()
         if again != orders[seed, epoch]:
             raise CheckFailed(
                 "order gives another order when it is asked again.",
@@ -148,9 +147,12 @@ def check_order(order: Callable[..., Any]) -> None:
     print(f"order: right for {len(asked)} epochs.")
 
 
-def _hash_elsewhere(value: Any, own: Callable[[Any], int] = hash) -> int:
-    """Return what `hash` may give in another process, where texts have other ones."""
-    return own(value) ^ any(isinstance(part, str | bytes) for part in (value if isinstance(value, tuple) else [value]))
+def _elsewhere(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` as it is in another process, where `hash` gives a text another number."""
+    if not isinstance(function, FunctionType):
+        return function
+    names = {"hash": lambda value: hash(value) ^ ("'" in repr(value)), **function.__globals__}
+    return FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
 
 
 def check_kept(kept: Callable[..., Any]) -> None:
