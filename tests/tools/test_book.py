@@ -82,6 +82,15 @@ def test_a_picture_that_was_saved_without_words_gets_those_of_the_page_of_pictur
     assert json.loads(sources.notebook(json.dumps(read), f"notebooks/{lesson}.ipynb", KNOWN, "")) == read
 
 
+def test_pictures_that_are_not_drawn_on_white_keep_their_brightness_in_the_dark():
+    cells = []
+    for about in ({"needs_background": "light"}, {}):
+        picture = v4.new_output("display_data", {"image/png": ""}, metadata=about)
+        cells.append(v4.new_code_cell("draw()", metadata={"tags": ["shown"]}, outputs=[picture]))
+    read = json.loads(sources.notebook(writes(v4.new_notebook(cells=cells)), "notebooks/none.ipynb", KNOWN, ""))
+    assert [cell["metadata"]["tags"] for cell in read["cells"]] == [["shown"], ["photo", "shown"]]
+
+
 def test_no_picture_is_without_words():
     told = re.findall(r"^- `([^`]+)`: (.*)$", pictures_page.PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(told) > 100
@@ -172,9 +181,10 @@ def test_pages_fit_a_phone_in_both_themes_and_words_open(book):
                     (red, *_) = map(int, re.findall(r"\d+", browser.run(COLOUR)))
                     assert (red < 64) == (theme == "dark"), (page, theme)
                     turned = browser.run(
-                        "return [...document.querySelectorAll('article img')].map(i => getComputedStyle(i).filter)"
+                        "return [...document.querySelectorAll('article img')].map(i =>"
+                        " [!i.closest('.tag_photo'), getComputedStyle(i).filter])"
                     )
-                    assert {"invert" in each for each in turned} <= {theme == "dark"}, (page, theme)
+                    assert all(("invert" in how) == (drawn and theme == "dark") for drawn, how in turned), (page, theme)
         browser.open(f"{address}/{lesson}.html")
         said = "return getComputedStyle(document.querySelector('a.term'), '::after').content"
         assert browser.run(said) == "none"

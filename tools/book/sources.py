@@ -90,6 +90,8 @@ def notebook(text: str, path: str, known: set[str], base: str) -> str:
             cell.source = linked(cell.source, path, known, base)
         elif "reveal" in cell.metadata.get("tags", ()) and cell.outputs:
             raise ValueError(f"{path}: cell {cell.id} answers a question and has outputs; take them out")
+        elif any("image/png" in out.get("data", {}) and "needs_background" not in out.metadata for out in cell.outputs):
+            cell.metadata.tags = sorted({*cell.metadata.get("tags", ()), "photo"})  # book.css leaves its brightness
     return json.dumps(read, ensure_ascii=False)
 
 
