@@ -34,6 +34,13 @@ def test_the_share_is_the_largest_that_fits_the_budget():
     assert tiers.BUDGET - 100 <= left <= tiers.BUDGET  # with the next larger share each file takes a case more
 
 
+def test_imports_leave_less_for_the_share():
+    costs = {f"f{i}": {"test": {f"f{i}::test[{j}]": 1.0 for j in range(100)}} for i in range(100)}
+    share = tiers.largest_share(costs, (), imports=tiers.BUDGET / 2)
+    left = 10_000 - len(tiers.beyond(share, costs, ()))
+    assert tiers.BUDGET / 2 - 100 <= left <= tiers.BUDGET / 2
+
+
 def test_what_cannot_fit_the_budget_is_told():
     costs = {
         "f": {"test_a": {"f::test_a": tiers.BUDGET}, "test_b": {"f::test_b": 1.0}},
@@ -55,17 +62,18 @@ def test_long_tests_begin_each_workers_part():
 def test_durations_are_written_and_read(monkeypatch, tmp_path):
     monkeypatch.setattr(tiers, "DURATIONS", tmp_path / "durations.json")
     assert tiers.read() == (float("inf"), {})
-    took = {f"tests/f.py::test_sweep[{case}]": (seconds, "") for case, seconds in {"a": 2.04, "b": 0.02}.items()}
-    took |= {"tests/f.py::TestA::test_small": (0.01, ""), "tests/f.py::test_by_hand": (9.0, "thorough")}
+    took = {f"tests/f.py::test_sweep[{case}]": (seconds, "", 0.0) for case, seconds in {"a": 2.04, "b": 0.02}.items()}
+    took |= {"tests/f.py::TestA::test_small": (0.01, "", 3.0), "tests/f.py::test_by_hand": (9.0, "thorough", 0.0)}
     run_record.write_durations(took)
     share, seconds = tiers.read()
     assert share > 2.06
-    known = {"test_by_hand": {"": 9.0}, "test_sweep": {"a": 2.0, "": 0.02}, "": {"": 0.01, "all": 11.1}}
+    known = {"test_by_hand": {"": 9.0}, "test_sweep": {"a": 2.0, "": 0.02}, "": {"": 0.01, "all": 14.1, "imports": 3.0}}
     assert json.loads(json.dumps(seconds)) == {"tests/f.py": known}
     assert tiers.cost(seconds, "tests/f.py::test_sweep[a]") == 2.0
     assert tiers.cost(seconds, "tests/f.py::test_sweep[new]") == 0.02
     assert tiers.cost(seconds, "tests/f.py::test_new") == 0.01
-    assert tiers.cost_of_file(seconds, "tests/f.py") == 11.1
+    assert tiers.cost_of_file(seconds, "tests/f.py") == 14.1
+    assert tiers.imports_of_file(seconds, "tests/f.py") == 3.0
     assert tiers.cost(seconds, "tests/g.py::test_new") == 0.0
 
 
@@ -110,6 +118,47 @@ def test_each_stage_of_a_run_adds_what_the_earlier_found(tmp_path):
     assert (figures[2]["passed"], figures[2]["failed"]) == (1, 1)
     assert (figures[3]["passed"], figures[3]["failed"]) == (2, 1)
     assert figures[3]["processor_seconds"] >= figures[2]["processor_seconds"] >= figures[1]["processor_seconds"]
+
+
+def test_what_a_test_imports_is_its_files_cost(tmp_path):
+    """Of two that import the same the first pays, whichever that is; the files named have their records replaced."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = tensorflow\n    thorough\n    always\n")
+    (tmp_path / "conftest.py").write_text(
+        "from pathlib import Path\nfrom tests.support import tiers\ntiers.DURATIONS = Path('durations.json')\n"
+    )
+    busy = "import time\nbegun = time.process_time()\nwhile time.process_time() < begun + {}: pass\n"
+    (tmp_path / "late.py").write_text("import later\n" + busy.format(0.5))
+    (tmp_path / "later.py").write_text(busy.format(0.5))
+    own = ("import late\n" + busy.format(0.3)).replace("\n", "\n    ")
+    (tmp_path / "test_one.py").write_text(f"def test_first():\n    {own}\n\ndef test_second():\n    import late\n")
+    known = {file: {"": {"": 7.0, "all": 7.0}} for file in ("test_one.py", "test_two.py")}
+    (tmp_path / "durations.json").write_text(json.dumps({"share": 0.7, "seconds": known}))
+    command = [sys.executable, "-m", "pytest", "-p", "tests.support.run_record", "-p", "tests.support.verdicts"]
+    command += ["--target=durations", "test_one.py"]
+    path = os.pathsep.join([str(tmp_path), str(COURSE)])
+    ran = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, capture_output=True)
+    assert ran.returncode == 0, ran.stdout.decode()
+    found = json.loads((tmp_path / "durations.json").read_text())
+    assert (found["share"], found["seconds"]["test_two.py"]) == (0.7, known["test_two.py"])
+    one = found["seconds"]["test_one.py"]
+    assert 0.3 <= one["test_first"][""] < 0.8  # without the second that its imports take
+    assert 1.0 <= one[""]["imports"] < 1.5
+    assert one[""][""] < 0.3
+
+
+def test_a_file_that_imports_tensorflow_as_it_is_read_fails(tmp_path):
+    """It took 0.4 GB in each worker, also of those that ran none of its tests."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = tensorflow\n    thorough\n    always\n")
+    (tmp_path / "tensorflow.py").write_text("")
+    (tmp_path / "test_head.py").write_text("import tensorflow\n\ndef test_one():\n    pass\n")
+    (tmp_path / "test_late.py").write_text("def test_two():\n    import tensorflow\n")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.support.run_record", "-p", "tests.support.verdicts"]
+    path = os.pathsep.join([str(tmp_path), str(COURSE)])
+    for files, code in {"test_head.py test_late.py": 2, "test_late.py": 0}.items():
+        environment = os.environ | {"PYTHONPATH": path}
+        ran = subprocess.run([*command, *files.split()], cwd=tmp_path, env=environment, capture_output=True)
+        assert ran.returncode == code, ran.stdout.decode()
+        assert (b"imports TensorFlow as it is read" in ran.stdout) == (code == 2)
 
 
 @pytest.mark.parametrize("killed", [False, True])

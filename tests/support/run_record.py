@@ -3,11 +3,13 @@
 In every run each test's processor time is taken, children included, and `tiers.beyond` marks what `make test` leaves
 out. With `--target` a calm line says from time to time how far the run is, and the last line is JSON, for all stages of
 a target so far. The target `test-all` also writes what `make test` is chosen by, durations.json, and, if all
-passed on a clean checkout, whole_runs.json, from which `tests.support.changed_tests` starts.
+passed on a clean checkout, whole_runs.json, from which `tests.support.changed_tests` starts. `--target=durations` with
+whole files writes what these took; `--collect-only --target=share` fits the share to what durations.json and marks say.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -19,6 +21,7 @@ import threading
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 
 import pytest
 
@@ -31,6 +34,8 @@ EVERY = 15.0  # seconds between two lines of progress
 RECENT = 180.0  # seconds over which the rate is taken, by which the time left is estimated
 SILENCE = 60.0  # seconds without the end of a test, until a line says so
 EARLIER = "warplab/earlier-stages"  # where pytest's cache keeps what the next stage adds
+# Of a test: seconds of processor time without imports, the mark that it was given by hand, seconds of its imports.
+Took = tuple[float, str, float]
 ADDED = ("passed", "failed", "skipped", "seconds", "processor_seconds", "verdicts_kept")
 
 
@@ -67,10 +72,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         file, test, _ = tiers.parts(item.nodeid)
         mark = next((name for name in ("thorough", "always") if item.get_closest_marker(name)), "")
         _by_hand[item.nodeid] = mark
-        if mark != "thorough":
+        if mark != "thorough" and not item.get_closest_marker("gpu"):
             costs[file][test][item.nodeid] = tiers.cost(seconds, item.nodeid)
         if mark == "always":
             always.add((file, test))
+    if config.getoption("--target") == "share":
+        if config.args != config.getini("testpaths"):
+            raise pytest.UsageError("--target=share reads all tests: name no files")
+        share = tiers.largest_share(costs, always, sum(tiers.imports_of_file(seconds, file) for file in costs))
+        tiers.write(share, seconds)
     left = tiers.beyond(share, costs, always)
     for item in items:
         if item.nodeid in left:
@@ -83,22 +93,58 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [items[i] for i in tiers.arrange(costs, first, workers)]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Fail a file that imports TensorFlow at its head: every worker reads it, and would carry 0.4 GB to its end."""
+    before = "tensorflow" in sys.modules
+    report = yield
+    if not before and "tensorflow" in sys.modules:
+        report.outcome, report.longrepr = "failed", "imports TensorFlow as it is read: use tests.support.lazily.module"
+    return report
+
+
 _begun = 0.0
+_imports = 0.0  # seconds of processor time of imports in this test
+_importing = False
+
+
+@contextlib.contextmanager
+def _imports_timed() -> Iterator[None]:
+    """Add up in `_imports` what modules take that are imported meanwhile."""
+    exec_module = SourceFileLoader.exec_module
+
+    def timed(loader: SourceFileLoader, module: object) -> None:
+        global _imports, _importing
+        if _importing:  # what a module imports is part of its own import
+            return exec_module(loader, module)
+        _importing, before = True, spent()
+        try:
+            return exec_module(loader, module)
+        finally:
+            _importing, _imports = False, _imports + spent() - before
+
+    SourceFileLoader.exec_module = timed
+    try:
+        yield
+    finally:
+        SourceFileLoader.exec_module = exec_module
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    global _begun
-    _begun = spent()
-    return (yield)
+    global _begun, _imports
+    _begun, _imports = spent(), 0.0
+    with _imports_timed():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
     report = yield
     if call.when == "teardown":
-        seconds = spent() - _begun + verdicts.seconds_saved()
-        report.user_properties.append(("processor", (round(seconds, 3), _by_hand.get(item.nodeid, ""))))
+        seconds = spent() - _begun - _imports + verdicts.seconds_saved()
+        took = (round(seconds, 3), _by_hand.get(item.nodeid, ""), round(_imports, 3))
+        report.user_properties.append(("processor", took))
     return report
 
 
@@ -124,7 +170,7 @@ class Run:
         self.left = self.total = 0.0
         self.done: Counter[str] = Counter()
         self.now = ""
-        self.took: dict[str, tuple[float, str]] = {}
+        self.took: dict[str, Took] = {}
         self.workers: list[tuple[float, int]] = []
         self.recent: deque[tuple[float, float]] = deque()  # when a line was written, and the cost then left
         self.over = threading.Event()
@@ -170,7 +216,7 @@ class Run:
         elif report.when == "call":
             self.done["passed"] += 1
         if report.when == "teardown":
-            self.took[report.nodeid] = dict(report.user_properties).get("processor", (0.0, ""))
+            self.took[report.nodeid] = dict(report.user_properties).get("processor", (0.0, "", 0.0))
             self.left -= self._cost(report.nodeid)
             if time.monotonic() > self.said + EVERY:
                 self._progress()
@@ -238,6 +284,9 @@ class Run:
                 self._record(figures)
             else:
                 print("not kept as a whole run: some tests did not run", file=sys.stderr)
+        if self.target == "durations" and len(self.took) == len(self.ids):
+            share, known = tiers.read()
+            tiers.write(share, known | durations(self.took))
         print(json.dumps(figures))
 
     def _record(self, figures: dict[str, object]) -> None:
@@ -252,22 +301,30 @@ class Run:
         WHOLE_RUNS.write_text("[\n" + ",\n".join(json.dumps(run) for run in runs) + "\n]\n")
 
 
-def write_durations(took: dict[str, tuple[float, str]]) -> None:
-    """Write tests/durations.json from the seconds of each test and the mark that it was given by hand."""
-    fit: tiers.Seconds = defaultdict(lambda: defaultdict(dict))
+def durations(took: dict[str, Took]) -> tiers.Seconds:
+    """Return what durations.json keeps of the files of these tests."""
     every: tiers.Seconds = defaultdict(lambda: defaultdict(dict))
-    always = set()
-    for nodeid, (seconds, mark) in sorted(took.items()):
+    imports: dict[str, float] = defaultdict(float)
+    for nodeid, (seconds, _, importing) in sorted(took.items()):
         file, test, case = tiers.parts(nodeid)
         every[file][test][case] = seconds
+        imports[file] += importing
+    return {file: tiers.compact(tests, imports[file]) for file, tests in every.items()}
+
+
+def write_durations(took: dict[str, Took]) -> None:
+    """Write tests/durations.json from what each test took."""
+    fit: tiers.Seconds = defaultdict(lambda: defaultdict(dict))
+    always = set()
+    for nodeid, (seconds, mark, _) in took.items():
+        file, test, _ = tiers.parts(nodeid)
         if mark != "thorough":
             fit[file][test][nodeid] = seconds
         if mark == "always":
             always.add((file, test))
     try:
-        share = tiers.largest_share(fit, always)
+        share = tiers.largest_share(fit, always, sum(importing for _, _, importing in took.values()))
     except ValueError as error:
         share = tiers.LEAST
         print(f"error: {error}", file=sys.stderr)
-    lines = ",\n".join(f"{json.dumps(file)}: {json.dumps(tiers.compact(tests))}" for file, tests in every.items())
-    tiers.DURATIONS.write_text(f'{{"share": {share}, "seconds": {{\n{lines}\n}}}}\n', encoding="utf-8")
+    tiers.write(share, durations(took))

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from kernels.training import reference
-from kernels.training.as_number import as_number, slope_through
 from tests.support.lazily import module
 from tests.support.random_inputs import generator
 
 pytestmark = pytest.mark.tensorflow
 tf, framework = module("tensorflow"), module("kernels.training.framework")
-digits, regression, tensorflow_op = (
-    module(f"kernels.training.{name}") for name in ("digits", "regression", "tensorflow_op")
+as_number, digits, regression, tensorflow_op = (
+    module(f"kernels.training.{name}") for name in ("as_number", "digits", "regression", "tensorflow_op")
 )
 
 
@@ -148,21 +147,21 @@ def test_as_number():
     def blank(x):
         """Nothing yet."""
 
-    assert as_number(twice)(3.0) == 6.0
-    assert isinstance(as_number(twice)(3.0), float)
-    assert as_number(twice).__name__ == "twice"
-    assert as_number(blank)(1.0) is None
-    assert as_number(blank)._warplab_blank
-    assert not as_number(twice)._warplab_blank
+    assert as_number.as_number(twice)(3.0) == 6.0
+    assert isinstance(as_number.as_number(twice)(3.0), float)
+    assert as_number.as_number(twice).__name__ == "twice"
+    assert as_number.as_number(blank)(1.0) is None
+    assert as_number.as_number(blank)._warplab_blank
+    assert not as_number.as_number(twice)._warplab_blank
 
 
 def test_slope_through():
     def cubed(x):
         return x**3, lambda dy: 10 * dy  # a gradient of its own, not the derivative
 
-    assert slope_through(cubed, lambda y: 3 * y)(2.0) == 30
-    assert slope_through(lambda x: (x, lambda dy: None), lambda y: y)(2.0) is None
-    assert slope_through(lambda x: None, lambda y: y)(2.0) is None
+    assert as_number.slope_through(cubed, lambda y: 3 * y)(2.0) == 30
+    assert as_number.slope_through(lambda x: (x, lambda dy: None), lambda y: y)(2.0) is None
+    assert as_number.slope_through(lambda x: None, lambda y: y)(2.0) is None
 
 
 def test_xla_cannot_compile_what_goes_through_numpy():

@@ -8,6 +8,7 @@ import json
 import stat
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,11 +44,11 @@ def many(number: int) -> bytes:
 
 
 class Attack(NamedTuple):
-    """`content`: of a student's x.zip. `told`: what its report says."""
+    """`content`: makes a student's x.zip, which takes up to a second. `told`: what its report says."""
 
     name: str
     tries: str
-    content: bytes
+    content: Callable[[], bytes]
     told: str = ""
 
 
@@ -55,67 +56,77 @@ ATTACKS = [
     Attack(
         "bzip2",
         "hands in a zip packed by bzip2, of which 929 bytes unpack to 2 GiB at once",
-        packed_by(zipfile.ZIP_BZIP2),
+        lambda: packed_by(zipfile.ZIP_BZIP2),
         "it has a password, or few programs read it",
     ),
     Attack(
         "lzma",
         "hands in a zip packed by LZMA, which may ask for 4 GiB to unpack",
-        packed_by(zipfile.ZIP_LZMA),
+        lambda: packed_by(zipfile.ZIP_LZMA),
         "it has a password, or few programs read it",
     ),
     Attack(
         "long_names",
         "gives a file a name of 60,000 characters, on which a regular expression works for minutes",
-        zipped((f"a{'-1' * 30_000}!.ipynb", b"1")),
+        lambda: zipped((f"a{'-1' * 30_000}!.ipynb", b"1")),
         "has neither the name nor a cell",
     ),
     Attack(
         "long_paths",
         "gives a file a path of 30,000 folders, to fill reports and the terminal",
-        zipped(("d/" * 30_000 + "x.txt", b"1")),
+        lambda: zipped(("d/" * 30_000 + "x.txt", b"1")),
         "There is no notebook",
     ),
     Attack(
-        "many_notebooks", "hands in 2,000 notebooks, whose names fill its report", many(2_000), "Several notebooks: "
+        "many_notebooks",
+        "hands in 2,000 notebooks, whose names fill its report",
+        lambda: many(2_000),
+        "Several notebooks: ",
     ),
     Attack(
         "many_archives",
         "hands in 100 archives with 1,000 files each",
-        zipped(*((f"{n}.zip", many(1_000)) for n in range(100))),
+        lambda: zipped(*((f"{n}.zip", many(1_000)) for n in range(100))),
         "what follows was left out",
     ),
-    Attack("sparse", "hands in a tar whose file says that it has 1 TiB of holes", sparse(), "have more than 16 MiB"),
+    Attack("sparse", "hands in a tar whose file says that it has 1 TiB of holes", sparse, "have more than 16 MiB"),
     Attack(
         "bomb_of_bzip2",
         "hands in 300 MiB of zeros, packed by bzip2",
-        zipped(("x.ipynb.bz2", bz2.compress(bytes(300 << 20)))),
+        lambda: zipped(("x.ipynb.bz2", bz2.compress(bytes(300 << 20)))),
         "have more than 16 MiB",
     ),
     Attack(
         "of_another",
         "hands in paths that lead to another student's folder, as Linux and as Windows write them",
-        zipped((f"../honest/{TINY}.ipynb", b"evil"), (f"C:\\honest\\{NAME}", b"evil")),
+        lambda: zipped((f"../honest/{TINY}.ipynb", b"evil"), (f"C:\\honest\\{NAME}", b"evil")),
         "",
     ),
-    Attack("to_a_file", "hands in an absolute path", zipped((f"/etc/{NAME}", b"evil")), ""),
+    Attack("to_a_file", "hands in an absolute path", lambda: zipped((f"/etc/{NAME}", b"evil")), ""),
     Attack(
         "link_inside",
         "hands in a zip with a link to another student's notebook",
-        zipped(link(NAME, "../honest/" + NAME)),
+        lambda: zipped(link(NAME, "../honest/" + NAME)),
         "is a link or a device",
     ),
     Attack(
         "colours",
         "names files so that they clear the terminal and change its title",
-        zipped(("\x1b[2J\x1b]0;evil\x07.zip", b"1"), ("\u202egpj.exe", b"")),
+        lambda: zipped(("\x1b[2J\x1b]0;evil\x07.zip", b"1"), ("\u202egpj.exe", b"")),
         "There is no notebook",
     ),
-    Attack("formula", "names a file as a formula", zipped(("=cmd|' /C calc'!A0.txt", b"")), "There is no notebook"),
-    Attack("zero", "hands in a name with a zero byte", zipped((NAME + "\0.txt", b"1")), ""),
-    Attack("no_names", "hands in files without names", zipped(("..", b"1"), ("//", b"1")), "There is no notebook"),
     Attack(
-        "folder", "hands in a folder with the notebook's name", zipped((f"{NAME}/", b""), (f"{NAME}/x.ipynb", b"1")), ""
+        "formula", "names a file as a formula", lambda: zipped(("=cmd|' /C calc'!A0.txt", b"")), "There is no notebook"
+    ),
+    Attack("zero", "hands in a name with a zero byte", lambda: zipped((NAME + "\0.txt", b"1")), ""),
+    Attack(
+        "no_names", "hands in files without names", lambda: zipped(("..", b"1"), ("//", b"1")), "There is no notebook"
+    ),
+    Attack(
+        "folder",
+        "hands in a folder with the notebook's name",
+        lambda: zipped((f"{NAME}/", b""), (f"{NAME}/x.ipynb", b"1")),
+        "",
     ),
 ]
 
@@ -128,7 +139,7 @@ def course(tmp_path):
 def test_no_archive_of_a_student_harms_the_class(course, tmp_path, capsys, monkeypatch):
     """Reports stay short, only a student's own folder is written, and an honest neighbour is collected."""
     monkeypatch.setattr(collect_command, "MAX_BYTES", 16 << 20)  # a class's 256 MiB would take 0.5 GB here
-    handed = [(f"{attack.name}/x.zip", attack.content) for attack in ATTACKS]
+    handed = [(f"{attack.name}/x.zip", attack.content()) for attack in ATTACKS]
     (tmp_path / "class.zip").write_bytes(zipped(*handed, (f"honest/{NAME}", b"honest")))
     assert main(["collect", TINY, str(tmp_path / "class.zip"), "--course", str(course)]) == 1
     told = capsys.readouterr().out
