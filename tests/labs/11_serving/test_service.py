@@ -1,6 +1,7 @@
 """Lab 11's service in this process, its clock the event loop's: what is accepted is answered, whatever else happens."""
 
 import asyncio
+import contextlib
 import importlib.util
 import json
 import os
@@ -420,17 +421,25 @@ def test_it_leaves_when_standard_input_ends(monkeypatch):
     assert (parts[0], this._stdin_closed) == ([], True)
 
 
+@contextlib.asynccontextmanager
+async def listening(service):
+    """The service on a socket: its address, and the connections that it has."""
+    with server.bind("127.0.0.1", 0) as listener:
+        serving = server._Server(service, listener, None)
+        task = asyncio.create_task(serving.serve([listener]))
+        await until(lambda: serving.started)
+        yield listener.getsockname(), serving.server_state.connections
+        serving.should_exit = True
+        await task
+
+
 def test_a_connection_that_sends_half_a_request_is_closed(monkeypatch):
     """A whole one that takes longer is answered."""
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
     gate = Gate()
 
     async def test():
-        with server.bind("127.0.0.1", 0) as listener:
-            serving = server._Server(Service(gate, LIMITS), listener, None)
-            task = asyncio.create_task(serving.serve([listener]))
-            await until(lambda: serving.started)
-            place = listener.getsockname()
+        async with listening(Service(gate, LIMITS)) as (place, _):
             body = json.dumps({"instances": [sample(1)]})
             whole = f"POST /v1/predict HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
             half, silent, slow = [await asyncio.open_connection(*place) for _ in range(3)]
@@ -442,7 +451,53 @@ def test_a_connection_that_sends_half_a_request_is_closed(monkeypatch):
                 assert (await slow[0].readline()).startswith(b"HTTP/1.1 200")
             for _, writer in (half, silent, slow):
                 writer.close()
-            serving.should_exit = True
-            await task
+
+    asyncio.run(test())
+
+
+def test_without_room_a_new_connection_s_first_bytes_are_answered_and_what_follows_is_taken(monkeypatch):
+    """Were the head parsed first, no answer would come; were the connection closed at once, a reset."""
+    monkeypatch.setattr(server, "HEAD_SECONDS", HANG)
+    monkeypatch.setattr(server, "REFUSED_SECONDS", HANG)
+    gate = Gate()
+    service = Service(gate, LIMITS, in_hand=1)
+
+    async def test():
+        body = json.dumps({"instances": [sample(1)]})
+        head = f"POST /v1/predict HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+        async with listening(service) as (place, _), asyncio.timeout(HANG):
+            first, refused, probe = [await asyncio.open_connection(*place) for _ in range(3)]
+            first[1].write((head + body).encode())
+            await until(lambda: gate.batches)
+            refused[1].write(b"POST /v1/pre")
+            answer, _, text = (await refused[0].read()).partition(b"\r\n\r\n")
+            refused[1].write(b"dict HTTP/1.1\r\nContent-Length: 9000000\r\n\r\n" + bytes(9_000_000))
+            await refused[1].drain()
+            probe[1].write(b"GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            assert (await probe[0].read()).startswith(b"HTTP/1.1 200")
+            gate.open()
+            assert (await first[0].read()).startswith(b"HTTP/1.1 200")
+            refused[1].close()
+            await refused[1].wait_closed()
+        assert answer.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert b"\r\nretry-after: 1\r\n" in answer
+        assert json.loads(text)["error"].startswith("1 requests are in hand already")
+        assert metrics(service.metrics.text().decode())["serving_requests_total{status=503}"] == 1
+
+    asyncio.run(test())
+
+
+def test_a_refused_client_that_never_closes_is_closed(monkeypatch):
+    monkeypatch.setattr(server, "REFUSED_SECONDS", 0.3)
+    service = Service(Gate(), LIMITS)
+    monkeypatch.setattr(service, "in_hand", 0)
+
+    async def test():
+        async with listening(service) as (place, connections), asyncio.timeout(HANG):
+            reader, writer = await asyncio.open_connection(*place)
+            writer.write(b"POST ")
+            assert (await reader.read()).startswith(b"HTTP/1.1 503")
+            await until(lambda: not connections)
+            writer.close()
 
     asyncio.run(test())

@@ -1,9 +1,11 @@
 """Lab 11's service as its command: how it starts, why it does not, and how it ends under load."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -81,6 +83,38 @@ def test_a_signal_under_load_loses_nothing_that_was_accepted(tmp_path):
     assert accepted == {n: n + 0.5 for n in accepted}
     assert len(accepted) == counts["accepted"] == counts["answered"] == 5
     assert counts["failed"] == counts["withdrawn"] == 0
+
+
+def place(service) -> tuple[str, int]:
+    host, _, port = service.url.removeprefix("http://").rpartition(":")
+    return host, int(port)
+
+
+MANY = 700  # more than 512 and 128, which are usual, and fewer than a process may have files open
+
+
+@pytest.mark.skipif(
+    int(Path("/proc/sys/net/core/somaxconn").read_text()) < MANY, reason="this kernel lets fewer connections wait"
+)
+def test_all_who_come_while_it_is_busy_wait_to_be_accepted(tmp_path):
+    """Beyond those, the kernel drops a client's first packet, and its TCP asks again a second later or more."""
+    with gated(tmp_path) as service, contextlib.ExitStack() as stack:
+        os.kill(service.pid, signal.SIGSTOP)
+        connections = [stack.enter_context(socket.socket()) for _ in range(MANY)]
+        for connection in connections:
+            connection.setblocking(False)
+            connection.connect_ex(place(service))
+        waiting = select.poll()
+        for connection in connections:
+            waiting.register(connection, select.POLLOUT)
+        try:
+            until(lambda: len(waiting.poll(0)) == MANY, "a place for each")
+        finally:
+            os.kill(service.pid, signal.SIGCONT)
+        for connection in connections:
+            connection.settimeout(HANG)
+            connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert {connection.recv(12) for connection in connections} == {b"HTTP/1.1 200"}
 
 
 def refused_as_late(service) -> bool:

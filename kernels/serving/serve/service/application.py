@@ -11,11 +11,13 @@ GET /health/ready   200 while it accepts requests, 503 while it shuts down: send
 GET /metrics        for Prometheus
 
 A request is accepted when all its samples are in the queue, and whatever is accepted is answered: the queue is bounded,
-a request that finds no room is turned away at once with 429. So are the requests in hand and the bytes of their bodies:
-what is beyond is refused with 503 before its body is read. SIGTERM or Ctrl-C lets what was accepted finish while new
-requests get 503. A client that gets either may ask again; one that gets another 4xx has to change something. RFC
-6585 has 429 for a client that asks too often, RFC 9110 has 503 for a server that is overloaded for a while; servers use
-both for a full queue. Here they differ so that a client can tell "soon" from "elsewhere"; Retry-After comes with both.
+a request that finds it full is turned away with 429. So are the requests in hand and the bytes of their bodies: what is
+beyond is refused with 503. Either comes before a body is read, on a new connection before anything is: refusals cost
+little, and those who are answered don't wait behind those who are not. SIGTERM or Ctrl-C lets what was accepted finish
+while new requests get 503. A client that gets either may ask again; one that gets another 4xx has to change something.
+RFC 6585 has 429 for a client that asks too often, RFC 9110 has 503 for a server that is overloaded for a while; servers
+use both for a full queue. Here they differ so that a client can tell "soon" from "elsewhere"; Retry-After comes with
+both.
 What is counted as answered the engine has answered; for a client that has gone meanwhile it was computed in vain.
 
 It asks no client who it is. Unless told otherwise it listens on 127.0.0.1: any program of this machine may ask, another
@@ -51,9 +53,10 @@ from kernels.serving.serve.service.server import ServiceError
 
 BODY_SECONDS = 10.0  # for a body to arrive
 NUMBER_BYTES = 32  # of a number in JSON, at most: 17 digits, sign, exponent, comma, and some room
-IN_HAND = 1024  # requests, by default
+IN_HAND = 2  # requests for each sample that may wait or be computed, by default; each holds one at least
 BUFFERED = 64 << 20  # bytes of all bodies in hand, by default, or one body if that is more
 RETRY_AFTER = 1  # seconds, the header's smallest unit
+LATER = "try again later"
 REFUSALS = {
     "400": "The body is no JSON",
     "408": f"The body did not arrive within {BODY_SECONDS:g} seconds",
@@ -74,7 +77,8 @@ class Service:
 
     `limits`: of the queue and its batches. A request holds at most as many samples as a batch; all of them are accepted
     or none. `body_limit`: bytes of a request's body; None: as many as those samples can take. `in_hand`: requests at
-    once, from their arrival to their answer. `buffered`: bytes of their bodies at once.
+    once, from their arrival to their answer; None: IN_HAND for each sample that may wait or be computed. `buffered`:
+    bytes of their bodies at once.
     """
 
     def __init__(
@@ -83,7 +87,7 @@ class Service:
         limits: Limits | None = None,
         *,
         body_limit: int | None = None,
-        in_hand: int = IN_HAND,
+        in_hand: int | None = None,
         buffered: int = BUFFERED,
     ) -> None:
         self.engine, self.limits = engine, limits or Limits()
@@ -92,7 +96,8 @@ class Service:
         self.batcher: AsyncBatcher | None = None
         self.draining = False
         self.requests = 0  # in hand now, from their arrival to their answer
-        self.in_hand = in_hand
+        computed = self.limits.batch_limit * engines.at_once(engine)
+        self.in_hand = in_hand or IN_HAND * (self.limits.capacity + computed)
         self.room = request_body.Room(max(buffered, self.body_limit))
         self._parser = Parser(engine.shape, self.limits.batch_limit)
         self._idle = asyncio.Event()
@@ -191,14 +196,12 @@ class Service:
     async def _answered(
         self, request: Request, read: Callable[[bytes], Awaitable[tuple[np.ndarray, Reply]]]
     ) -> Response:
+        if (refusal := self.turned_away()) is not None:
+            return refusal
         self.requests += 1
         started = time.perf_counter()
         length = request.headers.get("content-length")
         try:
-            if self.requests > self.in_hand:
-                raise BadRequest(
-                    503, f"{self.in_hand} requests are in hand already, as many as may be; try again later"
-                )
             if (coding := request.headers.get("content-encoding", "identity")) != "identity":
                 raise BadRequest(415, f"the body's content-encoding is {coding:.40}; send it as it is")
             with self.room.share() as take:
@@ -207,12 +210,11 @@ class Service:
                 samples, reply = await read(body)
             response = reply(await asyncio.gather(*self._accept(samples)))
         except BadRequest as error:
-            later = {"Retry-After": str(RETRY_AFTER), "Connection": "close"} if error.status == 503 else {}
-            response = self._json(error.status, {"error": str(error)}, later)
+            response = self._refusal(error.status, error)
         except QueueFull as error:
-            response = self._json(429, {"error": str(error)}, {"Retry-After": str(RETRY_AFTER)})
+            response = self._refusal(429, error)
         except Closed as error:
-            response = self._json(503, {"error": str(error)}, {"Retry-After": str(RETRY_AFTER)})
+            response = self._refusal(503, error)
         except ClientDisconnect:
             response = Response(status_code=400)  # nobody reads it
         except Exception as error:  # the engine's
@@ -223,6 +225,23 @@ class Service:
             if not self.requests:
                 self._idle.set()
         self.metrics.request(response.status_code, time.perf_counter() - started)
+        return response
+
+    def turned_away(self) -> Response | None:
+        """Return the refusal of a request that comes now, before anything of it is read; None: it may come in."""
+        if self.draining:  # which is said to each in its turn
+            return None
+        try:
+            if self.requests >= self.in_hand:
+                raise BadRequest(503, f"{self.in_hand} requests are in hand already, as many as may be; {LATER}")
+            self._find_room(1)
+        except BadRequest as error:
+            response = self._refusal(error.status, error)
+        except QueueFull as error:
+            response = self._refusal(429, error)
+        else:
+            return None
+        self.metrics.request(response.status_code, 0.0)
         return response
 
     def _accept(self, samples: np.ndarray) -> list[asyncio.Future]:
@@ -236,7 +255,7 @@ class Service:
     def _find_room(self, count: int) -> None:
         """Raise QueueFull where so many samples find no room. A body has one at least, even before it is parsed."""
         if self.waiting + count > self.limits.capacity:
-            full = f"{self.waiting} samples wait already, and {self.limits.capacity} may; try again later"
+            full = f"{self.waiting} samples wait already, and {self.limits.capacity} may; {LATER}"
             raise self._rejected(count, QueueFull(full))
 
     def _rejected(self, count: int, error: Exception) -> Exception:
@@ -275,6 +294,10 @@ class Service:
         return self._json(
             status, {"error": f"there is no {request.method} {request.url.path}; there are {PATHS}"}, headers
         )
+
+    def _refusal(self, status: int, error: Exception) -> Response:
+        later = {"Retry-After": str(RETRY_AFTER)} if status in (429, 503) else {}
+        return self._json(status, {"error": str(error)}, later)
 
     def _json(self, status: int, content: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
         return Response(json.dumps(content), status, {**self._closing(), **(headers or {})}, "application/json")
@@ -339,7 +362,9 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--wait-limit", default=0.002, type=float, help="seconds to wait for others (%(default)s)")
     parser.add_argument("--capacity", default=256, type=int, help="samples that may wait (%(default)s)")
     parser.add_argument("--body-limit", type=_positive, help="bytes of a body, at most (enough for a batch)")
-    parser.add_argument("--in-hand", type=_positive, default=IN_HAND, help="requests at once, at most (%(default)s)")
+    parser.add_argument(
+        "--in-hand", type=_positive, help=f"requests at once, at most ({IN_HAND} for each sample in queue and batch)"
+    )
     parser.add_argument(
         "--buffered", type=_positive, default=BUFFERED, help="bytes of all bodies at once, at most (%(default)s)"
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ import socket
 import sys
 import threading
 from dataclasses import asdict
+from http import HTTPStatus
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +29,18 @@ import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 if TYPE_CHECKING:
+    from starlette.responses import Response
+
     from kernels.serving.serve.service.application import Service
 
 # asyncio accepts as many connections in one go before it looks at anything else: at uvicorn's 2,048 answers, and the
 # engine's next batch, wait for seconds behind the clients that are to be turned away.
 ACCEPTED_AT_ONCE = 32
-BACKLOG = 512  # connections that wait in the kernel meanwhile
+# Connections that wait in the kernel meanwhile. It drops what comes beyond them, or beyond its own limit, 4,096 by
+# default (net.core.somaxconn), and a client's TCP asks again after 1, 3 and 7 s: then that is the time to a refusal.
+BACKLOG = 4096
 HEAD_SECONDS = 10.0  # for a request's head to arrive; uvicorn waits for ever
+REFUSED_SECONDS = 5.0  # for a client that is turned away to send the rest, read the answer and close
 SERVING, CLOSED = "serving ", "closed "  # what the two lines on standard output begin with
 
 
@@ -94,22 +101,47 @@ def _refused(host: str, port: int, error: OSError) -> ServiceError:
     return ServiceError(why)
 
 
-class _Impatient(AutoHTTPProtocol):
-    """Closes a connection over which half a request's head has come, or nothing at all."""
+class _Front(AutoHTTPProtocol):
+    """Turns a new connection's request away by its first bytes where the service has no room, and closes connections
+    over which half a request's head has come, or nothing at all.
+
+    To parse a small request first, and to ask the application, took twice the processor time (operating.md).
+    """
 
     _timer: asyncio.TimerHandle | None = None
+    _begun = _refused = False
+
+    def __init__(self, service: Service, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._service = service
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:  # the rest of a body
+            return
+        new, self._begun = not self._begun, True
+        # Whoever asks how it is, or for its metrics, is answered.
+        if new and data.startswith(b"POST ") and (refusal := self._service.turned_away()) is not None:
+            self._refuse(refusal)
+            return
         super().data_received(data)
         self._wait_for_head()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._stop_waiting()
         super().connection_lost(error)
+
+    def _refuse(self, refusal: Response) -> None:
+        """Answer, and read what still comes until the client has read the answer: a connection that is closed before
+        its body has come is reset, and the answer lost."""
+        self._refused = True
+        self.transport.write(_message(refusal))
+        self.transport.write_eof()
+        self._stop_waiting()
+        self._timer = self.loop.call_later(REFUSED_SECONDS, self.transport.abort)
 
     def _wait_for_head(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
@@ -123,6 +155,14 @@ class _Impatient(AutoHTTPProtocol):
             self._timer = None
 
 
+def _message(response: Response) -> bytes:
+    """Return a response that ends its connection as it is sent."""
+    status = HTTPStatus(response.status_code)
+    head = [f"HTTP/1.1 {status} {status.phrase}".encode(), b"connection: close"]
+    head += [name + b": " + value for name, value in response.raw_headers]
+    return b"\r\n".join([*head, b"", response.body])
+
+
 class _Server(uvicorn.Server):
     def __init__(self, service: Service, listener: socket.socket, grace: float | None) -> None:
         super().__init__(
@@ -132,7 +172,7 @@ class _Server(uvicorn.Server):
                 access_log=False,
                 lifespan="on",
                 ws="none",
-                http=_Impatient,
+                http=functools.partial(_Front, service),  # type: ignore[arg-type]
                 loop="asyncio",  # uvloop, where it is installed, keeps the wait limit to whole milliseconds
                 backlog=ACCEPTED_AT_ONCE,
             )
