@@ -49,8 +49,9 @@ class Boxes:
     In shared memory a box lies row after row of 128 bytes, the 16-byte chunks of each exchanged by chunk ^ row % 8; of
     64 by chunk ^ row / 2 % 4, of 32 by chunk ^ row / 4 % 2.
     Outside the matrix loads give zeros and stores write nothing. With `middle` the tensor has three axes: each of
-    `rows` has so many rows of `columns` elements, and a box has one of them. `promotion`: bytes that the L2 cache
-    fetches together. `pitch`: elements from a row to the next, by default `columns`.
+    `rows` has so many rows of `columns` elements, and a box has one of them. With `matrices` it is so many matrices,
+    one after another, and a box lies in one. `promotion`: bytes that the L2 cache fetches together. `pitch`: elements
+    from a row to the next, by default `columns`.
     """
 
     address: int
@@ -62,16 +63,18 @@ class Boxes:
     middle: int | None = None
     promotion: int = 256
     pitch: int | None = None
+    matrices: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for what the driver would refuse, and for boxes whose rows are not 128, 64 or 32 bytes."""
-        sizes = self.rows, self.columns, 1 if self.middle is None else self.middle
+        sizes = self.rows, self.columns, *(1 if n is None else n for n in (self.middle, self.matrices))
         demand(
             self,
             (self.dtype in _KINDS, f"dtype must be {' or '.join(_KINDS)}"),
             (self.address % 16 == 0, "the address must be a multiple of 16"),
             (self.row_bytes % 16 == 0, "rows must be a multiple of 16 bytes long"),
             (self.row_bytes * max(1, sizes[2]) < 2**40, "rows must be shorter than 2^40 bytes"),
+            (self.matrices is None or self.row_bytes * self.rows < 2**40, "matrices must be smaller than 2^40 bytes"),
             (min(sizes) > 0 and max(sizes) <= 2**32, "rows and columns must be 1 to 2^32"),
             (0 < self.box_rows <= MAX_BOX, f"box_rows must be 1 to {MAX_BOX}"),
             (self.line in SWIZZLES, f"rows of a box must be {', '.join(map(str, SWIZZLES))} bytes long"),
@@ -195,9 +198,10 @@ def _boxes_call(boxes: Boxes) -> tuple[str, tuple]:
     """Return the driver's function, and what it is given between the type and the modes."""
     # The axis along rows comes first; its stride is that of an element and so is left out.
     middle = () if boxes.middle is None else (boxes.middle,)
-    extents = boxes.columns, *middle, boxes.rows
-    strides = boxes.row_bytes, *(boxes.row_bytes * rows for rows in middle)
-    box = boxes.box_columns, *(1 for _ in middle), boxes.box_rows
+    last = () if boxes.matrices is None else (boxes.matrices,)
+    extents = boxes.columns, *middle, boxes.rows, *last
+    strides = boxes.row_bytes, *(boxes.row_bytes * rows for rows in (*middle, *(boxes.rows for _ in last)))
+    box = boxes.box_columns, *(1 for _ in middle), boxes.box_rows, *(1 for _ in last)
     return "cuTensorMapEncodeTiled", (
         len(extents),
         boxes.address,

@@ -292,6 +292,31 @@ __device__ __forceinline__ void settle(float (&sum)[SUMS]) {
     }
 }
 
+// wgmma with `a`, 16 bits, in registers, that hold it as those of mma.sync do: of row 16 · (warp % 4) + lane / 4, and of
+// the row eight below, columns lane % 4 · 2 and the next; then both eight columns on. They stay until the product is over.
+#define WGMMA_HELD(N, TYPE, LIST, A, B, ADD, MAJOR_AT, ...)                                                   \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" N \
+                 "k16.f32." TYPE "." TYPE " {" LIST "}, {" A "}, %" B ", add, 1, 1, %" MAJOR_AT ";\n}"       \
+                 : __VA_ARGS__                                                                                \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add), "n"(B_MAJOR))
+#define WGMMA_HELD_OF(COUNT, N, LIST, A, B, ADD, MAJOR_AT, ...)                                                      \
+    template <int B_MAJOR, int FACTORS = FLOAT16>                                                                    \
+    __device__ __forceinline__ void wgmma_held(float (&sum)[COUNT], const unsigned (&a)[4], unsigned long long b,    \
+                                               int add) {                                                            \
+        if constexpr (FACTORS == BFLOAT16) {                                                                         \
+            WGMMA_HELD(N, "bf16", LIST, A, B, ADD, MAJOR_AT, __VA_ARGS__);                                           \
+        } else {                                                                                                     \
+            WGMMA_HELD(N, "f16", LIST, A, B, ADD, MAJOR_AT, __VA_ARGS__);                                            \
+        }                                                                                                            \
+    }
+
+WGMMA_HELD_OF(32, "64", LIST32, "%32, %33, %34, %35", "36", "37", "38", SUM32(0))
+WGMMA_HELD_OF(64, "128", LIST64, "%64, %65, %66, %67", "68", "69", "70", SUM32(0), SUM32(32))
+WGMMA_HELD_OF(128, "256", LIST128, "%128, %129, %130, %131", "132", "133", "134", SUM32(0), SUM32(32), SUM32(64),
+              SUM32(96))
+
+#undef WGMMA_HELD_OF
+#undef WGMMA_HELD
 #undef WGMMA_OF
 #undef WGMMA
 #undef LIST128
