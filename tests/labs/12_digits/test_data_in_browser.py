@@ -19,7 +19,7 @@ from tests.support.chromium import missing
 from tests.support.waiting import until
 
 harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")
-pytestmark = pytest.mark.skipif(missing() != "", reason=missing())
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(missing() != "", reason=missing())]
 
 LOADED = "return [...document.images].filter(seen).every(one => one.complete && one.naturalWidth > 0 && one.alt)"
 SIDEWAYS = "return document.documentElement.scrollWidth > innerWidth"

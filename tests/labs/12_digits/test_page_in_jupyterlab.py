@@ -14,7 +14,7 @@ from tests.support.waiting import until
 from warpcourse.paths import COURSE
 
 stub = importlib.import_module("tests.labs.12_digits.run_stub")
-pytestmark = pytest.mark.skipif(missing() != "", reason=missing())
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(missing() != "", reason=missing())]
 
 CELL = "from digits.page.page import Page\nPage(open_at='Train')"
 

@@ -13,7 +13,7 @@ from tests.support.waiting import until
 
 COURSE = Path(__file__).parents[3]
 
-pytestmark = pytest.mark.skipif(missing() != "", reason=missing())
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(missing() != "", reason=missing())]
 
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 CODE = """\
