@@ -215,7 +215,8 @@ class WordRaces(Observer):
 
     def _apart(self, record: Record, access: RecordedAccess, word: np.ndarray) -> np.ndarray:
         """Return the lanes whose atomic operation holds for their block alone, and whose word another block wrote."""
-        return (".cta" in access.site.text) & ((record.writer[word] - 1) // self.threads + 1 != access.by.block)
+        text = access.site.text
+        return (".cta." in text or ".cta " in text) & ((record.writer[word] - 1) // self.threads + 1 != access.by.block)
 
     def _after_readers(
         self, record: Record, space: str, access: RecordedAccess, word: np.ndarray, addresses, values

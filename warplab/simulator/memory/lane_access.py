@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from warplab.simulator.errors import UnsupportedInstruction
+from warplab.simulator.errors import SimulatorError, UnsupportedInstruction
 from warplab.simulator.memory.address_patterns import FEWEST, Pattern
 from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED, Allocation, DeviceMemory
-from warplab.simulator.memory.lane_groups import Group
+from warplab.simulator.memory.lane_groups import Group, subgroup
 
 _FULL = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
 
@@ -299,6 +299,24 @@ class Accessor:
             space, addresses = self.resolve(site, addresses)
             for notify in self.chunk.observers.stored:
                 notify(site, space, addresses, lanes)
+
+    def store_zeros(self, site, addresses: Addresses, sizes: np.ndarray, lanes) -> None:
+        """Write zeros over `sizes` bytes from each lane's address on (st.bulk), 8 bytes at a time."""
+        every = self.chunk.all_lanes if lanes is None else lanes
+        base, sizes = (np.broadcast_to(x, every.shape) for x in (addresses.base, sizes))
+        wrong = (sizes % np.uint64(8) != 0) | (sizes > self.chunk.access.shared.nbytes)
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise SimulatorError(
+                f"`{site.text.split()[0]}` of {int(sizes[place]):,} bytes",
+                reason="Its size must be a multiple of 8, and no more than the shared memory that the block has.",
+                **self.chunk.where(site, int(every[place])),
+            )
+        for done in range(0, int(sizes.max()), 8):
+            writing = sizes > done
+            with subgroup(self.chunk, every[writing]):
+                there = Addresses(base[writing] + np.uint64(done))
+                self.store(site, there, np.zeros(1, np.uint64), every[writing])
 
     def _reach(self, site, addresses: Addresses, lanes, values=None) -> tuple[np.ndarray, np.ndarray]:
         """Tell observers of a load, or a store of `values`, that is about to happen. Returns its `elements`."""

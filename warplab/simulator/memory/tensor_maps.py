@@ -44,7 +44,7 @@ _FLUSHED, _ROUNDED = (10, 12), (11, 12)  # FLOAT32_FTZ, TFLOAT32, TFLOAT32_FTZ
 _NOT_MODELLED = {13: "16U4_ALIGN8B", 14: "16U4_ALIGN16B"}
 _TF32_NAN = np.uint32(0x7FFFE000)
 _FLOATS = ("f2", "f4", "f8", "bf16")
-# What fills a box outside the tensor where the map asks for NaN, as seen on an H100.
+# What fills a box outside the tensor where the map asks for NaN, as seen on an H100: `numerics.halves.OUTSIDE`.
 _NAN = {"f2": 0x7FF7, "bf16": 0x7FF7, "f4": 0x7FF77FF7, "f8": 0x7FF77FF77FF77FF7}
 # Of a window's corners, by the number of axes between channels and images.
 _CORNERS = {1: (-32768, 32767), 2: (-128, 127), 3: (-16, 15)}

@@ -4,6 +4,7 @@ import numpy as np
 
 from warplab.simulator.numerics.rounding import canonical, narrow, to_odd
 
+_LARGEST_TF32 = np.uint32(0x7F7FE000).view(np.float32)
 _INTEGRAL = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}
 
 
@@ -74,10 +75,14 @@ def int_to_float(a, dtype, rounding: str):
     return np.where(up, np.nextafter(nearest, np.inf), nearest)
 
 
-def tf32(a, rounding: str, relu: bool):
-    """Return float32 with 10 fraction bits (rna: nearest, ties away from zero). The 13 low bits are zero."""
+def tf32(a, rounding: str, relu: bool, saturates: bool = False):
+    """Return float32 with 10 fraction bits (rna: nearest, ties away from zero). The 13 low bits are zero.
+
+    `saturates`: what is beyond the largest number becomes it (.satfinite)."""
     if relu:
         a = np.where(a <= 0, np.float32(0), a)
+    if saturates:
+        a = np.clip(a, -_LARGEST_TF32, _LARGEST_TF32)
     bits = a.view(np.uint32)
     falling = np.uint32(0x1FFF)
     if rounding == "rna":

@@ -22,6 +22,7 @@ from warplab.simulator.numerics.rounding import (
     xor_sign,
 )
 
+OUTSIDE = np.uint16(0x7FF7)  # what TMA puts outside a tensor whose map asks for NaN, as seen on an H100
 _NAN = np.uint16(0x7FFF)  # what every instruction on halves returns for NaN (recorded)
 
 
@@ -104,6 +105,12 @@ def half_fma(kind: str, ftz: bool, clamp: str, a, b, c):
     a, b, c = (half_to_f32(x, kind, ftz) for x in (a, b, c))
     exact = odd_sum(np.multiply(a, b, dtype=np.float64), c.astype(np.float64))
     return half_clamped(half_from_f64(_flushed(exact, True) if ftz else exact, kind), kind, clamp)
+
+
+def half_fma_oob(kind: str, ftz: bool, clamp: str, a, b, c):
+    """Return a·b + c, 0 where an operand is the NaN that TMA puts outside a tensor (.oob)."""
+    outside = (a == OUTSIDE) | (b == OUTSIDE) | (c == OUTSIDE)
+    return np.where(outside, np.uint16(0), half_fma(kind, ftz, clamp, a, b, c))
 
 
 def half_least(operation: str, kind: str, ftz: bool, nan: bool, xorsign: bool, a, b):

@@ -70,6 +70,9 @@ _WORD = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
 _ADDRESS = re.compile(rf"({_IDENTIFIER}+|\d\w*+)?\s*+(?:\+?\s*+(-?\w++))?$")
 # Instructions become Python code, in which none of these characters can end a string or a line.
 _INSTRUCTION = re.compile(r"[\w \t\n\r$%.,:|@!+\-<>\[\]{}()~*&^]*+", re.ASCII)
+_APART = re.compile(r"^(\w+(?:\.[\w.:]+)?) (\.[a-z])")
+_BEHIND_TYPES = frozenset(("ftz", "satfinite", "relu", "rn"))
+_TYPE = re.compile(r"(?:[bsu]\d+|b?f\d+|tf32|e\dm\d)(?:x\d)?")
 # A constant expression, but for comparisons, divisions and casts, which nobody writes.
 _EXPRESSION = re.compile(r"[-~+]?+[\s(~+-]*+(?:(?:0[xX][\da-fA-F]++|\d++)U?[-+~*&^()<>\s]*+)++", re.ASCII)
 _OPERATORS: dict[type, Callable] = {
@@ -389,13 +392,24 @@ def parse_instruction(
         negated = word.startswith("@!")
         word = word.lstrip("@!")
         guard = Register(names.get(word, word) if names else word)
-    head = re.split(r"[ {\[]", rest, maxsplit=1)[0]  # CUTLASS writes no space before the operands
+    rest = _APART.sub(r"\1\2", rest)  # CUTLASS writes spaces before types, and none before operands
+    head = re.split(r"[ {\[]", rest, maxsplit=1)[0]
     tail = rest[len(head) :].lstrip()
     if names:
         tail = _WORD.sub(lambda match: names.get(match[0], match[0]), tail)
-    opcode, *modifiers = head.split(".")
+    opcode, *modifiers = _types_last(head.split("."))
     operands = tuple(_operand(part) for part in _split(tail))
     return Instruction(opcode, tuple(modifiers), operands, guard, negated, where, text, at)
+
+
+def _types_last(words: list[str]) -> list[str]:
+    """Put before the types what CUTLASS and cuRAND write behind them, as in `ex2.approx.f32.ftz`."""
+    if words[-1] not in _BEHIND_TYPES:
+        return words
+    place = len(words) - 1
+    while place > 1 and _TYPE.fullmatch(words[place - 1]):
+        place -= 1
+    return [*words[:place], words[-1], *words[place:-1]]
 
 
 _CLOSING = {"[": "]", "{": "}", "(": ")"}

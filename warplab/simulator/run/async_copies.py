@@ -249,6 +249,22 @@ class AsynchronousCopies:
                 distance = (rank - own[receiving]) * chunk.shared_stride
                 yield receiving, distance.astype(np.int64).view(np.uint64)
 
+    def answer(self, site, target: Addresses, mbarrier, everywhere: bool, lanes) -> None:
+        """Send 16 bytes of zeros, the answer to clusterlaunchcontrol.try_cancel, to the thread's block or, if
+        `everywhere`, to all blocks of its cluster."""
+        every = self.chunk.all_lanes if lanes is None else lanes
+        start = np.broadcast_to(target.at(site.offset), every.shape)
+        barrier, word = mbarrier
+        words = np.broadcast_to(word.base, every.shape)
+        mask = np.full(every.shape, (1 << self.chunk.cluster_blocks) - 1) if everywhere else None
+        to = replace(site, offset=0)
+        to.cluster = everywhere  # which its text does not say
+        for receiving, shift in self.receivers(site, start, mask, every):
+            by, place = every[receiving], start[receiving] + shift
+            zeros = [np.zeros(by.shape, np.uint64)] * 2
+            there = barrier, Addresses(words[receiving] + shift)
+            self.send(to, by, place, zeros, there, np.full(by.shape, 16), by)
+
     def check_room(self, site, start: np.ndarray, size: np.ndarray, lanes: np.ndarray) -> None:
         """Refuse a copy that reaches beyond the shared memory of its block, even into that of the next."""
         chunk = self.chunk

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from warplab.simulator.run.device import Device
 
 
+RANK_BYTES = 1 << 24  # from the shared memory of a block to that of the next in its cluster, as a GPU has it
+
+
 @dataclass(eq=False)
 class LaunchState:
     """What the chunks of one launch share, and no other launch has.
@@ -110,6 +113,8 @@ class Chunk:
             self.own_shared_bytes = self.static_shared_bytes + dynamic_shared_bytes
         # Where TMA, wgmma and other blocks see it, shared memory begins as on a GPU: swizzles repeat after 1024 bytes.
         unit = 1024 if translation.asynchronous or self.cluster_blocks > 1 else 128
+        if translation.masks_ranks and self.cluster_blocks > 1:
+            unit = RANK_BYTES
         self.shared_stride = -(-self.own_shared_bytes // unit) * unit
         self.local_stride = -(-translation.local_bytes // 16) * 16
         self.access = Accessor(device.memory, self.shared_stride, self.local_stride, self)
@@ -120,6 +125,7 @@ class Chunk:
             self.access.clear_shared(translation.shared_offsets[RESERVED], RESERVED_BYTES)
         self.load, self.store = self.access.load, self.access.store
         self.load_vector, self.store_vector = self.access.load_vector, self.access.store_vector
+        self.store_zeros = self.access.store_zeros
         zeros = {dtype: np.zeros(1, dtype if dtype != "b1" else "?") for dtype in set(translation.slot_dtypes)}
         self.registers = [
             geometry.special[name] if name in SPECIAL else zeros[dtype]

@@ -33,6 +33,7 @@ from warplab.simulator.translate.translation import Translation, translate
 # arrays and the second run of `undefined_values` are everybody's.
 launching = threading.RLock()
 CHUNK_BYTES = 1 << 29  # memory of the blocks that run at one time, roughly
+MOST_RANKED = 64  # blocks of a chunk whose shared memories lie RANK_BYTES apart
 CHUNK_SHARE = 2**30  # thread instructions of a chunk none of whose lanes gets on
 SECONDS_AT_REST = 10.0  # of processor time, for such a chunk to go on
 # With a limit by time: the instructions of threads, and along the path, after which the clock is read.
@@ -220,7 +221,8 @@ class Device:
                 reason="Is a large array declared inside the kernel?",
             )
         thread = translation.local_bytes + 8 * len(translation.slots)
-        return CHUNK_BYTES // max(1, translation.shared_bytes + shared_bytes + threads * thread)
+        most = MOST_RANKED if translation.masks_ranks else CHUNK_BYTES
+        return min(most, CHUNK_BYTES // max(1, translation.shared_bytes + shared_bytes + threads * thread))
 
     def _end_launch(self, launch: LaunchState) -> str:
         """Free the launch's own memory. Return what the kernel printed, even if it failed, and echo it if asked to."""

@@ -235,6 +235,14 @@ class MatrixOperations:
         data = rows.reshape(addresses.shape[0], 8).view(site.dtype)
         self._access(site, addresses, who, lanes, True, data.T)
 
+    def transposed(self, instruction, register: np.ndarray, lanes) -> np.ndarray:
+        """Execute movmatrix: an 8 × 8 matrix of 16-bit elements, held as ldmatrix delivers it, transposed."""
+        warps = self.warps(instruction, lanes)
+        register = np.ascontiguousarray(np.broadcast_to(register, WARP_SIZE * warps))
+        matrix = np.empty((warps, 64), np.uint16)
+        matrix[:, _row_places(False)] = register.view(np.uint16).reshape(warps, 64)
+        return np.ascontiguousarray(matrix[:, _row_places(True)]).view(np.uint32).reshape(-1)
+
     @staticmethod
     def _row_addresses(base: np.ndarray, count: int, warps: int) -> tuple[np.ndarray, np.ndarray]:
         who = np.arange(8 * count)

@@ -71,9 +71,13 @@ class TensorCopies:
         mbarrier: tuple[Site, Addresses],
         mask: np.ndarray | None,
         im2col: bool,
+        pairs: bool,
         lanes,
     ) -> None:
-        """Copy a box to shared memory, for the blocks of the cluster in `mask` or, if None, the one at `target`."""
+        """Copy a box to shared memory, for the blocks of the cluster in `mask` or, if None, the one at `target`.
+
+        `pairs`: of .cta_group::2, where the mbarrier may be of either block of a pair. Of several pairs that receive
+        the box, each hears of it in the same of its blocks."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
         start = np.broadcast_to(target.at(writer.offset), every.shape)
@@ -95,13 +99,16 @@ class TensorCopies:
                 by = np.repeat(copiers[receiving], box.offset.shape[1])
                 for notify in chunk.observers.tensor_copy:
                     notify(site, Addresses(place), by, tensor.span)
+                told = words.base[receiving] + shift
+                if pairs and mask is not None:
+                    told = self._of_the_pair(words.base[receiving], start[chosen][receiving] + shift)
                 part = [v.reshape(len(chosen), -1)[receiving].reshape(-1) for v in values]
                 chunk.copies.send(
                     site,
                     by,
                     place,
                     part,
-                    (barrier, Addresses(words.base[receiving] + shift)),
+                    (barrier, Addresses(told)),
                     np.full(receiving.shape, tensor.box_bytes),
                     copiers[receiving],
                 )
@@ -168,6 +175,12 @@ class TensorCopies:
             data[box.inside] = together
         pieces = data.reshape(-1, PIECE // unit).view(np.uint64)
         return [pieces[:, 0], pieces[:, 1]]
+
+    def _of_the_pair(self, mbarrier: np.ndarray, box: np.ndarray) -> np.ndarray:
+        """Return where the mbarrier lies in the pair of blocks that a box goes to, in the block of its own parity."""
+        stride = self.chunk.shared_stride
+        own, to = (address.astype(np.int64) // stride for address in (mbarrier, box))
+        return mbarrier + (((to & ~1 | own & 1) - own) * stride).view(np.uint64)
 
     # -- what must hold --------------------------------------------------------------------------------------------
 

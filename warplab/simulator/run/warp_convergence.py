@@ -20,7 +20,7 @@ from warplab.simulator.run.warpgroup_convergence import WarpgroupConvergence
 from warplab.simulator.translate.basic_blocks import WARP_SYNC
 
 FULL_MASK = 0xFFFFFFFF
-_WITHOUT_MASK = ("mma", "wmma", "ldmatrix", "stmatrix", "tcgen05")  # .aligned: the whole warp
+_WITHOUT_MASK = ("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "tcgen05")  # .aligned: the whole warp
 _WITH_VALUES = ("shfl", "vote", "match", "redux")  # which exchange values
 
 # The kernel of numba.cuda.reduce calls __syncwarp for the whole warp where only two lanes arrive. GPUs tolerate it.

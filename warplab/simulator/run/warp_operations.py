@@ -4,18 +4,26 @@ Values are laid out as a matrix with one row per warp and one column per lane; l
 of one warp may take part with different masks (tiles of a cooperative group), so results are computed per lane.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.numerics import rounding
 
 _FULL = 0xFFFFFFFF
-_REDUCTIONS = {
+_REDUCTIONS: dict[str, tuple[Callable, float | None]] = {
     "add": (np.add, 0),
     "min": (np.minimum, None),
     "max": (np.maximum, None),
     "and": (np.bitwise_and, _FULL),
     "or": (np.bitwise_or, 0),
     "xor": (np.bitwise_xor, 0),
+    # Of float32: NaN counts if all lanes hold one, with .NaN if any does.
+    "fmin": (rounding.minimum, np.nan),
+    "fmax": (rounding.maximum, np.nan),
+    "fmin_nan": (rounding.minimum_nan, np.inf),
+    "fmax_nan": (rounding.maximum_nan, -np.inf),
 }
 
 
@@ -104,7 +112,7 @@ class WarpOperations:
         return np.where(same, voters, np.uint32(0)), same
 
     def reduce(self, operation: str, a, mask, lanes) -> np.ndarray:
-        """Execute redux.sync over the lanes of the mask; integers."""
+        """Execute redux.sync over the lanes of the mask; integers and float32."""
         self._meet(lanes)
         warp, _ = self._places(lanes)
         function, start = _REDUCTIONS[operation]

@@ -35,9 +35,11 @@ CARRY = "%cc"  # the carry flag: a register that instructions use without naming
 _WITH_CARRY = frozenset(("addc", "subc", "madc"))
 _COMBINE = frozenset(("and", "or", "xor"))  # setp with a third input
 # Operands of the forms `d|p` with two destinations.
-_OPERANDS_WITH_PREDICATE = {"shfl": 6, "match": 4, "elect": 3}
+_OPERANDS_WITH_PREDICATE = {"shfl": 6, "match": 4, "elect": 3, "lop3": 7}
 # Warp-wide instructions: the lanes that their mask names must arrive before any of them runs.
-_WARP_WIDE = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix", "wgmma"))
+_WARP_WIDE = frozenset(
+    ("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "movmatrix")
+)
 
 
 @dataclass(eq=False)

@@ -75,7 +75,7 @@ class Site:
     op: str  # "load", "store" or "atomic"
     space: str  # "global", "shared", "local", "const" or "generic"
     dtype: str
-    count: int  # elements per lane: 1, 2 or 4
+    count: int  # elements per lane: 1, 2, 4 or 8
     offset: int
     where: Where
     text: str

@@ -69,6 +69,11 @@ class Translation:
         return any(i.opcode in ("wgmma", "tcgen05") or (i.opcode == "cp" and "bulk" in i.modifiers) for i in every)
 
     @functools.cached_property
+    def masks_ranks(self) -> bool:
+        """Return whether the kernel loads for pairs of blocks: CUTLASS finds the even one by clearing bit 24."""
+        return any(i.opcode == "cp" and "cta_group::2" in i.modifiers for i in self.entry.instructions)
+
+    @functools.cached_property
     def counts_arrivals(self) -> bool:
         """Return whether the kernel asks the states of mbarriers how many threads have arrived."""
         return any(i.opcode == "mbarrier" and "pending_count" in i.modifiers for i in self.entry.instructions)

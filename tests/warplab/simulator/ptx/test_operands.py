@@ -32,6 +32,8 @@ FORMS = """
     fma.rn.bf16 %rs1, %rs2, %rs3, %rs4
     fma.rn.bf16x2 %r1, %r2, %r3, %r4
     fma.rn.relu.f16x2 %r1, %r2, %r3, %r4
+    fma.rn.oob.relu.f16 %rs1, %rs2, %rs3, %rs4
+    fma.rz.f32.bf16 %f1, %rs1, %rs2, %f2
     neg.f16x2 %r1, %r2
     abs.f16x2 %r1, %r2
     min.f16x2 %r1, %r2, %r3
@@ -97,6 +99,7 @@ FORMS = """
     not.pred %p1, %p2
     cnot.b32 %r1, %r2
     lop3.b32 %r1, %r2, %r3, %r4, 150
+    lop3.or.b32 %r1|%p1, %r2, %r3, %r4, 150, %p2
     shl.b32 %r1, %r2, %r3
     shr.s32 %r1, %r2, 3
     shf.l.wrap.b32 %r1, %r2, %r3, %r4
@@ -127,6 +130,10 @@ FORMS = """
     cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2
     cvt.rn.f16x2.e4m3x2 %r1, %rs1
     cvt.rna.tf32.f32 %r1, %f1
+    cvt.rn.satfinite.e2m3x2.f32 %rs1, %f1, %f2
+    cvt.rn.f16x2.e3m2x2 %r1, %rs1
+    cvt.rp.satfinite.ue8m0x2.bf16x2 %rs1, %r1
+    cvt.rn.bf16x2.ue8m0x2 %r1, %rs1
     cvt.pack.sat.u8.s32.b32 %r1, %r2, %r3, %r4
     cvt.sat.u8.s32 %r1, %r2
     cvta.to.global.u64 %rd5, %rd1
@@ -151,6 +158,9 @@ FORMS = """
     st.global.u32 [%rd1], %r1
     st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4}
     st.shared.u8 [tile], %r1
+    st.bulk.weak.shared::cta [tile], 64, 0
+    ld.global.v8.u32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd1]
+    st.global.v8.f32 [%rd1], {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}
     st.local.u64 [stack], %rd5
     st.release.gpu.global.u32 [%rd1], %r1
     prefetch.global.L2 [%rd1]
@@ -194,6 +204,8 @@ FORMS = """
     match.all.sync.b32 %r1|%p1, %r2, -1
     match.any.sync.b64 %r1, %rd5, -1
     redux.sync.add.s32 %r1, %r2, -1
+    redux.sync.min.abs.NaN.f32 %f1, %f2, -1
+    movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2
     activemask.b32 %r1
     elect.sync %r1|%p1, -1
     griddepcontrol.wait
@@ -242,6 +254,9 @@ FORMS = """
     cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r20], [%rd1], 16, [flag]
     cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r20], 16
     cp.async.bulk.commit_group
+    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r20], [flag]
+    clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q1
+    clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r1, %q1
     cp.async.bulk.wait_group 0
     cp.async.bulk.wait_group.read 0
     wgmma.fence.sync.aligned

@@ -104,6 +104,26 @@ KERNEL multicast(MAP, unsigned char *out, int bytes, int mask) {  // block 0 loa
     }
     meet();
 }
+#if __CUDA_ARCH__ >= 1000
+KERNEL pairs(MAP, unsigned char *out, int bytes, int mask) {  // boxes of two blocks, and one mbarrier, of the even one
+    __shared__ mbarrier bar;
+    unsigned b = shared_address(&bar), rank = blockIdx.x % CLUSTER, even = b & 0xFEFFFFFF;  // as CUTLASS finds it
+    if (threadIdx.x == 0 && rank % 2 == 0) { init(b, 1); expect(b, 2 * bytes); }
+    meet();
+    if (threadIdx.x == 0 && mask == 0)
+        asm volatile("cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3}], [%4];" :: "r"(shared_address(box)), "l"(&map), "r"(0),
+                     "r"((int)blockIdx.x), "r"(even) : "memory");
+    if (threadIdx.x == 0 && mask && rank == 1)
+        asm volatile("cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes"
+                     ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" :: "r"(shared_address(box)), "l"(&map),
+                     "r"(0), "r"((int)blockIdx.x), "r"(even), "h"((unsigned short)mask) : "memory");
+    if (rank % 2 == 0) wait(b, 0);
+    meet();
+    for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[blockIdx.x * bytes + i] = box[i];
+    meet();
+}
+#endif
 KERNEL hinted(MAP, unsigned char *out, int bytes) {  // hints, which change nothing, and all else spelt out
     __shared__ mbarrier bar;
     unsigned b = shared_address(&bar);
@@ -395,6 +415,54 @@ def test_multicast(cluster, mask):
         first = block // cluster * cluster
         want = in_shared(tiled_box(tensor, (0, first), (64, 8), (1, 1)), 128)
         assert out[block].tolist() == (want if mask >> block % cluster & 1 else 0 * want).tolist()
+
+
+@pytest.mark.parametrize("mask", [0, 0b1111])
+def test_boxes_for_pairs_of_blocks(mask):
+    """Of sm_100 (.cta_group::2): the even block of each pair hears of both boxes, also of those of a multicast."""
+    tensor = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
+    room, nbytes = on_device(tensor), 8 * 128
+    data = encode_tiled(KINDS["f2"], 2, address(room), (64, 64), (128,), (64, 8), (1, 1), 0, 3)
+    out = np.zeros((8, nbytes), np.uint8)
+    kernel = CudaSource(SOURCE, "pairs", ("-DAXES=2", "-arch=sm_100a", "-DCLUSTER=4"))
+    simulate(kernel, 8, 32, (as_map(data), out, np.int32(nbytes), np.int32(mask)), shared_bytes=1024)
+    for block in range(8):
+        row = block // 4 * 4 + 1 if mask else block
+        want = in_shared(tiled_box(tensor, (0, row), (64, 8), (1, 1)), 128)
+        assert out[block].tolist() == want.tolist()
+
+
+CANCELLED = r"""
+#include <cuda/barrier>
+#include <cuda/ptx>
+extern "C" __global__ void __cluster_dims__(2, 1, 1) ask(int* out) {
+    namespace ptx = cuda::ptx;
+    __shared__ alignas(16) int4 answer;
+    __shared__ unsigned long long bar;
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_init(&bar, 1);
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &bar, 16);
+    }
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+    if (threadIdx.x == 0 && (ALL == 0 || blockIdx.x % 2 == 0)) {
+#if ALL
+        ptx::clusterlaunchcontrol_try_cancel_multicast(&answer, &bar);
+#else
+        ptx::clusterlaunchcontrol_try_cancel(&answer, &bar);
+#endif
+    }
+    while (!ptx::mbarrier_try_wait_parity(&bar, 0));
+    out[blockIdx.x * 32 + threadIdx.x] += 1 + ptx::clusterlaunchcontrol_query_cancel_is_canceled(answer);
+}
+"""
+
+
+@pytest.mark.parametrize("everywhere", [0, 1])
+def test_no_block_is_cancelled_as_all_run(everywhere):
+    """Of sm_100: a kernel whose blocks ask for the work of others is right where none gets any."""
+    out = np.zeros((6, 32), np.int32)
+    simulate(CudaSource(CANCELLED, "ask", ("-arch=sm_100a", f"-DALL={everywhere}")), 6, 32, (out,))
+    assert (out == 1).all()
 
 
 def test_hints_and_one_elected_thread():

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from tests.support.ptx_harness import run
-from warplab.simulator import UnsupportedInstruction
+from warplab.launch.kernel_source import CudaSource
+from warplab.launch.simulate import simulate
+from warplab.simulator import (
+    DivergentWarp,
+    IllegalAddress,
+    MisalignedAddress,
+    SimulatorError,
+    UnsupportedInstruction,
+)
 
 EDGES = [0, 1, 2, 3, 7, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
 EDGES64 = [*EDGES, 0x123456789ABCDEF, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, (1 << 64) - 2]
@@ -297,6 +305,145 @@ def test_the_least_and_the_most_of_three(opcode):
     for kind, x in (("u32", np.arange(4, dtype=np.uint32)), ("f64", np.arange(4.0))):
         with pytest.raises(UnsupportedInstruction, match=rf"{opcode}\.{kind}"):
             run(f"{opcode}.{kind} %d, %a, %a, %a;", [(kind, x)], kind)
+
+
+@pytest.mark.parametrize("combine", ["or", "and"])
+def test_logic_of_three_with_a_predicate(combine):
+    """d and p = (d != 0) combined with q. Seed 35."""
+    rng = np.random.default_rng(35)
+    a, b, c = (rng.integers(0, 4, 64, np.uint32) for _ in range(3))
+    body = f"setp.gt.u32 %q, %c, 1; lop3.{combine}.b32 %t|%p, %a, %b, %c, 0x80, %q; selp.u32 %n, 16, 0, %p;"
+    seen = run(f"{body} or.b32 %d, %t, %n;", [("b32", a), ("b32", b), ("b32", c)], "b32")
+    bits = a & b & c
+    holds = (bits != 0) | (c > 1) if combine == "or" else (bits != 0) & (c > 1)
+    assert seen.tolist() == (bits | 16 * holds).tolist()
+    assert 0 < holds.sum() < 64
+
+
+@pytest.mark.parametrize("operation", ["min", "max"])
+@pytest.mark.parametrize("options", ["", ".abs", ".NaN", ".abs.NaN"])
+def test_the_least_of_a_warps_floats(operation, options):
+    """Of sm_100. Without .NaN one counts only if there is nothing else. Seed 35."""
+    a = np.random.default_rng(35).standard_normal((4, 32)).astype(np.float32)
+    a[1, 7], a[2] = np.nan, np.nan
+    a[3] = [0.0, -0.0] * 16
+    seen = run(f"redux.sync.{operation}{options}.f32 %d, %a, -1;", [("f32", a.reshape(-1))], "f32").reshape(4, 32)
+    sized = np.abs(a) if "abs" in options else a
+    function = {"min": (np.fmin, np.minimum), "max": (np.fmax, np.maximum)}[operation]["NaN" in options]
+    np.testing.assert_array_equal(seen, np.repeat(function.reduce(sized, axis=1)[:, None], 32, axis=1))
+    assert (np.signbit(seen[3]) == (operation == "min" and "abs" not in options)).all()
+
+
+def test_movmatrix_transposes():
+    """Lane l holds row l / 4, columns 2 (l % 4) and the next (PTX ISA, "movmatrix")."""
+    matrices = np.arange(128, dtype=np.uint16).reshape(2, 8, 8)
+    seen = run("movmatrix.sync.aligned.m8n8.trans.b16 %d, %a;", [("b32", matrices.view(np.uint32).reshape(-1))], "b32")
+    np.testing.assert_array_equal(seen.view(np.uint16).reshape(2, 8, 8), matrices.transpose(0, 2, 1))
+    with pytest.raises(DivergentWarp, match="movmatrix"):
+        run("movmatrix.sync.aligned.m8n8.trans.b16 %d, %a;", [("b32", np.arange(40))], "b32")
+
+
+@pytest.mark.parametrize("half", ["f16", "bf16"])
+@pytest.mark.parametrize("opcode", ["add", "sub", "fma"])
+@pytest.mark.parametrize("ending", ["", ".rz", ".sat"])
+def test_halves_added_to_a_float(half, opcode, ending):
+    """Of sm_100: as if the halves had been converted first. Seed 35."""
+    if opcode == "fma":
+        ending = ending if ending == ".rz" else ".rn" + ending
+    rng = np.random.default_rng(35)
+    halves = [("b16", rng.integers(0, 2**16, 256, np.uint16)) for _ in range(1 + (opcode == "fma"))]
+    floats = ("f32", (rng.standard_normal(256) * 2.0 ** rng.integers(-9, 9, 256)).astype(np.float32))
+    names, last = ("%a, %b", "%c") if opcode == "fma" else ("%a", "%b")
+    mixed = run(f"{opcode}{ending}.f32.{half} %d, {names}, {last};", [*halves, floats], "f32")
+    wide = ".reg .f32 %x, %y;" + f"cvt.f32.{half} %x, %a;" + (f"cvt.f32.{half} %y, %b;" if opcode == "fma" else "")
+    names = "%x, %y" if opcode == "fma" else "%x"
+    want = run(f"{wide} {opcode}{ending}.f32 %d, {names}, {last};", [*halves, floats], "f32")
+    np.testing.assert_array_equal(mixed.view(np.uint32), want.view(np.uint32))
+
+
+def test_a_number_outside_the_tensor_makes_a_product_zero():
+    """0x7FF7 is what TMA puts there, if its map asks for NaN."""
+    a = np.array([0x3C00, 0x7FF7, 0x3C00, 0x7E00, 0xBC00], np.uint16)
+    b = np.array([0x4000, 0x4000, 0x7FF7, 0x4000, 0x4000], np.uint16)
+    one = "mov.b16 %rs1, 0x3C00;"
+    for relu, last in (("", 0xBC00), (".relu", 0)):
+        body = f".reg .b16 %rs1; {one} fma.rn.oob{relu}.f16 %d, %a, %b, %rs1;"
+        assert run(body, [("b16", a), ("b16", b)], "b16").tolist() == [0x4200, 0, 0, 0x7FFF, last]
+
+
+def test_spaces_before_types_and_options_behind_them():
+    """As CUTLASS and cuRAND write them."""
+    a = np.array([1.0, 1e-40, 0.25], np.float32)
+    assert run("rcp.approx.f32.ftz %d, %a;", [("f32", a)], "f32").tolist() == [1, np.inf, 4]
+    assert run("prmt .b32 %d, %a, %a, 0x0123;", [("b32", [0x11223344])], "b32").tolist() == [0x44332211]
+    body = "mov.b32 %t, 0; fma.rn.f16x2.relu %d, %a, 0x3C003C00, %t;"
+    assert run(body, [("b32", [0xBC003C00])], "b32").tolist() == [0x3C00]
+    assert (
+        run("setp.eq.u32 %q, %a, 1; vote.ballot.sync.b32 %d, %q, -1;", [("b32", [1, 0] * 16)], "b32")[0] == 0x55555555
+    )
+
+
+def test_saturated_integers():
+    a, b, c = [2**23 - 1, -(2**23), 5], [2**23 - 1, 2**23 - 1, -7], [2**31 - 1, -(2**31), 9]
+    inputs = [("s32", a), ("s32", b), ("s32", c)]
+    seen = run("mad24.hi.sat.s32 %d, %a, %b, %c;", inputs, "s32").tolist()
+    assert seen == [max(-(2**31), min(2**31 - 1, (x * y >> 16) + z)) for x, y, z in zip(a, b, c, strict=True)]
+    for text in ("max.relu.s32", "max.s32.relu"):
+        assert run(f"{text} %d, %a, %b;", [("s32", [-3, 4]), ("s32", [-2, -5])], "s32").tolist() == [0, 4]
+
+
+def test_tf32_saturates_to_its_largest():
+    a = np.array([np.inf, -np.inf, 3.4028e38, 1.0], np.float32)
+    largest = np.uint32(0x7F7FE000).view(np.float32)
+    seen = run("cvt.rna.satfinite.tf32.f32 %d, %a;", [("f32", a)], "f32")
+    assert seen.tolist() == [largest, -largest, largest, 1]
+    assert np.isinf(run("cvt.rna.tf32.f32 %d, %a;", [("f32", a)], "f32")[:2]).all()
+
+
+EIGHT = """
+extern "C" __global__ void eight(unsigned* x, int skip) {
+    unsigned v[8], *place = x + 8 * (blockIdx.x * blockDim.x + threadIdx.x) + skip;
+    asm volatile("ld.global.v8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"
+                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]), "=r"(v[4]), "=r"(v[5]), "=r"(v[6]), "=r"(v[7])
+                 : "l"(place));
+    asm volatile("st.global.v8.b32 [%8], {%7, %6, %5, %4, %3, %2, %1, %0};"
+                 :: "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "r"(v[4]), "r"(v[5]), "r"(v[6]), "r"(v[7]), "l"(place)
+                 : "memory");
+}
+"""
+
+
+@pytest.mark.parametrize(("blocks", "threads"), [(1, 3), (32, 128)])
+def test_eight_words_at_once(blocks, threads):
+    """Of sm_100: 32 bytes, one sector for each thread."""
+    x = np.arange(8 * blocks * threads + 8, dtype=np.uint32)
+    want = np.concatenate([x[:-8].reshape(-1, 8)[:, ::-1].reshape(-1), x[-8:]])
+    kernel = CudaSource(EIGHT, "eight", options=("-arch=sm_100a",))
+    counted = simulate(kernel, blocks, threads, (x, np.int32(0)))
+    np.testing.assert_array_equal(x, want)
+    assert counted.counts.global_load_sectors == blocks * threads
+    with pytest.raises(MisalignedAddress, match="32 bytes"):
+        simulate(kernel, blocks, threads, (x, np.int32(4)))
+
+
+def test_zeros_over_shared_memory():
+    """st.bulk, of sm_100."""
+    body = """.shared .align 16 .b8 s[512]; .reg .b64 %to;
+        mov.u32 %n, s; shl.b32 %t, %i, 3; add.u32 %n, %n, %t; st.shared.v2.u32 [%n], {%a, %a};
+        bar.sync 0; mov.u64 %to, s; setp.eq.u32 %q, %i, 0; @%q st.bulk.weak.shared::cta [%to+16], SIZE, 0;
+        bar.sync 0; ld.shared.u32 %d, [%n];"""
+    a = np.arange(1, 65)
+    seen = run(body.replace("SIZE", "64"), [("b32", a)], "b32")
+    np.testing.assert_array_equal(seen, np.where((a > 2) & (a <= 10), 0, a))
+    for size, error, what in (("65", SimulatorError, "multiple of 8"), ("504", IllegalAddress, "shared memory")):
+        with pytest.raises(error, match=what):
+            run(body.replace("SIZE", size), [("b32", a)], "b32")
+
+
+def test_vector_atomics_with_the_operation_last():
+    x = np.zeros(2, np.float32)
+    body = ".reg .b64 %to; ld.param.u64 %to, [in_b]; red.global.v2.f32.add [%to], {%a, %a}; ld.global.f32 %d, [%to];"
+    assert run(body, [("f32", np.ones(2)), ("f32", x)], "f32", checks=False).max() == 2
 
 
 def test_unknown_instruction_names_itself():

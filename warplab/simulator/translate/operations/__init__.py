@@ -55,8 +55,8 @@ _COUNTS = {
     (
         2,
         2,
-    ): "abs applypriority bfind brev clz cnot cos cvta discard ex2 getctarank isspacep ldmatrix lg2 mov neg not popc"
-    " rcp rsqrt sin sqrt stmatrix suq tanh testp txq",
+    ): "abs applypriority bfind brev clz clusterlaunchcontrol cnot cos cvta discard ex2 getctarank isspacep ldmatrix"
+    " lg2 mov movmatrix neg not popc rcp rsqrt sin sqrt stmatrix suq tanh testp txq",
     (2, 3): "elect ld ldu st suld sust",
     (2, 4): "cvt red tex tld4",
     (3, 3): "add addc and bmsk copysign div mapa mul mul24 or redux rem shl shr sub subc szext xor",
@@ -86,7 +86,7 @@ def flops(instruction: Instruction) -> tuple[str | None, int]:
         return "f16", 2 * amount
     if kind == "f32x2":
         return "f32", 2 * amount
-    kind = "f16" if kind == "bf16" else kind
+    kind = "f32" if "f32" in instruction.modifiers else "f16" if kind == "bf16" else kind  # add.f32.bf16 adds float32
     return (kind, amount) if amount and kind in ("f16", "f32", "f64") else (None, 0)
 
 
@@ -97,9 +97,9 @@ KINDS = {
     **dict.fromkeys(("atom", "red"), "atomic"),
     **dict.fromkeys(("bra", "brx", "ret", "exit", "call", "enter", "inlined", "invalid", "trap"), "control"),
     **dict.fromkeys(("vprintf", "assertfail", "malloc", "free", "nanosleep", "brkpt"), "control"),
-    **dict.fromkeys(("setmaxnreg", "griddepcontrol", "pmevent"), "control"),
+    **dict.fromkeys(("setmaxnreg", "griddepcontrol", "pmevent", "clusterlaunchcontrol"), "control"),
     **dict.fromkeys(("bar", "barrier", "mbarrier", "membar", "fence"), "synchronisation"),
-    **dict.fromkeys(("shfl", "vote", "match", "redux", "activemask", "elect"), "warp"),
+    **dict.fromkeys(("shfl", "vote", "match", "redux", "activemask", "elect", "movmatrix"), "warp"),
     **dict.fromkeys(("mma", "wmma"), "tensor"),
     **dict.fromkeys(("mov", "argument", "cvta", "isspacep", "mapa", "getctarank", "selp", "slct"), "move"),
     **dict.fromkeys(("prefetch", "prefetchu", "discard", "applypriority", "createpolicy"), "cache hint"),

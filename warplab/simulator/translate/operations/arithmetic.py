@@ -78,6 +78,7 @@ APPROXIMATE = {
     ("rsqrt", "approx.ftz", "f8"): "rsqrt_approx_f64({0})",
 }
 DIRECTED = ("rz", "rm", "rp")
+_SATURATED24 = ("mad24", "hi", "s32")  # the only one of these with .sat
 _OPERATORS = ("add", "sub", "mul", "div")
 _MAY_ROUND_UP = ("mul", "div", "fma")  # from below all normal numbers to the smallest one
 
@@ -224,24 +225,26 @@ def _multiply(w: BlockWriter, i: Instruction) -> None:
 
 
 def _multiply24(w: BlockWriter, i: Instruction) -> None:
-    form, kind = i.modifiers
-    if form not in ("hi", "lo"):
+    form, *saturated, kind = i.modifiers
+    if form not in ("hi", "lo") or saturated not in ([], ["sat"] if (i.opcode, form, kind) == _SATURATED24 else []):
         raise w.unsupported()
     dtype = {"u32": "u4", "s32": "i4"}[kind]
     a, b, *c = (w.array(o, dtype) for o in i.operands[1:])
     result = f"mul24({a}, {b}, {form == 'hi'})"
-    w.define(i.operands[0], f"{result} + {c[0]}" if i.opcode == "mad24" else result, dtype)
+    if i.opcode == "mad24":
+        result = f"add_saturated({result}, {c[0]})" if saturated else f"{result} + {c[0]}"
+    w.define(i.operands[0], result, dtype)
 
 
 def _or_packed(emit):
-    """Return `emit`, except for pairs of 16-bit integers in a register and .relu of integers, which comes last."""
+    """Return `emit`, except for pairs of 16-bit integers in a register and .relu of integers."""
 
     def choose(w: BlockWriter, i: Instruction) -> None:
-        *modifiers, kind = i.modifiers[:-1] if i.modifiers[-1] == "relu" else i.modifiers
-        relu = i.modifiers[-1] == "relu"
+        *modifiers, kind = i.modifiers
+        relu = "relu" in modifiers
         if kind not in ("u16x2", "s16x2") and not relu:
             return emit(w, i)
-        allow(w, modifiers, ())
+        allow(w, modifiers, ("relu",))
         dtype = {"u16x2": "u2", "s16x2": "i2", "s32": "i4"}[kind]
         function = {"add": "np.add", "min": "np.minimum", "max": "np.maximum"}[i.opcode]
         a, b = (w.array(o, "u4") for o in i.operands[1:])

@@ -7,7 +7,7 @@ from warplab.simulator.translate.operations.arithmetic import allow
 
 _SHARED = ("shared", "shared::cta", "shared::cluster")
 _BULK = ("mbarrier::complete_tx::bytes", "bulk_group", "multicast::cluster")
-_TENSOR = ("tile", "im2col", "im2col_no_offs")
+_TENSOR = ("tile", "im2col", "im2col_no_offs", "cta_group::1", "cta_group::2")
 _REDUCTIONS = {  # operation → types in global memory
     "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
     **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64", "f16", "bf16")),
@@ -76,7 +76,9 @@ def _bulk(w: BlockWriter, i: Instruction) -> None:
     if modifiers[0] == "wait_group":
         return w.line(f"m.copies.wait_bulk({integer(i.operands[0])}, {'read' in modifiers}, L)")
     tensor = modifiers[0] == "tensor"
-    to, come, *rest = modifiers[2 if tensor else 0 :]
+    words = modifiers[2 if tensor else 0 :]
+    to, come = (m for m in words if m in ("global", *_SHARED))  # CUTLASS writes .cta_group::2 before them
+    rest = [m for m in words if m not in ("global", *_SHARED)]
     if "cp_mask" in rest:
         raise w.unsupported()
     allow(
@@ -129,7 +131,8 @@ def _tensor(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], 
     mbarrier = "({}, {})".format(*_mbarrier_site(w, more.pop(0)))
     further = "".join(f"{w.array(o, 'u2')}, " for o in items_of(more.pop(0))) if "im2col" in rest else ""
     mask = w.array(more[0], "u2") if "multicast::cluster" in rest else "None"
-    given = f"{in_global}, {in_shared}, {maps}, ({at}), ({further}), {ours}, {mbarrier}, {mask}, {im2col}"
+    pairs = "cta_group::2" in rest
+    given = f"{in_global}, {in_shared}, {maps}, ({at}), ({further}), {ours}, {mbarrier}, {mask}, {im2col}, {pairs}"
     w.line(f"m.tensors.load({given}, L)")
 
 
@@ -149,6 +152,33 @@ def _store(w: BlockWriter, i: Instruction) -> None:
     barrier = "({}, {})".format(*_mbarrier_site(w, mbarrier))
     given = None if operation is None else (operation, kind)
     w.line(f"m.copies.store({site}, {base}, ({values}), {barrier}, {given!r}, L)")
+
+
+def _launch_control(w: BlockWriter, i: Instruction) -> None:
+    """Write clusterlaunchcontrol (sm_100): a block asks to do the work of one that has not begun, in its place.
+
+    Here all blocks of a grid have begun, so none is ever cancelled, which the answer says: 16 bytes of zeros."""
+    if i.modifiers[:2] == ("try_cancel", "async"):
+        allow(w, i.modifiers[2:], {"b128", *_SHARED, "mbarrier::complete_tx::bytes", "multicast::cluster::all"})
+        target, mbarrier = i.operands
+        base, offset = w.addresses(target, "shared")
+        site = w.site("store", "shared", "u8", 2, offset)
+        barrier = "({}, {})".format(*_mbarrier_site(w, mbarrier))
+        everywhere = "multicast::cluster::all" in i.modifiers
+        for reaching in w.translator.sites[-2:]:
+            reaching.cluster |= everywhere
+        return w.line(f"m.copies.answer({site}, {base}, {barrier}, {everywhere}, L)")
+    if i.modifiers[0] != "query_cancel" or i.modifiers[-1] != "b128":
+        raise w.unsupported()
+    answer = w.fresh()
+    w.line(f"{answer} = low_and_high({w.array(i.operands[1], 'V16')})[0]")
+    if i.modifiers[1] == "is_canceled":
+        return w.define(i.operands[0], f"({answer} & u8.type(1)) != 0", "b1")
+    if not i.modifiers[1].startswith("get_first_ctaid"):
+        raise w.unsupported()
+    for item in items_of(i.operands[0]):  # of a block that was not cancelled, PTX leaves them undefined
+        w.define(item, f"({answer} & u8.type(0)).astype(u4)", "u4")
+    return None
 
 
 def _reduction(w: BlockWriter, modifiers: tuple[str, ...]) -> tuple[str, str]:
@@ -230,6 +260,7 @@ _MBARRIER = {
     **dict.fromkeys(("test_wait", "try_wait"), (_test, ("parity",))),
 }
 TABLE = {
+    "clusterlaunchcontrol": _launch_control,
     "cp": _copy,
     "mbarrier": _mbarrier,
     "red": lambda w, i: (_store if "async" in i.modifiers else atomics.TABLE["red"])(w, i),

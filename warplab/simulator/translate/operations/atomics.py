@@ -31,7 +31,8 @@ _SPACES = {"global": "global", "shared": "shared", "shared::cta": "shared", "sha
 
 
 def _atomic(w: BlockWriter, i: Instruction) -> None:
-    *modifiers, kind = i.modifiers
+    modifiers, kind = list(i.modifiers), next(m for m in i.modifiers if m in _TYPES)  # also `.v2.f32.add`
+    modifiers.remove(kind)
     operation = next((m for m in modifiers if m in _KINDS), None)
     if operation is None or kind not in _KINDS[operation] or (i.opcode == "red" and operation in ("exch", "cas")):
         raise w.unsupported()

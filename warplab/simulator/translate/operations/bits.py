@@ -65,10 +65,20 @@ def _reverse(w: BlockWriter, i: Instruction) -> None:
 
 
 def _logic3(w: BlockWriter, i: Instruction) -> None:
-    if i.modifiers != ("b32",):
+    *combine, kind = i.modifiers
+    if kind != "b32" or len(i.operands) != (7 if combine else 5):
         raise w.unsupported()
-    a, b, c = (w.array(o, "u4") for o in i.operands[1:4])
-    w.define(i.operands[0], lop3(integer(i.operands[4]) & 0xFF).format(a, b, c), "u4")
+    *destinations, x, y, z, table = i.operands[: -1 if combine else None]
+    a, b, c = (w.array(o, "u4") for o in (x, y, z))
+    result = lop3(integer(table) & 0xFF).format(a, b, c)
+    if combine:  # d|p: is any bit set, and (or) does q hold?
+        sign = {"and": "&", "or": "|"}[combine[0]]
+        bits, holds = w.fresh(), w.fresh()
+        w.line(f"{bits} = {result}")
+        w.line(f"{holds} = ({bits} != 0) {sign} {w.value(i.operands[6], 'b1')}")
+        w.define(destinations[1], holds, "b1")
+        result = bits
+    w.define(destinations[0], result, "u4")
 
 
 def _find(w: BlockWriter, i: Instruction) -> None:

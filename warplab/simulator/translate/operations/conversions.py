@@ -7,7 +7,8 @@ from warplab.simulator.translate.operations.comparisons import HALVES
 
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
 _INTEGRAL = ("rni", "rzi", "rmi", "rpi")
-_FP8 = ("e4m3x2", "e5m2x2")
+_SMALL = ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2")
+_SCALES = "ue8m0x2"
 
 
 def _convert(w: BlockWriter, i: Instruction) -> None:
@@ -15,7 +16,9 @@ def _convert(w: BlockWriter, i: Instruction) -> None:
     rounding = next((m for m in modifiers if m in _ROUNDINGS or m == "rna"), "rn")
     integral = next((m for m in modifiers if m in _INTEGRAL), None)
     allow(w, modifiers, {"ftz", "sat", "relu", "satfinite", rounding, integral})
-    if "pack" in modifiers or len(i.operands) > 2 or to in _FP8 or have in _FP8:
+    if _SCALES in (to, have):
+        return _scales(w, i, rounding)
+    if "pack" in modifiers or len(i.operands) > 2 or to in _SMALL or have in _SMALL:
         return _pack(w, i, rounding)
     if to == "tf32":
         return _to_tf32(w, i, rounding)
@@ -92,8 +95,9 @@ def _define_half(w: BlockWriter, i: Instruction, bits: str, modifiers, kind: str
 
 def _to_tf32(w: BlockWriter, i: Instruction, rounding: str) -> None:
     modifiers = i.modifiers[:-2]
-    allow(w, modifiers, {"rn", "rz", "rna", "relu"})
-    result = f"tf32({w.array(i.operands[1], 'f4')}, {rounding!r}, {'relu' in modifiers})"
+    allow(w, modifiers, {"rn", "rz", "rna", "relu", "satfinite"})
+    options = f"{rounding!r}, {'relu' in modifiers}, {'satfinite' in modifiers}"
+    result = f"tf32({w.array(i.operands[1], 'f4')}, {options})"
     w.define(i.operands[0], result, "u4")
 
 
@@ -101,18 +105,14 @@ def _pack(w: BlockWriter, i: Instruction, rounding: str) -> None:
     """Convert two values into one register, a in the upper half, or out of one."""
     *modifiers, to, have = i.modifiers
     relu = "relu" in modifiers
-    if have in _FP8 and to == "f16x2":
-        bits = w.array(i.operands[1], "u2")
-        return w.define(i.operands[0], f"fp8_to_halves({bits}, {have[:-2]!r}, {relu})", "u4")
-    if to in _FP8:
-        if have == "f32":
-            a, b = (w.array(o, "f4") for o in i.operands[1:])
-        elif have == "f16x2":
-            both = w.array(i.operands[1], "u4")
-            a, b = (f"half_to_f32(({both} >> {shift}).astype(u2), 'f16')" for shift in (16, 0))
-        else:
+    if have in _SMALL and to == "f16x2":
+        bits = w.array(i.operands[1], "u1" if have == "e2m1x2" else "u2")
+        return w.define(i.operands[0], f"small_to_halves({bits}, {have[:-2]!r}, {relu})", "u4")
+    if to in _SMALL:
+        if "satfinite" not in modifiers:
             raise w.unsupported()
-        return w.define(i.operands[0], f"fp8_pack({a}, {b}, {to[:-2]!r}, {relu})", "u2")
+        given = f"small_pack({', '.join(_two(w, i, have, 'f16'))}, {to[:-2]!r}, {relu})"
+        return w.define(i.operands[0], given, "u1" if to == "e2m1x2" else "u2")
     kind = to[:-2]
     if have != "f32" or kind not in HALVES:
         raise w.unsupported()
@@ -121,6 +121,28 @@ def _pack(w: BlockWriter, i: Instruction, rounding: str) -> None:
         bits = f"half_from_f32({w.array(operand, 'f4')}, {kind!r}, {rounding!r})"
         parts.append(f"half_clamped({bits}, {kind!r}, 'relu')" if relu else bits)
     return w.define(i.operands[0], f"pack(u4, {', '.join(parts)})", "u4")
+
+
+def _two(w: BlockWriter, i: Instruction, have: str, half: str) -> tuple[str, ...]:
+    """Return two sources as float32: operands of that type, or the halves of one."""
+    if have == "f32":
+        a, b = (w.array(o, "f4") for o in i.operands[1:])
+        return a, b
+    if have != half + "x2":
+        raise w.unsupported()
+    both = w.array(i.operands[1], "u4")
+    return tuple(f"half_to_f32(({both} >> {shift}).astype(u2), {half!r})" for shift in (16, 0))
+
+
+def _scales(w: BlockWriter, i: Instruction, rounding: str) -> None:
+    """Write conversions to and from ue8m0, the scales of MXFP4 and its like (sm_100)."""
+    *modifiers, to, have = i.modifiers
+    if to == "bf16x2":
+        allow(w, modifiers, {"rn"})
+        return w.define(i.operands[0], f"scales_to_halves({w.array(i.operands[1], 'u2')})", "u4")
+    allow(w, modifiers, {"rz", "rp", "satfinite"})
+    given = ", ".join(_two(w, i, have, "bf16"))
+    return w.define(i.operands[0], f"scale_pack({given}, {rounding!r}, {'satfinite' in modifiers})", "u2")
 
 
 def _pack_integers(w: BlockWriter, i: Instruction) -> None:

@@ -1,4 +1,5 @@
-"""Arithmetic on f16, bf16 and pairs of them, for which `numerics.halves` computes, and on pairs of f32 (sm_100).
+"""Arithmetic on f16, bf16 and pairs of them, for which `numerics.halves` computes, on pairs of f32, and of
+halves with f32 (both of sm_100).
 
 Registers hold the bits."""
 
@@ -35,8 +36,8 @@ def _arithmetic(w: BlockWriter, i: Instruction) -> None:
 
 
 def _fma(w: BlockWriter, i: Instruction) -> None:
-    allow(w, i.modifiers[:-1], {"rn", "ftz", "sat", "relu"})
-    _emit(w, i, "half_fma", _options(i))
+    allow(w, i.modifiers[:-1], {"rn", "ftz", "sat", "relu", "oob"})
+    _emit(w, i, "half_fma_oob" if "oob" in i.modifiers else "half_fma", _options(i))
 
 
 def _least(w: BlockWriter, i: Instruction) -> None:
@@ -62,6 +63,21 @@ def _two_floats(w: BlockWriter, i: Instruction) -> None:
     w.define(i.operands[0], f"in_parts(lambda {', '.join(names)}: {result}, f4, {operands})", "u8")
 
 
+def _with_a_float(w: BlockWriter, i: Instruction) -> None:
+    """Write add, sub and fma of .f32.f16 and .f32.bf16 (sm_100): halves, but for the last operand and the result."""
+    *modifiers, _, half = i.modifiers
+    rounding = next((m for m in modifiers if m in arithmetic.DIRECTED), None)
+    allow(w, modifiers, {"rn", "sat", rounding})
+    *halves, last = i.operands[1:]
+    operands = []
+    for operand in halves:
+        operands.append(w.fresh())
+        w.line(f"{operands[-1]} = half_to_f32({w.array(operand, 'u2')}, {half!r})")
+    nearest, directed = arithmetic.FLOATS[i.opcode, "f4"]
+    result = str(directed if rounding else nearest).format(*operands, w.array(last, "f4"), r=rounding)
+    arithmetic.define_float(w, i.operands[0], result, modifiers, "f4")
+
+
 def _special(w: BlockWriter, i: Instruction) -> None:
     *modifiers, kind = i.modifiers
     allow(w, modifiers, {"approx", "ftz"})
@@ -82,6 +98,8 @@ def _by_kind(opcode: str) -> Callable:
     def emit(w: BlockWriter, i: Instruction) -> None:
         if i.modifiers[-1] == "f32x2" and opcode in ("add", "sub", "mul", "fma"):
             return _two_floats(w, i)
+        if i.modifiers[-2:-1] == ("f32",) and i.modifiers[-1] in ("f16", "bf16") and opcode in ("add", "sub", "fma"):
+            return _with_a_float(w, i)
         rows = _ROWS if i.modifiers[-1] in KINDS else arithmetic.TABLE
         return rows[opcode](w, i)
 

@@ -1,4 +1,4 @@
-"""Tensor cores: mma, wmma, ldmatrix and stmatrix. The scheduler has made the 32 lanes of each warp converge."""
+"""Tensor cores: mma, wmma, ldmatrix, stmatrix, movmatrix. The scheduler has made the 32 lanes of a warp converge."""
 
 from warplab.simulator.ptx.fragments import BITS, Fragment, wmma_fragment
 from warplab.simulator.ptx.program import Immediate, Instruction, Operand, items_of
@@ -61,7 +61,7 @@ def _mma(w: BlockWriter, i: Instruction) -> None:
             raise w.unsupported()
         return _product(w, i, matrix_instructions.single_bit_mma(shape, operation, w.now.where, w.now.text))
     *options, d, a, b, c = rest
-    allow(w, options, {"satfinite"})
+    allow(w, options, {"satfinite", *(("rn",) if d == "f64" else ())})
     allow(w, (d, c), {"f16", "f32", "f64", "s32"})
     if a != b and (not BITS[a] == BITS[b] <= 8 or (a[0] == "e") != (b[0] == "e")):  # e4m3 and e5m2 mix, s8 and u8 too
         raise w.unsupported()
@@ -157,9 +157,16 @@ def _stmatrix(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.matrix.store_rows({site}, {base}, {_registers(w, source, 'u4')}, {transposed}, L)")
 
 
+def _movmatrix(w: BlockWriter, i: Instruction) -> None:
+    if i.modifiers != ("sync", "aligned", "m8n8", "trans", "b16"):
+        raise w.unsupported()
+    w.define(i.operands[0], f"m.matrix.transposed({w.object(i)}, {w.array(i.operands[1], 'u4')}, L)", "u4")
+
+
 TABLE = {
     "ldmatrix": _ldmatrix,
     "mma": _mma,
+    "movmatrix": _movmatrix,
     "stmatrix": _stmatrix,
     "wmma": lambda w, i: {"load": _wmma_load, "store": _wmma_store, "mma": _wmma_mma}[i.modifiers[0]](w, i),
 }

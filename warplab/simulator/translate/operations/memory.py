@@ -1,6 +1,6 @@
 """Loads, stores and fences."""
 
-from warplab.simulator.ptx.program import Instruction, Symbol, as_address, items_of
+from warplab.simulator.ptx.program import Instruction, Symbol, as_address, integer, items_of
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, item_bytes
 from warplab.simulator.translate.operations.arithmetic import allow
 
@@ -8,7 +8,7 @@ _SPACES = ("global", "shared", "local", "const", "param")
 _WINDOWS = ("shared::cta", "shared::cluster", "param::entry", "param::func")  # the same, as clusters have one block
 _IGNORED = {
     *("weak", "volatile", "relaxed", "acquire", "release", "cta", "gpu", "sys", "cluster", "mmio"),
-    *("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "v2", "v4", *_SPACES, *_WINDOWS),
+    *("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "v2", "v4", "v8", *_SPACES, *_WINDOWS),
 }
 
 _SCOPES = {"cta": "cta", "cluster": "cluster", "gl": "gpu", "gpu": "gpu", "sys": "sys"}  # of a fence; .gl is membar's
@@ -19,7 +19,7 @@ def _memory(w: BlockWriter, i: Instruction) -> tuple[str, str, int]:
     *modifiers, kind = i.modifiers
     allow(w, (m for m in modifiers if not m.startswith(("L1::", "L2::"))), _IGNORED)
     space = space_of(i) or "generic"
-    count = 4 if "v4" in modifiers else 2 if "v2" in modifiers else 1
+    count = next((int(m[1]) for m in modifiers if m in ("v2", "v4", "v8")), 1)
     return space, DTYPES[kind], count
 
 
@@ -65,6 +65,8 @@ def _load_from(w: BlockWriter, i: Instruction, space: str, dtype: str, count: in
 
 
 def _store(w: BlockWriter, i: Instruction) -> None:
+    if i.modifiers[0] == "bulk":
+        return _store_zeros(w, i)
     space, dtype, count = _memory(w, i)
     address, source = i.operands[:2]
     if space == "param":
@@ -80,6 +82,17 @@ def _store(w: BlockWriter, i: Instruction) -> None:
     else:
         items = ", ".join(w.array(item, dtype) for _, item in zip(range(count), items_of(source), strict=True))
         w.line(f"m.store_vector({site}, {base}, ({items}), L)")
+
+
+def _store_zeros(w: BlockWriter, i: Instruction) -> None:
+    """Write st.bulk (sm_100): zeros over many bytes of shared memory."""
+    allow(w, i.modifiers[1:], {"weak", "shared", "shared::cta"})
+    address, size, value = i.operands
+    if integer(value):
+        raise w.unsupported("zeros alone")
+    base, offset = w.addresses(address, space_of(i) or "generic")
+    site = w.site("store", space_of(i) or "generic", "u8", 1, offset)
+    w.line(f"m.store_zeros({site}, {base}, {w.array(size, 'u8')}, L)")
 
 
 def _fence(w: BlockWriter, i: Instruction) -> None:

@@ -2,6 +2,7 @@
 
 from warplab.simulator.ptx.program import Instruction
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
+from warplab.simulator.translate.operations.arithmetic import allow
 
 
 def _two(w: BlockWriter, i: Instruction, call: str, dtype: str, inputs: int) -> None:
@@ -25,7 +26,7 @@ def _shuffle(w: BlockWriter, i: Instruction) -> None:
 
 
 def _vote(w: BlockWriter, i: Instruction) -> None:
-    kind = i.modifiers[1]
+    kind = next(m for m in i.modifiers if m != "sync")  # CUB writes vote.ballot.sync
     predicate, mask = w.array(i.operands[1], "b1"), w.value(i.operands[2], "u4")
     if kind == "ballot":
         w.define(i.operands[0], f"m.warp.ballot({predicate}, {mask}, L)", "u4")
@@ -44,15 +45,16 @@ def _match(w: BlockWriter, i: Instruction) -> None:
 
 
 def _redux(w: BlockWriter, i: Instruction) -> None:
-    operation, kind = i.modifiers[-2:]
-    if operation not in ("add", "min", "max", "and", "or", "xor") or kind[0] == "f":
-        raise w.unsupported()
+    _, operation, *options, kind = i.modifiers
     dtype = DTYPES[kind]
-    w.define(
-        i.operands[0],
-        f"m.warp.reduce({operation!r}, {w.array(i.operands[1], dtype)}, {w.value(i.operands[2], 'u4')}, L)",
-        dtype,
-    )
+    if operation not in ("add", "min", "max", "and", "or", "xor") or dtype not in ("u4", "i4", "f4"):
+        raise w.unsupported()
+    value = w.array(i.operands[1], dtype)
+    if dtype == "f4":  # of sm_100
+        operation = {"min": "fmin", "max": "fmax"}[operation] + "_nan" * ("NaN" in options)
+        value = f"np.abs({value})" if "abs" in options else value
+    allow(w, options, ("abs", "NaN") if dtype == "f4" else ())
+    w.define(i.operands[0], f"m.warp.reduce({operation!r}, {value}, {w.value(i.operands[2], 'u4')}, L)", dtype)
 
 
 TABLE = {
