@@ -7,9 +7,9 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from warplab import simulator
@@ -38,13 +38,15 @@ class BuildError(Exception):
 
 @dataclass
 class Unit:
-    """One .cu file as the simulator runs it. `entries`: by their names in machine code and on the host."""
+    """One .cu file as the simulator runs it. `entries`: by their names in machine code and on the host; `instances`:
+    numbers of variables that are instances of templates, by their names in the host's machine code."""
 
     file: str
     text: str
     program: simulator.Program
     entries: dict[str, Kernel]
     variables: list[str]  # names in PTX, by number
+    instances: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -79,11 +81,13 @@ _signatures = functools.lru_cache(maxsize=16)(cuda_signature.kernels)
 
 @dataclass
 class Program:
-    """What `build` makes. `kernels`: by each address that stands for them on the host."""
+    """What `build` makes. `kernels`: by each address that stands for them on the host; `instances`: units and numbers
+    of variables that are instances of templates, by their addresses there. The others tell theirs."""
 
     executable: Path
     kernels: dict[int, Kernel]
     units: list[Unit]
+    instances: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def place(self, address: int) -> tuple[str, int]:
         """Return file and line of the call that returns to `address`; ("", 0) if unknown."""
@@ -121,7 +125,11 @@ def build(files: Sequence[str], options: Sequence[str], folder: Path) -> Program
         units = list(pool.map(made.unit, range(len(files)), files))
         objects = [runtime.result(), *(folder / f"{number}.o" for number in range(len(files)))]
     executable = made.link(objects)
-    return Program(executable, made.kernels(executable, [u for u in units if u]), [u or _NO_UNIT for u in units])
+    numbers = {symbol: (n, number) for n, u in enumerate(units) if u for symbol, number in u.instances.items()}
+    places = {at: numbers[name] for at, name in made.symbols(executable) if name in numbers} if numbers else {}
+    return Program(
+        executable, made.kernels(executable, [u for u in units if u]), [u or _NO_UNIT for u in units], places
+    )
 
 
 class _Build:
@@ -168,13 +176,16 @@ class _Build:
         self._run(["-c", "-x", "c++-cpp-output", *_COMPILE, *standard, *self.host, text, "-o", target])
         if IDENTITY not in host.text and not host.variables:
             return None  # all that it asks of the device is what libraries do on the host
-        symbols = [name for _, name in self._symbols(target) if name.startswith("_ZZ") and name.endswith(_SUFFIX)]
+        symbols = [name for _, name in self.symbols(target) if name.startswith("_ZZ") and name.endswith(_SUFFIX)]
         expressions = self._expressions(dict.fromkeys(symbols))
+        instances = self._instances(target, host.templates) if host.templates else {}
         device = DeviceSource.of(self._preprocessed(file, "-DWARPLAB_DEVICE"), self.cuda_folders)
         name = os.path.basename(file)
 
+        names = [*host.variables, *instances.values()]
+
         def compiled_with(expressions: dict[str, str]) -> tuple[tuple[str, ...], str, nvrtc.CudaProgram]:
-            wanted = tuple(dict.fromkeys([*expressions.values(), *(f"&{name}" for name in host.variables)]))
+            wanted = tuple(dict.fromkeys([*expressions.values(), *(f"&{name}" for name in names)]))
             return wanted, *device.compile(name, self.nvrtc, wanted)
 
         try:
@@ -191,8 +202,9 @@ class _Build:
             entry = program.entries[compiled.names[expression]]
             shown = re.sub(r"static_cast<void\(\*\)(.*)>\((.*)\)$", r"\2\1", expression)
             entries[symbol] = Kernel(shown, entry, code, name, self.nvrtc, wanted)
-        variables = [compiled.names[f"&{name}"] for name in host.variables]
-        return Unit(file, code, program, entries, variables)
+        variables = [compiled.names[f"&{name}"] for name in names]
+        numbers = {symbol: number for number, symbol in enumerate(instances, len(host.variables))}
+        return Unit(file, code, program, entries, variables, numbers)
 
     def link(self, objects: Sequence[Path]) -> Path:
         target = self.folder / "program"
@@ -220,7 +232,7 @@ class _Build:
         known = {symbol: kernel for unit in units for symbol, kernel in unit.entries.items()}
         functions = {_function(symbol): kernel for symbol, kernel in known.items()}
         seen: dict[str, int] = {}
-        for address, name in self._symbols(executable):
+        for address, name in self.symbols(executable):
             kernel = known.get(name) or functions.get(name)
             if kernel is None:
                 continue
@@ -249,16 +261,21 @@ class _Build:
         if done.returncode:
             raise _lacking(done.stderr)
 
-    def _symbols(self, file: Path) -> list[tuple[int, str]]:
+    def symbols(self, file: Path) -> list[tuple[int, str]]:
         listed = subprocess.run(["nm", file], capture_output=True, text=True, check=True).stdout
         rows = [line.split() for line in listed.splitlines()]
         return [(int(row[0], 16), row[2]) for row in rows if len(row) == 3]
 
+    def _instances(self, file: Path, templates: Sequence[str]) -> dict[str, str]:
+        """Return NVRTC's name expressions of the instances of templates of variables that a file has, by symbols."""
+        symbols = [name for _, name in self.symbols(file) if name.startswith("_Z")]
+        return {
+            s: text for s, text in zip(symbols, _demangled(symbols), strict=True) if text.split("<")[0] in templates
+        }
+
     def _expressions(self, symbols: dict[str, None], *, alike: bool = False) -> dict[str, str]:
         """Return NVRTC's name expression of the kernel of each symbol. `alike`: others may have its name."""
-        names = "\n".join(_function(symbol) for symbol in symbols)
-        shown = subprocess.run(["c++filt"], input=names, capture_output=True, text=True, check=True).stdout
-        texts = [text.replace("(anonymous namespace)::", "") for text in shown.splitlines()]
+        texts = _demangled(_function(symbol) for symbol in symbols)
         if closures := [text for text in texts if "{lambda" in text]:
             name = closures[0].split("<")[0].split()[-1]
             raise SourceError(
@@ -271,6 +288,11 @@ class _Build:
             else f"static_cast<void(*){text[_parameters(text) :]}>({head})"  # one of several of this name
             for symbol, text, head in zip(symbols, texts, heads, strict=True)
         }
+
+
+def _demangled(symbols: Iterable[str]) -> list[str]:
+    shown = subprocess.run(["c++filt"], input="\n".join(symbols), capture_output=True, text=True, check=True).stdout
+    return [text.replace("(anonymous namespace)::", "") for text in shown.splitlines()]
 
 
 def _hide_cudacc(cuda_folders: Sequence[str], target: Path) -> None:

@@ -42,10 +42,12 @@ class SourceError(Exception):
 
 @dataclass
 class HostCode:
-    """`text` for the C++ compiler. `variables`: names of the device's variables, in the order of their numbers."""
+    """`text` for the C++ compiler. `variables`: names of the device's variables, in the order of their numbers;
+    `templates`: of those that are templates, which have no number before they are instantiated."""
 
     text: str = ""
     variables: list[str] = field(default_factory=list)
+    templates: list[str] = field(default_factory=list)
 
 
 def host_code(preprocessed: str, cuda_folders: Sequence[str], unit: int) -> HostCode:
@@ -56,7 +58,7 @@ def host_code(preprocessed: str, cuda_folders: Sequence[str], unit: int) -> Host
     for region in found:
         text = region.text
         if region.kind == "own":
-            text = _launches(_declarations(text, made.variables, scopes, both))
+            text = _launches(_declarations(text, made, scopes, both))
         elif region.kind == "cuda":
             if _FOR_NVCC.search(region.path):
                 text = blank(text)
@@ -79,8 +81,8 @@ def _plain(text: str) -> str:
     return _WORDS.sub("", text)
 
 
-def _declarations(text: str, variables: list[str] | None, scopes: list[str], both: bool = False) -> str:
-    """Replace what is for the device; `variables` None: in headers, whose variables are not asked for.
+def _declarations(text: str, made: HostCode | None, scopes: list[str], both: bool = False) -> str:
+    """Replace what is for the device, and add its variables to `made`; None: in headers, whose are not asked for.
 
     `scopes`: the names of the scopes that are open, "" for one that is no namespace, kept from region to region.
     `both`: functions of the device stay where a host can run them."""
@@ -108,13 +110,14 @@ def _declarations(text: str, variables: list[str] | None, scopes: list[str], bot
             at = end
             continue
         end = end_of_variable(mask, first)
-        if "__managed__" in mask[start:end] and variables is not None:
+        if "__managed__" in mask[start:end] and made is not None:
             raise SourceError("__managed__ variables are not supported: allocate with cudaMallocManaged")
-        if variables is not None and not re.search(r"\bextern\b|__shared__", mask[start:first]):
+        if made is not None and not re.search(r"\bextern\b|__shared__", mask[start:first]):
             scope = _scope(mask, start, scopes)
             if scope is not None:
                 names = [re.split(r"[\[={(]", part)[0].split()[-1] for part in split(text[match.end() : end])]
-                variables += [scope + name.lstrip("*&") for name in names]
+                kind = made.templates if re.match(r"\s*template\b", mask[start:first]) else made.variables
+                kind += [scope + name.lstrip("*&") for name in names]
         seen = end
     _scope(mask, len(mask), scopes, keep=True)
     return "".join(done) + text[at:]

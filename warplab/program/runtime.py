@@ -69,7 +69,7 @@ class Runtime:
     def __init__(self, program: Program, device: simulator.Device, card: Card) -> None:
         self.program, self.device, self.card = program, device, card
         self.memory = device.memory
-        self.variables: dict[int, tuple[int, int]] = {}
+        self.variables = dict(program.instances)
         self.shared: set[int] = set()  # allocations that the host can reach
         self.sticky = 0  # a kernel has failed: as on a GPU, every later call says so
         self.where = 0

@@ -59,9 +59,11 @@ def test_bodies_for_the_device_go_and_those_for_both_stay():
 def test_variables_of_the_device_are_named_with_their_namespaces():
     found = made(
         "namespace a { namespace { __constant__ float c[3] = {1, 2, 3}; } __device__ int n, *p; }\n"
-        "extern __constant__ int elsewhere;\nvoid f() { static int local; }\n__device__ volatile int last;"
+        "extern __constant__ int elsewhere;\nvoid f() { static int local; }\n__device__ volatile int last;\n"
+        "namespace b { template <class T> __constant__ T mask[9]; }"
     )
     assert found.variables == ["a::c", "a::n", "a::p", "last"]
+    assert found.templates == ["b::mask"]
     assert "float c[3] = {1, 2, 3};" in found.text
 
 

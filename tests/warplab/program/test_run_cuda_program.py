@@ -53,7 +53,7 @@ def test_a_program_without_a_line_to_check_errors_ends_with_its_own_exit_code(tm
 def test_templates_overloads_namespaces_and_variables_of_the_device(tmp_path):
     done, report = run(tmp_path, "language.cu")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout == "thread 0 of plain\nf 355 310 21 1\n"
+    assert done.stdout == "thread 0 of plain\nf 355 310 121 1\n"
     names = {kernel["kernel"]: kernel["launches"] for kernel in report["kernels"]}
     assert names == {
         "inner::combine<(Op)0, float>": 1,

@@ -13,6 +13,7 @@ struct Pair { int a; double b; __device__ double total() const { return a + b; }
 namespace inner {
 __constant__ float factor[2] = {2.0f, 3.0f};
 __device__ int counter;
+template <class T> __constant__ T offset[2];
 template <Op op, class T> __global__ void combine(T* x, Pair p) {
   extern __shared__ unsigned char raw[];
   T* s = reinterpret_cast<T*>(raw);
@@ -25,7 +26,7 @@ template <Op op, class T> __global__ void combine(T* x, Pair p) {
 }
 __device__ ssize_t mine(unsigned i = threadIdx.x) { return LEAST(i, LEAST(40u, i)); }
 static __global__ void scale(float* x, double by) { x[mine()] *= float(by) * inner::factor[0]; }
-__global__ void scale(int* x, int by) { x[threadIdx.x] *= by; }
+__global__ void scale(int* x, int by) { x[threadIdx.x] = x[threadIdx.x] * by + inner::offset<int>[1]; }
 extern "C" __global__ void plain(__half* h) {
   auto block = cg::this_thread_block();
   h[block.thread_rank()] = __float2half(1.5f);
@@ -41,6 +42,8 @@ int main() {
   cudaMemcpy(k, ints, sizeof ints, cudaMemcpyHostToDevice);
   inner::combine<Op::sum, float><<<1, dim3(WIDTH), WIDTH * sizeof(float)>>>(x, Pair{1, 0.5});
   if (named.name == "f") scale<<<1, WIDTH>>>(x, 1);  // an int for a double
+  int offsets[2] = {5, 100};
+  cudaMemcpyToSymbol(inner::offset<int>, offsets, sizeof offsets);
   void (*chosen)(int*, int) = scale;
   chosen<<<1, WIDTH>>>(k, 'a' - 'a' + 3);
   plain<<<1, WIDTH>>>(h);
@@ -54,5 +57,5 @@ int main() {
   cudaMemcpy(ints, k, sizeof ints, cudaMemcpyDeviceToHost);
   // combine: 31 (+ 1.5 * 3 for thread 0); times 2, then times 5.
   printf("%s %g %g %d %d\n", named.name.c_str(), host[0], host[5], ints[7], count);
-  return !(host[0] == 355 && host[5] == 310 && ints[7] == 21 && count == 1);
+  return !(host[0] == 355 && host[5] == 310 && ints[7] == 121 && count == 1);
 }
