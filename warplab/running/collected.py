@@ -40,6 +40,8 @@ _Compiled = tuple[str, tuple[tuple[str, str], ...]]  # a kernel's name, and its 
 _ENGINE = str(Path(__file__).parents[1]) + os.sep
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _MOST_FILES = 2000  # that are looked through for a kernel's text
+# Python takes it away before it calls what atexit has, when reports of processes are made.
+_SCRIPT = getattr(sys.modules["__main__"], "__file__", None)
 
 # Counters that are no sums, by name: what assert_counters and reports know beside those of `COUNTERS`.
 RATIOS: dict[str, Callable[[Counts], float | None]] = {
@@ -293,7 +295,7 @@ def located(label: str, text: str) -> tuple[str, int]:
 
 def _files() -> Iterator[str]:
     """Yield the program's files that may hold CUDA C++: its modules, and what lies beside its script."""
-    loaded = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    loaded = [_SCRIPT, *(getattr(module, "__file__", None) for module in list(sys.modules.values()))]
     modules = [os.path.abspath(file) for file in loaded if file and file.endswith(".py") and is_program(file)]
     yield from modules
     folders = dict.fromkeys(os.path.dirname(file) for file in modules[:1] + modules[-20:])

@@ -200,6 +200,27 @@ def test_the_processes_that_a_program_starts_run_on_the_simulator_and_are_in_the
     assert kernel["estimates"]
 
 
+RAW = """
+import cupy as cp
+
+code = r'''
+extern "C" __global__ void one_more(int* x) {
+    x[threadIdx.x] += 1;
+}'''
+x = cp.zeros(32, cp.int32)
+cp.RawKernel(code, "one_more")((1,), (32,), (x,))
+"""
+
+
+def test_a_kernel_in_the_text_of_a_script_that_a_program_starts_has_its_line(tmp_path) -> None:
+    (tmp_path / "raw.py").write_text(RAW)
+    ran = run(tmp_path, "import subprocess, sys\nsubprocess.run([sys.executable, 'raw.py'])\n", "--json=report.json")
+    assert ran.returncode == 0, ran.stderr
+    (kernel,) = json.loads((tmp_path / "report.json").read_text())["kernels"]
+    assert kernel["file"] == str(tmp_path / "raw.py")
+    assert {line["line"] for line in kernel["lines"]} <= {4, 5, 6, 7}
+
+
 def test_what_a_pool_has_launched_has_no_time_and_says_why(tmp_path) -> None:
     ran = run(tmp_path, CHILDREN.replace("    print(subprocess", "    0 and print(subprocess").replace(', "fork"', ","))
     assert ran.returncode == 0, ran.stderr
