@@ -10,7 +10,7 @@ LAB = Lab(
     needs=("onnx", "onnxruntime", "safetensors"),
     benchmark="benchmark",
     launches="launches",
-    code_cells=97,
+    code_cells=103,
     pictures=8,
     shown={
         "fusion-graph-drawn": "The network as imported: 57 launches",

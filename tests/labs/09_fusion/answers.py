@@ -62,6 +62,35 @@ def dot(
     )
 
 
+def four_bits(
+    word: str = "w[(8 * g + j) * n + i]",
+    weight: str = "(int)(word >> 4 * t & 15) - 8",
+    at: str = "64 * g + 8 * j + t",
+    add: str = "sum += part * scales[g * n + i];",
+    guard: str = "if (i < n)",
+) -> str:
+    return dedent(
+        f"""\
+        %%cuda
+        __global__ void four_bits(const unsigned *w, const float *scales, const float *x, float *y,
+                                  int groups, int n) {{
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            {guard} {{
+                float sum = 0;
+                for (int g = 0; g < groups; g++) {{
+                    float part = 0;
+                    for (int j = 0; j < 8; j++) {{
+                        unsigned word = {word};
+                        for (int t = 0; t < 8; t++) part += ({weight}) * x[{at}];
+                    }}
+                    {add}
+                }}
+                y[i] = sum;
+            }}
+        }}"""
+    )
+
+
 ONE_THREAD_FOR_ALL = dedent(
     """\
     %%cuda
@@ -146,6 +175,24 @@ ANSWERS = {
             dot("__dp4a((unsigned)x[i * words + j], (unsigned)w[j], (unsigned)sum)"): "y is wrong",
             dot(row="int i = threadIdx.x;"): "dot",
         },
+    ),
+    "your-turn-four": Answers(
+        four_bits(),
+        {
+            four_bits(weight="(word >> 4 * t & 15) - 8"): "y is wrong",
+            four_bits(weight="(int)(word >> 4 * t & 15)"): "y is wrong",
+            four_bits(weight="(int)(word << 28 - 4 * t) >> 28"): "y is wrong",
+            four_bits(weight="(int)(word >> 28 - 4 * t & 15) - 8"): "y is wrong",
+            four_bits(word="w[i * 8 * groups + 8 * g + j]"): "y is wrong",
+            four_bits(at="8 * j + t"): "y is wrong",
+            four_bits(add="sum += part * scales[i];"): "y is wrong",
+            four_bits(add="sum += part;"): "y is wrong",
+            four_bits(guard="for (i = 0; i < n; i++)"): "four_bits does not end",
+            four_bits(
+                guard="for (int turn = 0; turn < 32; turn++) if (threadIdx.x % 32 == turn && i < n)"
+            ): "too many global load requests",
+        },
+        also=(four_bits(weight="((int)(word >> 4 * t & 15) - 8) * scales[g * n + i]", add="sum += part;"),),
     ),
     "your-turn-peak": Answers(
         one_line(PEAK, "max(sum(b for f, l, b in tensors if f <= t <= l) for t in range(20))"),

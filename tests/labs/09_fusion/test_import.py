@@ -297,7 +297,9 @@ def test_networks_for_large_images_compute_what_onnx_runtime_does(name):
     model = network_of(name)
     graph = fuse(import_onnx(model))
     given = random_images(graph.tensors[graph.inputs[0]].shape)
-    assert_equal(run(graph, given, dtype=np.float32), by_onnx_runtime(model, [given]), graph)
+    # A softmax turns what logits differ by into a factor, and two libraries' sums of 9,216 products differ from run to
+    # run: AlexNet's probabilities were once 2.2e-5 apart.
+    assert_equal(run(graph, given, dtype=np.float32), by_onnx_runtime(model, [given]), graph, 1e-4)
 
 
 @pytest.mark.thorough
