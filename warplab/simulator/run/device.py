@@ -116,7 +116,7 @@ class Device:
         if cooperative.is_wanted(translation, options.cooperative, total, threads):
             step, options = total, replace(options, sample_blocks=None)
             launch.workspace = cooperative.workspace(self.memory)
-        cluster = check_cluster(entry, grid, options.cluster)
+        cluster = check_cluster(entry, grid, options.cluster, options.wide_clusters)
         runs = sampling.split(total, step, options.sample_blocks, math.prod(cluster))
         observers = observers_of(options, translation, self.memory, runs, threads, total)
         if together is not None:

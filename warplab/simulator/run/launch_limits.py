@@ -12,6 +12,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_SHARED_BYTES = 227 * 1024  # compute capability 9.0
 MAX_LOCAL_BYTES = 512 * 1024  # per thread
 MAX_CLUSTER = 8  # blocks, on every GPU that has clusters
+WIDE_CLUSTER = 16  # on those of today, if asked
 
 
 def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_bytes: int) -> tuple[Index3, Index3]:
@@ -66,7 +67,7 @@ def check_shape(grid, block) -> tuple[Index3, Index3]:
     return grid, block
 
 
-def check_cluster(entry: Entry, grid: Index3, asked: Sequence[int] | None) -> Index3:
+def check_cluster(entry: Entry, grid: Index3, asked: Sequence[int] | None, wide: bool) -> Index3:
     """Return the size of a cluster: what the kernel says, or else what the launch asks for. Raises InvalidLaunch."""
     given = entry.cluster
     if asked is not None:
@@ -78,11 +79,11 @@ def check_cluster(entry: Entry, grid: Index3, asked: Sequence[int] | None) -> In
         given = x, y, z
     if given is None:
         return 1, 1, 1
-    blocks = math.prod(given)
-    if min(given) < 1 or blocks > MAX_CLUSTER:
+    blocks, most = math.prod(given), WIDE_CLUSTER if wide else MAX_CLUSTER
+    if min(given) < 1 or blocks > most:
         raise InvalidLaunch(
-            f"clusters of {_times(given)} = {blocks} blocks; a GPU with clusters has 1 to {MAX_CLUSTER}",
-            reason="Some GPUs allow 16 if asked; 8 are portable.",
+            f"clusters of {_times(given)} = {blocks} blocks; a GPU with clusters has 1 to {most}",
+            reason="Some GPUs allow 16 if asked (wide_clusters=True); 8 are portable.",
         )
     for axis, n, size in zip("xyz", grid, given, strict=True):
         if n % size:

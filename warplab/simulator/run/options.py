@@ -28,6 +28,7 @@ class Options:
     `replicas`: lanes of a warp may store different values to one element of shared memory at once, of which one stays.
     `cooperative`: all blocks run together and can wait for one another (see `cooperative`).
     `cluster`: blocks of a cluster along x, y and z, for a kernel that does not say so itself (__cluster_dims__).
+    `wide_clusters`: a cluster may have 16 blocks, as on GPUs that are asked (NonPortableClusterSizeAllowed).
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
     then holds the results of those blocks alone, and checks see nothing of the others. Not for kernels whose blocks
     wait for one another. `machine_code`: run loops of a few lanes (`translate.narrow_loops`) and blocks that all lanes
@@ -52,6 +53,7 @@ class Options:
     replicas: bool = False
     cooperative: bool = False
     cluster: tuple[int, ...] | None = None
+    wide_clusters: bool = False
     sample_blocks: int | None = None
     machine_code: bool = True
     observers: tuple[Observer, ...] = ()

@@ -391,6 +391,7 @@ def test_without_clusters_every_block_is_one():
             "clusters of 2 × 1 × 1 blocks; the kernel was compiled for 2 × 2 × 1",
         ),
         ("as_launched", (32, 1, 1), {"cluster": (16,)}, "clusters of 16 × 1 × 1 = 16 blocks; .* has 1 to 8"),
+        ("as_launched", (32, 1, 1), {"cluster": (32,), "wide_clusters": True}, "32 blocks; .* has 1 to 16"),
         ("as_launched", (2, 1, 1), {"cluster": (0,)}, "clusters of 0 × 1 × 1"),
     ],
 )
