@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from kernels.convolution.definition import reference
@@ -109,6 +110,9 @@ def test_the_picture_of_im2col_says_how_often_an_element_is_in_the_matrix():
     sources = np.array([[place(i, j, 4, 3, 4, 1, 1) for j in range(16)] for i in range(9)])
     figure = diagrams.draw_im2col(conv, sources, 5)
     assert figure.axes[1].get_title(loc="left") == "matrix: element 5 is in it 9 times"
+    cells = [to_hex(cell.get_facecolor()).upper() for cell in figure.axes[1].patches if cell.get_width() == 1]
+    fills = np.select([sources == 5, sources < 0], [diagrams.ORANGE, diagrams.PADDING], "#FFFFFF")
+    assert cells == list(map(str.upper, fills.ravel()))
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,15 @@ def test_the_talks_example_under_both_policies():
     assert headings(both) == ["A", "sync", "X", "sync", "B", "Y", "sync"]
 
 
+def test_the_legend_stands_close_below_the_picture():
+    for names, others, rows in ((NAMES, False, 3), (None, True, 5)):
+        figure = draw_timeline(talk(scheduling="pascal"), names=names, others=others)
+        figure.draw_without_rendering()
+        assert -(-len(legend(figure)) // 2) == rows
+        below = figure.axes[0].xaxis.label.get_window_extent().y0 - figure.legends[0].get_window_extent().y1
+        assert 0.05 < below / figure.dpi < 0.2  # inches
+
+
 def test_the_error_of_a_deadlock_is_drawn():
     with pytest.raises(simulator.DivergentWarp) as caught:
         talk(WITH_SYNC, scheduling="pascal")
