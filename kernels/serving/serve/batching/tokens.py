@@ -29,6 +29,7 @@ from warplab.draw.style import BLUE, GREY, ORANGE, PALE, finish
 
 Grow = Callable[[list[int], list[int], int, int], bool]
 Flush = Callable[[int, float, int, float], bool]
+Model = Callable[[Sequence[int], Sequence[Sequence[int]], Sequence[int]], float]
 TICK = 0.25  # units of time between two looks of an idle engine at `flush`
 
 
@@ -115,9 +116,12 @@ def generate(
     grow: Grow = grow,
     flush: Flush | None = None,
     wait_limit: float = 8.0,
+    model: Model | None = None,
 ) -> Generated:
     """Generate all tokens: continuously, or in batches of requests that `flush` starts.
 
+    `model`: does each step for those who run, in their blocks, told who joins, and says how long it took (decoder.py);
+    without one, time is virtual.
     ValueError for a request that has no room even alone, and for a `flush` that starts no batch.
     """
     n = len(requests)
@@ -148,19 +152,21 @@ def generate(
                 waiting.appendleft(youngest)
                 made.preempted += 1
                 open_ = False
-        joined = 0
+        joined = list[int]()
         while open_ and waiting and len(running) < engine.slots:
             number = waiting[0]
             if not grow(held[number], free, tokens[number] + 1, memory.size):
                 break
             running.append(waiting.popleft())
-            joined += tokens[number]  # of one that starts anew, also those that it had generated
+            joined.append(number)
         if not running:
             if waiting and now - max(requests[-1].arrival, requests[waiting[0]].arrival) > 100 * wait_limit:
                 raise ValueError("flush starts no batch, although requests have waited a hundred times the wait limit")
             now = now + TICK if waiting else requests[coming].arrival
             continue
-        begin, now = now, now + engine.step + engine.sequence * len(running) + engine.token * joined
+        read = sum(tokens[number] for number in joined)  # of one that starts anew, also those that it had generated
+        took = engine.step + engine.sequence * len(running) + engine.token * read
+        begin, now = now, now + (took if model is None else model(running, held, joined))
         made.steps.append((begin, now, tuple(running), memory.blocks - len(free)))
         for number in list(running):
             made.begun[number] = np.fmin(made.begun[number], begin)

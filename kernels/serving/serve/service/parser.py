@@ -15,7 +15,7 @@ from kernels.serving.serve.service.request_body import BadRequest
 from warpcourse.processes.child import Child, ChildFailed, module
 from warpcourse.processes.messages import read, reply, take_over
 
-LARGE = 1 << 16  # bytes from which a body is parsed elsewhere: some milliseconds' work
+LARGE = 1 << 16  # bytes from which a body is parsed elsewhere: a millisecond's work or more
 _SECONDS = 120.0
 
 
