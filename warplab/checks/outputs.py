@@ -1,5 +1,6 @@
 """The arrays after a launch: inputs unmodified, outputs written, values right."""
 
+import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -75,8 +76,8 @@ def _check_output(run: KernelRun, name: str, got: np.ndarray, expected: np.ndarr
             look_at = f"{look_at}\n{found}"
         if counts and counts.local_load_requests and hasattr(run.kernel, "py_func"):
             look_at = f"{look_at}\n{_LOCAL}"
-        near = {"rtol": run.rtol, "atol": run.atol, "equal_nan": True}
-        known = (where for where, wrongly in run.case.mistakes.items() if np.allclose(got, wrongly(), **near))
+        near = functools.partial(np.allclose, got, rtol=run.rtol, atol=run.atol, equal_nan=True)
+        known = (where for where, wrongly in run.case.mistakes.items() if near(wrongly()))
         look_at = next(known, look_at)
         raise run.failed(
             f"{run.name}: {name} is wrong in {wrong.size} of {wanted.size} elements, the first at "
