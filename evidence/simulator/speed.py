@@ -1,9 +1,10 @@
 """Measure the simulator's speed: against Numba's own CUDA simulator, on a larger launch, by launch size, and for loops
-of a single thread and of a few warps.
+of a single thread and of a few warps; and of four launches, the first and later ones.
 
 `python -m evidence.simulator.speed` prints tables and one line of JSON, which speed.json keeps; with `--one-lane` only
-those of single threads, with `--few-warps` only those of a block of one warp and one of four. Numba's simulator runs
-each CUDA thread as a Python thread. It runs in a process of its own, since NUMBA_ENABLE_CUDASIM must be set before
+those of single threads, with `--few-warps` only those of a block of one warp and one of four, with `--launches` only
+the four (or those of them that are named behind it), each in a process of its own. Numba's simulator runs each CUDA
+thread as a Python thread. It runs in a process of its own, since NUMBA_ENABLE_CUDASIM must be set before
 Numba is imported; so does the large launch, whose memory is measured.
 """
 
@@ -58,6 +59,13 @@ FEW_WARPS = {
     "tiles": "tiles of shared memory between barriers",
     "chain": "a chain of integer operations",
 }
+LAUNCHES = {  # and the processor seconds of the third one on 2026-11-24, by NumPy alone; goal: a tenth
+    "multiply": ("vector multiply of 10,000,000 elements", 0.89),
+    "product": ("tiled product of 512 in Numba", 2.1),
+    "wmma": ("wmma product of 256", 0.2),
+    "wgmma_tma": ("wgmma product of 512", None),
+}
+LAUNCHED = 12  # times; of all but the first two, the shortest counts
 NAMES = {
     "vector": f"vector multiply, {VECTOR:,} elements",
     "matmul": f"tiled matrix product, {MATRIX} × {MATRIX}",
@@ -181,6 +189,34 @@ def by_size(mode: str) -> dict[int, float]:
         # Other work on the machine adds to most times, but hardly to the shortest processor time.
         result[threads] = 1e9 * seconds(load, REPEATS, _launcher(mode), min, time.process_time) / executed
     return result
+
+
+def launch_seconds(name: str) -> list[float]:
+    """Measure processor seconds of launches one after the other, of one of `LAUNCHES`. Raises AssertionError if the
+    result is wrong."""
+    from kernels.tensor_core.ladder import STEPS
+    from warplab import cp
+    from warplab.dropin import numba_cuda as cuda
+
+    if name in STEPS:
+        size = 256 if name == "wmma" else 512
+        halves = [np.random.default_rng(k).uniform(-1, 1, (size, size)).astype(np.float16) for k in range(2)]
+        a, b, c = *map(cp.asarray, halves), cp.zeros((size, size), np.float32)
+        launch, result = (lambda: STEPS[name].launch(a, b, c)), (lambda: c.get())
+        want = halves[0].astype(np.float32) @ halves[1].astype(np.float32)
+    else:
+        multiply, matmul = kernels(cuda)
+        load = vector(multiply, 10_000_000) if name == "multiply" else product(matmul, LARGE_MATRIX)
+        arguments, want = on_device(load), load.want
+        launch = lambda: load.kernel[load.grid, load.block](*arguments)  # noqa: E731
+        result = arguments[-1].copy_to_host
+    times = []
+    for _ in range(LAUNCHED):
+        start = time.process_time()
+        launch()
+        times.append(time.process_time() - start)
+    np.testing.assert_allclose(result(), want, rtol=1e-4, atol=1e-3)
+    return times
 
 
 def one_lane_launches() -> dict[str, tuple]:
@@ -428,6 +464,18 @@ def _run_few_warps() -> tuple[dict, bool]:
     return figures, good
 
 
+def _run_launches(names: list[str]) -> dict:
+    print("processor seconds of the first launch, the second, and the shortest of the next")
+    figures = {}
+    for name in names:
+        what, before = LAUNCHES[name]
+        first, second, *more = _in_a_process("--launch", name, WARPLAB_BACKEND="simulator")
+        goal = f"  goal {before / 10:.3f}" if before else ""
+        print(f"  {what:40} {first:7.3f} {second:7.3f} {min(more):7.3f}{goal}", flush=True)
+        figures[name] = [_three_digits(t) for t in (first, second, min(more))]
+    return figures
+
+
 def _three_digits(value: float) -> float:
     return float(f"{value:.3g}")
 
@@ -441,8 +489,16 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--large"]:
         print(json.dumps(large(arguments[1])))
         return 0
+    if arguments[:1] == ["--launch"]:
+        print(json.dumps(launch_seconds(arguments[1])))
+        return 0
     versions = {name: metadata.version(name) for name in ("numba", "numba-cuda", "numpy", "llvmlite")}
     about = {"device": machine(), "date": f"{datetime.date.today()}", "versions": versions}
+    if arguments[:1] == ["--launches"]:
+        print(
+            json.dumps({"benchmark": "launches", "launches": _run_launches(arguments[1:] or list(LAUNCHES)), **about})
+        )
+        return 0
     if arguments == ["--one-lane"]:
         figures, good = _run_one_lane()
         print(json.dumps({"benchmark": "loops of one lane", "one_lane": figures, **about}))
