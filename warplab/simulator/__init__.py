@@ -3,8 +3,8 @@
 The rooms from the bottom up; each imports only from those above it in this list:
 
 errors      One exception class per kind of mistake. `constants` has the hardware facts that everyone needs.
-numerics    Arithmetic that NumPy lacks: `integers`, `bits`, `rounding`, `fma`, `halves`, `fp8`, `conversions`, the
-            approximate functions (`special`), `tensor_cores`, and from coordinates to texels (`texture_filtering`).
+numerics    Arithmetic that NumPy lacks: `integers`, `bits`, `rounding`, `fma`, `halves`, `small_floats`, `conversions`,
+            the approximate functions (`special`), `tensor_cores`, and from coordinates to texels (`texture_filtering`).
 ptx         `parser` turns PTX text into a `program` of instructions, `indexed_jumps` expands brx.idx, and `inlining`
             replaces calls with the bodies of device functions, with registers for their `call_parameters`; `recursion`
             gives a call stack to those that call themselves (`graphs` finds them). `fragments` says which lane holds
@@ -24,7 +24,8 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             they are written, `warpgroup_registers` those that a wgmma or a tcgen05.ld still uses. `texel_site` is what
             a texture instruction asks for. `narrow_loops` writes a loop that a few lanes run as machine code
             (`narrow_writer`, with `narrow_operations`, or the arrays' code where these lack one, `narrow_access` and
-            `narrow_groups`; `narrow_compiler` compiles it), and `machine_blocks` a block that all lanes run.
+            `narrow_groups`; `narrow_compiler` compiles it), `machine_blocks` a block that all lanes run, and
+            `aligned_sums` what tensor cores add.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.

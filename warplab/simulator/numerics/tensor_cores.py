@@ -80,26 +80,22 @@ def cut_to_f32(values: np.ndarray) -> np.ndarray:
     return np.copysign(cut.astype(np.float64), values)
 
 
-def _powers(values: np.ndarray, least: float) -> np.ndarray:
+def powers(values: np.ndarray, least: float) -> np.ndarray:
     """Return 2**exponent of each value in a format whose subnormals have `least`; 0 for zero, infinity and NaN."""
     power = (values.view(np.uint64) & np.uint64(0x7FF0000000000000)).view(np.float64)
     return np.where((values == 0) | ~np.isfinite(values), 0.0, np.maximum(power, least))
 
 
-def aligned_sum(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, str, str]) -> np.ndarray:
-    """Return one step of the H100: A·B + C with every addend cut off FRACTION_BITS below the largest exponent.
+def aligned(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, least: tuple[float, float, float], bits: int, kind: str
+) -> np.ndarray:
+    """Return one step: C and the products a[i] · b[i] added, each cut off `bits` below the largest exponent.
 
-    `a` (k, m, 1, warps), `b` (k, 1, n, warps) or (k, m, n, warps), `c` (m, n, warps): float64, exact values of the
-    types `kinds`. The sum is exact, not yet rounded to the type of D; zeros are +0.
+    `a` and `b`: float64, (k, …) where the rest stretches to the shape of `c`, three-dimensional. `least`: of `powers`,
+    of the types of A, B and C. `kind`: to which type the sum is rounded, "" for none; zeros are +0.
     """
-    least = _LEAST[kinds[0]], _LEAST[kinds[1]], _LEAST[kinds[2]]
-    return _aligned(a, b, c, least, FRACTION_BITS)
-
-
-def _aligned(a: np.ndarray, b: np.ndarray, c: np.ndarray, least: tuple[float, float, float], bits: int) -> np.ndarray:
-    """Return `aligned_sum`, `bits` kept, of products a[i] · b[i], in the shape of `c`. `least`: of `_powers`."""
-    power_a, power_b = _powers(a, least[0]), _powers(b, least[1])
-    largest = np.maximum(_powers(c, least[2]), 2.0**-126)
+    power_a, power_b = powers(a, least[0]), powers(b, least[1])
+    largest = np.maximum(powers(c, least[2]), 2.0**-126)
     product = np.empty_like(largest)
     for pa, pb in zip(power_a, power_b, strict=True):
         np.multiply(pa, pb, out=product)
@@ -111,10 +107,14 @@ def _aligned(a: np.ndarray, b: np.ndarray, c: np.ndarray, least: tuple[float, fl
         np.multiply(product, scale, out=product)
         np.trunc(product, out=product)
         np.add(total, product, out=total)
-    return total / scale + 0.0
+    total = total / scale + 0.0
+    return rounded(total, kind) if kind else total
 
 
-def _rounded(total: np.ndarray, kind: str) -> np.ndarray:
+Aligned = Callable[..., np.ndarray]  # as `aligned`
+
+
+def rounded(total: np.ndarray, kind: str) -> np.ndarray:
     """Return float64 with the values that `kind` holds: f32 cut off, f16 rounded to nearest, never -0."""
     if kind == "f32":
         return cut_to_f32(total) + 0.0
@@ -124,28 +124,29 @@ def _rounded(total: np.ndarray, kind: str) -> np.ndarray:
 def half_precision(steps: tuple[slice, ...]) -> Callable:
     """Return a function for f16, bf16 and tf32: C goes into the first step."""
 
-    def multiply(a, b, c, kinds):
-        total = c
+    def multiply(a, b, c, kinds, add):
+        least = _LEAST[kinds[0]], _LEAST[kinds[1]], _LEAST[kinds[2]]
+        # With an f32 C the adders give f32, which is then converted if D is f16 (wmma has that mixture).
+        kind, total = "f32" if "f32" in kinds[2:] else "f16", c
         for step in steps:
-            total = aligned_sum(a[step], b[step], total, kinds[:3])
-            # With an f32 C the adders give f32, which is then converted if D is f16 (wmma has that mixture).
-            total = _rounded(total, "f32" if "f32" in kinds[2:] else "f16")
+            total = add(a[step], b[step], total, least, FRACTION_BITS, kind)
         return total
 
     return multiply
 
 
-def eight_bit(a, b, c, kinds):
+def eight_bit(a, b, c, kinds, add):
     """Multiply e4m3 and e5m2."""
+    least = _LEAST[kinds[0]], _LEAST[kinds[1]], _LEAST[kinds[3]]
     pairs = np.arange(a.shape[0]) % 4 < 2
     total = np.zeros_like(c)
     for step in (pairs, ~pairs):
-        total = _rounded(aligned_sum(a[step], b[step], total, (*kinds[:2], kinds[3])), kinds[3])
+        total = add(a[step], b[step], total, least, FRACTION_BITS, kinds[3])
     dtype = np.float32 if kinds[3] == "f32" else np.float64  # the sum of two f16 is exact in float64
     return (total.astype(dtype) + c.astype(dtype)).astype(np.float64)
 
 
-def double_precision(a, b, c, kinds):
+def double_precision(a, b, c, kinds, add):
     """Multiply f64."""
     total = c
     for x, y in zip(a, b, strict=True):
@@ -156,7 +157,7 @@ def double_precision(a, b, c, kinds):
 def integers(saturate: bool) -> Callable:
     """Return a function for s8, u8, s4, u4: sums of at most 2**21 and a 32-bit C are exact in float64."""
 
-    def multiply(a, b, c, kinds):
+    def multiply(a, b, c, kinds, add):
         total = c.copy()
         for x, y in zip(a, b, strict=True):
             total += x * y
@@ -165,7 +166,7 @@ def integers(saturate: bool) -> Callable:
     return multiply
 
 
-def different_bits(a, b, c, kinds):
+def different_bits(a, b, c, kinds, add):
     """Multiply b1 with .xor.popc. With .and.popc, ones and zeros are multiplied as `integers` are."""
     total = c.copy()
     for x, y in zip(a, b, strict=True):
@@ -173,7 +174,7 @@ def different_bits(a, b, c, kinds):
     return total
 
 
-def quad_pair(a, b, c, kinds):
+def quad_pair(a, b, c, kinds, add):
     """Multiply f16 in m8n8k4."""
     x, y, c = (x.astype(np.float32) for x in (a, b, c))
     if kinds[3] == "f32":
@@ -188,21 +189,21 @@ def quad_pair(a, b, c, kinds):
 # -- wgmma: A (warpgroups, 64, k), B (warpgroups, n, k), C (warpgroups, 64, n), float64 --------------------------------
 
 
-def warpgroup_floats(a, b, c, kinds):
+def warpgroup_floats(a, b, c, kinds, add):
     """Multiply wgmma's f16, bf16 and tf32."""
     least = _LEAST[kinds[0]], _LEAST[kinds[1]], _LEAST[kinds[2]]
-    return _rounded(_aligned(*_by_depth(a, b), c, least, FRACTION_BITS), kinds[2])
+    return add(*_by_depth(a, b), c, least, FRACTION_BITS, kinds[2])
 
 
-def warpgroup_small_floats(a, b, c, kinds):
+def warpgroup_small_floats(a, b, c, kinds, add):
     """Multiply wgmma's e4m3 and e5m2."""
     own = {"e4m3": 2.0**-6}
     least = own.get(kinds[0], _LEAST[kinds[0]]), own.get(kinds[1], _LEAST[kinds[1]]), _LEAST[kinds[2]]
-    total = _aligned(*_by_depth(a, b), c, least, _SMALL_FRACTION_BITS)
+    total = add(*_by_depth(a, b), c, least, _SMALL_FRACTION_BITS, "")
     if kinds[2] == "f32":
-        unit = _powers(total, _LEAST["f32"]) * 2.0**-_SMALL_FRACTION_BITS
+        unit = powers(total, _LEAST["f32"]) * 2.0**-_SMALL_FRACTION_BITS
         total = np.where(unit > 0, np.trunc(total / np.where(unit > 0, unit, 1.0)) * unit, total)
-    return _rounded(total, kinds[2])
+    return rounded(total, kinds[2])
 
 
 def _by_depth(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -214,17 +215,20 @@ def _by_depth(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def warpgroup_integers(saturate: bool) -> Callable:
     """Return a function for wgmma of s8 and u8: exact, as in `integers`."""
 
-    def multiply(a, b, c, kinds):
+    def multiply(a, b, c, kinds, add):
         total = a @ b.swapaxes(1, 2) + c
         return np.clip(total, -(2.0**31), 2.0**31 - 1) if saturate else total
 
     return multiply
 
 
-def warpgroup_product(a, b, c, kinds: tuple[str, str, str], negated, arithmetic: Callable) -> np.ndarray:
+def warpgroup_product(
+    a, b, c, kinds: tuple[str, str, str], negated, arithmetic: Callable, add: Aligned = aligned
+) -> np.ndarray:
     """Return bits of D = A·B + C from those of A, B and C, shapes as above. `kinds`: PTX types of A, B, and D and C.
 
-    `negated`: whether A and B are multiplied by -1. `arithmetic`: one of the functions above.
+    `negated`: whether A and B are multiplied by -1. `arithmetic`: one of the functions above, which takes sums of
+    products by `add`.
     """
     d = np.empty(c.shape, c.dtype)
     step = max(1, _SUMS_AT_A_TIME // (c.shape[1] * c.shape[2]))
@@ -232,7 +236,7 @@ def warpgroup_product(a, b, c, kinds: tuple[str, str, str], negated, arithmetic:
         part = np.s_[start : start + step]
         values = [decode(np.ascontiguousarray(x[part]), kind) for x, kind in zip((a, b, c), kinds, strict=True)]
         left, right = (-x if minus else x for x, minus in zip(values, negated, strict=False))
-        total = arithmetic(left, right, values[2], kinds)
+        total = arithmetic(left, right, values[2], kinds, add)
         d[part] = total.astype(np.int64).astype(np.uint32) if kinds[2] == "s32" else encode(total, kinds[2])
     return d
 
@@ -240,17 +244,17 @@ def warpgroup_product(a, b, c, kinds: tuple[str, str, str], negated, arithmetic:
 # -- tcgen05: A (products, m, k), B (products, n, k), C (products, m, n), float64, scale factors included --------------
 
 
-def tensor_memory_product(a, b, c, kinds: tuple[str, str, str], saturate: bool) -> np.ndarray:
-    """Return the words of D = A·B + C, uint32. `kinds`: PTX types of A, B, and D and C."""
+def tensor_memory_product(a, b, c, kinds: tuple[str, str, str], saturate: bool, add: Aligned = aligned) -> np.ndarray:
+    """Return the words of D = A·B + C, uint32. `kinds`: PTX types of A, B, and D and C. `add`: as above."""
     if kinds[2] == "s32":
-        return warpgroup_integers(saturate)(a, b, c, kinds).astype(np.int64).astype(np.uint32)
+        return warpgroup_integers(saturate)(a, b, c, kinds, add).astype(np.int64).astype(np.uint32)
     own = {**_LEAST, "e4m3": 2.0**-6}
     least = own.get(kinds[0], 0.0), own.get(kinds[1], 0.0), own[kinds[2]]
     bits = _SCALED_FRACTION_BITS if a.shape[2] == 64 else FRACTION_BITS
     d = np.empty(c.shape, np.uint32)
     for k in range(c.shape[0]):
         part = np.s_[k : k + 1]
-        d[part] = encode(_rounded(_aligned(*_by_depth(a[part], b[part]), c[part], least, bits), kinds[2]), kinds[2])
+        d[part] = encode(add(*_by_depth(a[part], b[part]), c[part], least, bits, kinds[2]), kinds[2])
     return d
 
 
@@ -258,12 +262,18 @@ def tensor_memory_product(a, b, c, kinds: tuple[str, str, str], saturate: bool) 
 
 
 def multiply_add(
-    a, b, c, kinds: tuple[str, str, str, str], arithmetic: Callable, places: np.ndarray | None = None
+    a,
+    b,
+    c,
+    kinds: tuple[str, str, str, str],
+    arithmetic: Callable,
+    places: np.ndarray | None = None,
+    add: Aligned = aligned,
 ) -> np.ndarray:
     """Return bits of D, shape (m, n, warps), from the bits of A (m, k, warps), B (k, n, warps) and C (m, n, warps).
 
     `kinds`: PTX types of A, B, C and D; elements of less than a byte take one each. `arithmetic`: one of the functions
-    above. `places`, of the shape of A: the rows of B with which a sparse A's elements are multiplied.
+    above. `add`: as above. `places`, of the shape of A: the rows of B with which a sparse A's elements are multiplied.
     """
     d = np.empty(c.shape, {"f16": "u2", "f64": "u8"}.get(kinds[3], "u4"))
     for start in range(0, c.shape[2], _WARPS_AT_A_TIME):
@@ -273,6 +283,6 @@ def multiply_add(
         if places is not None:
             rows = places[part].swapaxes(0, 1)[:, :, None]
             right = values[1][rows, np.arange(b.shape[1])[:, None], np.arange(rows.shape[3])]
-        total = arithmetic(left, right, values[2], kinds)
+        total = arithmetic(left, right, values[2], kinds, add)
         d[part] = total.astype(np.int64).astype(np.uint32) if kinds[3] == "s32" else encode(total, kinds[3])
     return d

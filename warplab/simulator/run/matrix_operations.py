@@ -3,6 +3,8 @@
 `MatrixOperations` runs a `Product` or a `Transfer` of `matrix_instructions` for a group of warps.
 """
 
+import functools
+
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
@@ -12,6 +14,7 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import subgroup
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.fragments import BITS, Fragment, Metadata, ldmatrix_fragment
+from warplab.simulator.translate import aligned_sums
 from warplab.simulator.translate.matrix_instructions import Product, Transfer
 
 WMMA_POINTER_BYTES, WMMA_STRIDE_BYTES = 32, 16  # CUDA C++ Programming Guide, "Warp Matrix Functions"
@@ -43,6 +46,10 @@ class MatrixOperations:
 
     def __init__(self, chunk) -> None:
         self.chunk = chunk
+
+    @functools.cached_property
+    def add(self) -> tensor_cores.Aligned:
+        return aligned_sums.aligned(self.chunk.options, self.chunk.launch.log)
 
     def warps(self, instruction, lanes) -> int:
         """Return the number of warps. Raises DivergentWarp if lanes of one are missing."""
@@ -78,13 +85,13 @@ class MatrixOperations:
             (a, b, c), d = matrices, instruction.fragments[3]
             a, c = (x.reshape(n, 8, -1, warps).transpose(1, 2, 0, 3).reshape(8, -1, n * warps) for x in (a, c))
             b = b.reshape(4, n, 8, warps).transpose(0, 2, 1, 3).reshape(4, 8, n * warps)
-            result = tensor_cores.multiply_add(a, b, c, instruction.kinds, instruction.arithmetic)
+            result = tensor_cores.multiply_add(a, b, c, instruction.kinds, instruction.arithmetic, add=self.add)
             result = result.reshape(8, 8, n, warps).transpose(2, 0, 1, 3).reshape(d.rows, d.columns, warps)
         else:
             a, b, c = matrices
             of = instruction.metadata
             places = None if of is None else self._places(instruction, of, metadata, lanes, warps)
-            result = tensor_cores.multiply_add(a, b, c, instruction.kinds, instruction.arithmetic, places)
+            result = tensor_cores.multiply_add(a, b, c, instruction.kinds, instruction.arithmetic, places, self.add)
         elements = result.reshape(-1, warps)[instruction.scatter].T
         return self._registers(elements, WARP_SIZE * warps)
 

@@ -31,9 +31,9 @@ class Options:
     `wide_clusters`: a cluster may have 16 blocks, as on GPUs that are asked (NonPortableClusterSizeAllowed).
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
     then holds the results of those blocks alone, and checks see nothing of the others. Not for kernels whose blocks
-    wait for one another. `machine_code`: run loops of a few lanes (`translate.narrow_loops`) and blocks that all lanes
-    run (`translate.machine_blocks`) as machine code, which is faster. `observers`: further observers of the launch (see
-    `observer`).
+    wait for one another. `machine_code`: run loops of a few lanes (`translate.narrow_loops`), blocks that all lanes run
+    (`translate.machine_blocks`) and sums of tensor cores (`translate.aligned_sums`) as machine code, which is faster.
+    `observers`: further observers of the launch (see `observer`).
     """
 
     checks: bool = True

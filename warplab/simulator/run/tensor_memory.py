@@ -567,7 +567,8 @@ class TensorMemory:
         kind = this.kinds[2]
         c = tensor_cores.decode(c.astype(np.uint16) if kind == "f16" else c, kind)[None]
         c = c * 2.0**-p.shift if add else np.zeros_like(c)
-        words = tensor_cores.tensor_memory_product(left[None], right[None], c, this.kinds, this.saturate)[0]
+        how = this.kinds, this.saturate, self.chunk.matrix.add
+        words = tensor_cores.tensor_memory_product(left[None], right[None], c, *how)[0]
         share = words.shape[0] // len(pair)
         for k, block in enumerate(pair):
             value = words[k * share : (k + 1) * share]

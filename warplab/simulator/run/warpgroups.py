@@ -182,7 +182,8 @@ class Warpgroups:
         held = self._from_sums(instruction, sums, first.shape[0])
         if not added.all():
             held = np.where(added[:, None, None], held, held.dtype.type(0))
-        d = tensor_cores.warpgroup_product(left, right, held, kinds, instruction.negated, instruction.arithmetic)
+        how = instruction.negated, instruction.arithmetic, self.chunk.matrix.add
+        d = tensor_cores.warpgroup_product(left, right, held, kinds, *how)
         return self._to_sums(d, first.shape[0])
 
     def _same(self, instruction: Any, what: str, values: np.ndarray, first: np.ndarray, lanes) -> np.ndarray:

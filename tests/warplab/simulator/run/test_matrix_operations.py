@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.ptx.fragments import flops, ldmatrix_fragment, mma_fragment, wmma_fragment
+from warplab.simulator.translate import aligned_sums
 
 RECORDED = Path(__file__).parent / "recorded" / "matrix_h100.npz"
 
@@ -95,8 +97,11 @@ def run(case: Case) -> np.ndarray:
     return get(device, out, case.size, "u1")
 
 
+@pytest.mark.parametrize("times", [aligned_sums.TIMES, 0], ids=["numpy", "machine-code"])
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_the_bits_of_an_h100(case):
+def test_the_bits_of_an_h100(case, times, monkeypatch):
+    monkeypatch.setattr(aligned_sums, "TIMES", times)
+    monkeypatch.setattr(aligned_sums, "_spent", Counter())
     ours, theirs = run(case), recorded()[case.name]
     dtype = "f8" if "f64" in case.name else "u4"
     ours, theirs = ours.view(dtype), theirs.view(dtype)

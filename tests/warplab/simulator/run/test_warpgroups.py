@@ -5,6 +5,7 @@ The layouts are those of the PTX ISA, the arithmetic is that of MMA-Sim's model 
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from tests.support.warpgroup_cases import (
     value_of,
 )
 from warplab import simulator
+from warplab.simulator.translate import aligned_sums
 
 KIND = {"f16": np.float16, "f32": np.float32, "s32": np.int32}
 
@@ -50,7 +52,10 @@ def registers_of(launch: Launch, **options) -> tuple[np.ndarray, object]:
 RECORDED = Path(__file__).parent / "recorded" / "wgmma_h100.npz"
 
 
-def test_the_bits_of_an_h100():
+@pytest.mark.parametrize("times", [aligned_sums.TIMES, 0], ids=["numpy", "machine-code"])
+def test_the_bits_of_an_h100(times, monkeypatch):
+    monkeypatch.setattr(aligned_sums, "TIMES", times)
+    monkeypatch.setattr(aligned_sums, "_spent", Counter())
     with np.load(RECORDED) as recorded:
         for name, launch in recordings().items():
             ours, _ = registers_of(launch)

@@ -1,0 +1,82 @@
+"""Sums of products as machine code: the bits of NumPy's, whatever the shapes and numbers."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.support.random_inputs import generator
+from warplab.simulator.numerics import tensor_cores
+from warplab.simulator.run.options import Options
+from warplab.simulator.translate import aligned_sums, narrow_compiler
+
+ODD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0**-149, 2.0**-140, -1.9999999 * 2.0**127, 2.0**127, 65504, 2.0**-24]
+# Shapes of A, B and C: of warps, of a warpgroup, of a sparse A.
+SHAPES = {
+    "warps": lambda k, p, q, row: ((k, p, 1, row), (k, 1, q, row)),
+    "warpgroup": lambda k, p, q, row: ((k, p, q, 1), (k, p, 1, row)),
+    "sparse": lambda k, p, q, row: ((k, p, 1, row), (k, p, q, row)),
+}
+compiled = pytest.mark.skipif(not narrow_compiler.available(), reason="LLVM does not know this processor")
+
+
+def numbers(random, shape: tuple[int, ...], odd: bool) -> np.ndarray:
+    """Exact values of float16 or float32, as float64; some of them `ODD`."""
+    values = random.standard_normal(shape) * 2.0 ** random.integers(-30, 30, shape)
+    values = values.astype(random.choice([np.float16, np.float32])).astype(float)
+    if odd:
+        values.reshape(-1)[random.integers(0, values.size, 3)] = random.choice(ODD, 3)
+    return values
+
+
+def case(random, of: str, k: int = 16) -> tuple:
+    """Arguments of `aligned`."""
+    p, q, row = (int(n) for n in random.integers(1, [9, 9, 50]))
+    with np.errstate(over="ignore"):
+        factors = [numbers(random, shape, random.random() < 0.5) for shape in SHAPES[of](k, p, q, row)]
+        c = numbers(random, (p, q, row), random.random() < 0.5)
+    least = tuple(random.choice([2.0**-126, 2.0**-14, 2.0**-6, 0.0], 3).tolist())
+    return *factors, c, least, int(random.choice([13, 25, 35])), str(random.choice(["f32", "f16", ""]))
+
+
+def bits(values: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(values), np.nan, values).view(np.uint64)  # all NaN become one in the end
+
+
+@compiled
+@pytest.mark.parametrize("of", SHAPES)
+def test_the_bits_of_numpy(of):
+    random = generator()
+    for _ in range(60):
+        arguments = case(random, of, int(random.choice([4, 8, 16, 32])))
+        with np.errstate(all="ignore"):
+            want, got = tensor_cores.aligned(*arguments), aligned_sums.by_machine_code(*arguments)
+        np.testing.assert_array_equal(bits(got), bits(want), err_msg=str([np.shape(x) for x in arguments]))
+
+
+@compiled
+def test_numpy_comes_first_and_alone_where_no_machine_code_is_wanted(monkeypatch):
+    monkeypatch.setattr(aligned_sums, "_spent", Counter())
+    monkeypatch.setattr(aligned_sums, "_COMPILE", 1e5)
+    ran = []
+    monkeypatch.setattr(aligned_sums, "by_machine_code", lambda *_: ran.append(True))
+    arguments, log = case(generator(), "warps"), {}
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            assert aligned_sums.aligned(Options(machine_code=False), log)(*arguments) is not None
+        add = aligned_sums.aligned(Options(), log)
+        first = [add(*arguments) is not None for _ in range(8)]
+    assert first[0]
+    assert not first[-1]
+    assert ran
+    assert not log
+
+
+def test_the_log_says_when_there_is_no_compiler(monkeypatch):
+    monkeypatch.setattr(aligned_sums, "TIMES", 0)
+    monkeypatch.setattr(narrow_compiler, "available", lambda: False)
+    arguments, log = case(generator(), "warpgroup"), {}
+    with np.errstate(all="ignore"):
+        got = aligned_sums.aligned(Options(), log)(*arguments)
+        np.testing.assert_array_equal(bits(got), bits(tensor_cores.aligned(*arguments)))
+    assert list(log) == ["NumPy multiplied matrices: there is no compiler"]

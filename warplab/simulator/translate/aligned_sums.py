@@ -1,0 +1,158 @@
+"""Sums of products as tensor cores align them (`numerics.tensor_cores.aligned`), as machine code: the same numbers.
+
+NumPy goes through all sums once for each product and step; here 16 of them stay in the nearest cache.
+"""
+
+import ctypes
+import functools
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from warplab.simulator.numerics import tensor_cores
+from warplab.simulator.translate import narrow_compiler
+
+# Nanoseconds that NumPy takes for a product, and for a call; those to compile; and how many times over they are spent
+# before: who stops just then has lost a fifth of the time of its products.
+_PRODUCT, _CALL, _COMPILE, TIMES = 2.5, 2e5, 40e6, 5
+_WIDTH = 16  # sums that are computed together
+
+_POWERS = """
+def powers(S, a, out, many, least):
+    for k in range(many):
+        for i in lanes(16):
+            value = ld8(a + 128 * k + 8 * i)
+            power = value & INFINITY
+            finite = power != INFINITY and (value & SIZE) != 0
+            power = power if power > least else least
+            st8(out + 128 * k + 8 * i, power if finite else 0)
+"""
+# Of A there is one number for all sums of a row, or one for each.
+_SUMS = """
+def {of}(S):
+    largest = ld8(S + ROOM)
+    step_a = ld8(S + A_K)
+    step_b = ld8(S + B_K)
+    for h in range(ld8(S + ROW) >> 4):
+        for p in range(ld8(S + P)):
+            for q in range(ld8(S + Q)):
+                at_a = ld8(S + A_P) * p + ld8(S + A_Q) * q + {each} * h
+                at_b = ld8(S + B_P) * p + ld8(S + B_Q) * q + 128 * h
+                at_c = 8 * ld8(S + ROW) * (ld8(S + Q) * p + q) + 128 * h
+                c = ld8(S + C) + at_c
+                out = ld8(S + OUT) + at_c
+                powers(S, c, largest, 1, ld8(S + LEAST))
+                for i in lanes(16):
+                    st8(largest + 8 * i, ld8(largest + 8 * i) if ld8(largest + 8 * i) > SMALLEST else SMALLEST)
+                for k in range(ld8(S + FOURS)):
+                    x = ld8(S + POWER_A) + at_a + 4 * k * step_a
+                    y = ld8(S + POWER_B) + at_b + 4 * k * step_b
+                    for i in lanes(16):
+                        most = ld8(largest + 8 * i)
+                        {powers}
+                        st8(largest + 8 * i, most)
+                for i in lanes(16):
+                    scale = f64div(ld8(S + ONE), ld8(largest + 8 * i))
+                    st8(largest + 128 + 8 * i, scale)
+                    st8(largest + 256 + 8 * i, f64trunc(f64mul(ld8(c + 8 * i), scale)))
+                for k in range(ld8(S + FOURS)):
+                    x = ld8(S + A) + at_a + 4 * k * step_a
+                    y = ld8(S + B) + at_b + 4 * k * step_b
+                    for i in lanes(16):
+                        scale = ld8(largest + 128 + 8 * i)
+                        total = ld8(largest + 256 + 8 * i)
+                        {products}
+                        st8(largest + 256 + 8 * i, total)
+                for i in lanes(16):
+                    total = f64add(f64div(ld8(largest + 256 + 8 * i), ld8(largest + 128 + 8 * i)), 0)
+                    st8(out + 8 * i, total)
+                if ld8(S + CUT):
+                    for i in lanes(16):
+                        total = ld8(out + 8 * i)
+                        size = total & SIZE
+                        near = f32from_other(size)
+                        up = f64gt(f64from_other(near), size) and size < TOO_LARGE
+                        st8(out + 8 * i, f64add(f64from_other(near - 1 if up else near) | (total & SIGN), 0))
+"""
+_PRODUCT_OF = "f64mul(ld8(x + {k} * step_a{lane}), ld8(y + {k} * step_b + 8 * i))"
+_LARGER = f"power = {_PRODUCT_OF}; most = power if power > most else most"
+_ADDED = f"total = f64add(total, f64trunc(f64mul({_PRODUCT_OF}, scale)))"
+
+
+def _source(of: str) -> str:
+    lane = "" if of == "one" else " + 8 * i"
+    powers, products = ("; ".join(text.format(k=k, lane=lane) for k in range(4)) for text in (_LARGER, _ADDED))
+    return _POWERS + _SUMS.format(of=of, each=128 if lane else 0, powers=powers, products=products)
+
+
+_FIELDS = (
+    *("A", "POWER_A", "B", "POWER_B", "C", "OUT", "ROOM", "FOURS", "P", "Q", "ROW"),
+    *("A_K", "A_P", "A_Q", "B_K", "B_P", "B_Q", "LEAST", "ONE", "CUT"),
+)
+_BITS = {"INFINITY": 0x7FF << 52, "SIZE": (1 << 63) - 1, "SIGN": -(1 << 63)}
+_BITS |= {name: int(np.float64(x).view(np.int64)) for name, x in (("SMALLEST", 2.0**-126), ("TOO_LARGE", 2.0**128))}
+
+
+_spent: Counter[str] = Counter()  # nanoseconds that NumPy has taken in this process, roughly
+
+
+@functools.cache
+def _compiled(of: str) -> tuple[Any, Any, narrow_compiler.Compiled]:
+    code = narrow_compiler.Compiled(_source(of), {**{name: 8 * k for k, name in enumerate(_FIELDS)}, **_BITS})
+    number = ctypes.c_int64
+    powers = ctypes.CFUNCTYPE(number, *[number] * 5)(code.address("powers"))
+    return powers, ctypes.CFUNCTYPE(number, number)(code.address(of)), code
+
+
+def _of(a: np.ndarray) -> str:
+    return "one" if a.shape[-1] == 1 else "each"
+
+
+def aligned(options, log: dict[str, None]) -> tensor_cores.Aligned:
+    """Return what does as `tensor_cores.aligned`, for a launch with these options and this log."""
+    return functools.partial(_hot, log) if options.machine_code else tensor_cores.aligned
+
+
+def _hot(log: dict[str, None], a, b, c, *rest) -> np.ndarray:
+    if _spent[_of(a)] < TIMES * _COMPILE:
+        _spent[_of(a)] += _CALL + _PRODUCT * a.shape[0] * c.size
+    elif not narrow_compiler.available():
+        log["NumPy multiplied matrices: there is no compiler"] = None
+    elif a.shape[0] % 4 == 0:
+        return by_machine_code(a, b, c, *rest)
+    return tensor_cores.aligned(a, b, c, *rest)
+
+
+def by_machine_code(a, b, c, least: tuple[float, float, float], bits: int, kind: str) -> np.ndarray:
+    """Return what `tensor_cores.aligned` does, for a multiple of four products."""
+    of, row = _of(a), c.shape[-1]
+    powers_of, sums_of, _ = _compiled(of)
+    a = np.ascontiguousarray(a) if of == "one" else _whole(a)
+    b, c = _whole(b), _whole(c)
+    *least_of, one = np.array([*least, 2.0**bits]).view(np.int64).tolist()
+    powers = np.empty_like(a), np.empty_like(b)
+    for x, power, number, bound in zip((a, b), powers, least, least_of, strict=False):
+        if x.size % _WIDTH:
+            power[:] = tensor_cores.powers(x, number)
+        else:
+            powers_of(0, _place(x), _place(power), x.size // _WIDTH, bound)
+    out, room = np.empty_like(c), np.empty(3 * _WIDTH + 8)
+    places = [_place(x) for x in (a, powers[0], b, powers[1], c, out)]
+    steps = [n if size > 1 else 0 for x in (a, b) for n, size in zip(x.strides[:3], x.shape, strict=False)]
+    # The room begins with a line of the cache.
+    fields = *places, -(-_place(room) // 64) * 64, a.shape[0] // 4, *c.shape, *steps, least_of[2], one, kind == "f32"
+    state = np.array(fields, np.int64)
+    sums_of(_place(state))
+    out = out[..., :row]
+    return tensor_cores.rounded(out, kind) if kind == "f16" else out
+
+
+def _whole(x: np.ndarray) -> np.ndarray:
+    """Return an array with zeros behind its rows, where these are no multiple of `_WIDTH`."""
+    missing = -x.shape[-1] % _WIDTH
+    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)]) if missing else np.ascontiguousarray(x)
+
+
+def _place(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
