@@ -1,0 +1,132 @@
+"""Right and wrong answers to the tasks of lab 13's second lesson ("Your turn"), by the id of the answer cell."""
+
+from tests.support.lesson_answers import Answers, one_line
+
+
+def kernel(head: str, *body: str) -> str:
+    return "\n".join(["@cuda.jit", f"def {head}:", *(f"    {line}" for line in body)])
+
+
+def split(
+    keys: str = "range(b * part, (b + 1) * part)",
+    result: str = "acc",
+    total: str = "own_total * shrink + p",
+    acc: str = "acc * shrink + p * v[j, c]",
+) -> str:
+    return kernel(
+        "split(q, k, v, top, total, o)",
+        "b, c = cuda.blockIdx.x, cuda.threadIdx.x",
+        "part = k.shape[0] // cuda.gridDim.x",
+        "own, own_top, own_total, acc = q[c], float32(-math.inf), float32(0), float32(0)",
+        f"for j in {keys}:",
+        "    s = warp_sum(own * k[j, c]) * SCALE",
+        "    new = max(own_top, s)",
+        "    shrink, p = math.exp(own_top - new), math.exp(s - new)",
+        f"    own_total = {total}",
+        f"    acc = {acc}",
+        "    own_top = new",
+        f"o[b, c] = {result}",
+        "if c == 0: top[b], total[b] = own_top, own_total",
+    )
+
+
+def combine(weights: str = "np.exp(top - top.max())", result: str = "weights @ o / (weights @ total)") -> str:
+    return f"def combine(top, total, o):\n    weights = {weights}\n    return {result}"
+
+
+def backward(
+    score: str = "s *= SCALE",
+    weight: str = "p = math.exp(s - lse[y])",
+    ds: str = "tile[y, x] = p * (dp - delta[y])",
+    wait: str = "cuda.syncthreads()",
+    product: str = "acc += tile[y, j] * k[j, x]",
+    result: str = "acc * SCALE",
+) -> str:
+    return kernel(
+        "backward(q, k, v, do, lse, delta, dq)",
+        "tile = cuda.shared.array((32, 33), float32)",
+        "x, y = cuda.threadIdx.x, cuda.threadIdx.y",
+        "s, dp, acc = float32(0), float32(0), float32(0)",
+        "for c in range(32):",
+        "    s += q[y, c] * k[x, c]",
+        "    dp += do[y, c] * v[x, c]",
+        score,
+        weight,
+        ds,
+        wait,
+        "for j in range(32):",
+        f"    {product}",
+        f"dq[y, x] = {result}",
+    )
+
+
+OPERAND = "operand(left, right)"
+CACHE = "cache_bytes(layers, kv_heads, head, tokens, itemsize)"
+AGAIN = "again(d, itemsize, tflops, gbs)"
+HELD = "held(rank, step, ranks)"
+
+ANSWERS = {
+    "your-turn-operand": Answers(
+        one_line(OPERAND, "np.concatenate([left, right], axis=1).astype(np.float16)"),
+        {
+            one_line(OPERAND, "np.concatenate([right, left], axis=1).astype(np.float16)"): "which half has columns",
+            one_line(OPERAND, "np.concatenate([left, right], axis=1)"): "another kind of array",
+            one_line(
+                OPERAND, "np.stack([left, right], axis=2).reshape(32, 8).astype(np.float16)"
+            ): "operand returns wrong values",
+        },
+    ),
+    "your-turn-cache": Answers(
+        one_line(CACHE, "2 * layers * kv_heads * head * tokens * itemsize"),
+        {
+            one_line(CACHE, "layers * kv_heads * head * tokens * itemsize"): "every result is",
+            one_line(CACHE, "2 * kv_heads * head * tokens * itemsize"): "cache_bytes(layers=2",
+        },
+    ),
+    "your-turn-split": Answers(
+        split(),
+        {
+            split(keys="range(k.shape[0])"): "wrong in",
+            split(keys="range(b, k.shape[0], cuda.gridDim.x)"): "wrong in",
+            split(result="acc / own_total"): "wrong in",
+            split(total="own_total + p"): "total is wrong",
+            split(acc="acc + p * v[j, c]"): "o is wrong",
+        },
+    ),
+    "your-turn-combine": Answers(
+        combine(),
+        {
+            combine(weights="np.ones(top.size)"): "what totals and outputs of a part refer to",
+            combine(result="(o / total[:, None]).mean(axis=0)"): "combine returns wrong values",
+            combine(result="weights @ o"): "combine returns wrong values",
+            combine(weights="np.exp(top.max() - top)"): "combine returns wrong values",
+        },
+    ),
+    "your-turn-backward": Answers(
+        backward(),
+        {
+            backward(wait="pass"): "nothing orders the two",
+            backward(ds="tile[y, x] = p * dp"): "dq is wrong",
+            backward(result="acc"): "dq is wrong",
+            backward(score="pass"): "dq is wrong",
+            backward(product="acc += tile[j, y] * k[j, x]"): "dq is wrong",
+            backward(weight="p = math.exp(s)"): "dq is wrong",
+        },
+    ),
+    "your-turn-again": Answers(
+        one_line(AGAIN, "2 * d * gbs / (1000 * tflops * itemsize)"),
+        {
+            one_line(AGAIN, "d * gbs / (1000 * tflops * itemsize)"): "every result is",
+            one_line(AGAIN, "1000 * tflops * itemsize / (2 * d * gbs)"): "again(d=64",
+            one_line(AGAIN, "2 * d * gbs / (tflops * itemsize)"): "unit of the result",
+        },
+    ),
+    "your-turn-ring": Answers(
+        one_line(HELD, "(rank - step) % ranks"),
+        {
+            one_line(HELD, "(rank + step) % ranks"): "held(rank=",
+            one_line(HELD, "rank - step"): "held(rank=",
+            one_line(HELD, "rank"): "held(rank=",
+        },
+    ),
+}
