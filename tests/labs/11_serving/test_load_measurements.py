@@ -10,7 +10,7 @@ from kernels.serving.serve import engines
 from kernels.serving.serve.batching.batcher import Limits
 from kernels.serving.serve.engines import small_network_engine, torch_networks
 from kernels.serving.serve.load import measurements as load_measurements
-from kernels.serving.serve.load.generator import LOST, OK, TOO_MANY, LoadResult
+from kernels.serving.serve.load.generator import LOST, OK, TOO_MANY, UNAVAILABLE, LoadResult
 from kernels.serving.small_network import SmallNetwork
 from warpcourse.bench.benchmark import correct
 
@@ -67,7 +67,7 @@ def test_the_verdict_counts_what_keeps_to_the_limit():
 
 def test_an_overload_is_told_second_by_second_and_nothing_may_be_lost():
     planned = np.array([0.0, 0.5, 0.9, 1.1, 1.2])
-    status = np.array([OK, TOO_MANY, OK, OK, TOO_MANY])
+    status = np.array([OK, TOO_MANY, OK, OK, UNAVAILABLE])
     run = LoadResult(5.0, planned, np.zeros(5), np.array([0.1, 0, 0.2, 0.3, 0]), status)
     found = load_measurements.overloaded(run, 0.4, accepted=3, answered=3)
     json.dumps(found, allow_nan=False)

@@ -15,7 +15,7 @@ import numpy as np
 from kernels.serving.serve import engines
 from kernels.serving.serve.batching.batcher import Limits
 from kernels.serving.serve.engines import small_network_engine, torch_networks
-from kernels.serving.serve.load.generator import LOST, OK, TOO_MANY, InProcess, LoadResult, OverHttp, offer
+from kernels.serving.serve.load.generator import LOST, OK, TOO_MANY, UNAVAILABLE, InProcess, LoadResult, OverHttp, offer
 from kernels.serving.serve.service import process as service_process
 from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Table
@@ -27,6 +27,7 @@ PARTS = (0.3, 0.6, 0.8, 0.9, 1.0, 1.2)  # of what a service answers when it is o
 MOST = 40_000.0  # requests per second that this generator is asked for, at most
 SECONDS = 0.6  # of each point
 CONNECTIONS, SAMPLES = 128, 64  # over HTTP
+TURNED_AWAY = (TOO_MANY, UNAVAILABLE)  # where the queue is full, and where requests in hand are as many as may be
 PLAN = "kernels.fusion.served:trained"  # lab 09's plan, where that lab is
 PLAN_SIZES = (1, 8, 32)
 DEEP = "kernels.serving.serve.engines.small_network_engine:deep"
@@ -176,7 +177,7 @@ def overloaded(load: LoadResult, most: float, accepted: int, answered: int) -> d
                 "second": second,
                 "offered": int(came.sum()),
                 "answered": int(fine.sum()),
-                "turned_away": int((came & (load.status == TOO_MANY)).sum()),
+                "turned_away": int((came & np.isin(load.status, TURNED_AWAY)).sum()),
                 "p99_seconds": float(np.percentile(load.latency[fine], 99)) if fine.any() else None,
             }
         )
@@ -188,7 +189,7 @@ def overloaded(load: LoadResult, most: float, accepted: int, answered: int) -> d
         "accepted": accepted,
         "answered": answered,
         "lost": lost,
-        "correct": right and set(load.statuses) <= {OK, TOO_MANY},
+        "correct": right and set(load.statuses) <= {OK, *TURNED_AWAY},
         "run": load.summary(),
         "by_second": by_second,
     }

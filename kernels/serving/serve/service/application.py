@@ -53,7 +53,7 @@ from kernels.serving.serve.service.server import ServiceError
 
 BODY_SECONDS = 10.0  # for a body to arrive
 NUMBER_BYTES = 32  # of a number in JSON, at most: 17 digits, sign, exponent, comma, and some room
-IN_HAND = 2  # requests for each sample that may wait or be computed, by default; each holds one at least
+IN_HAND = 32  # requests, by default, or two for each sample that may wait or be computed: a request holds one at least
 BUFFERED = 64 << 20  # bytes of all bodies in hand, by default, or one body if that is more
 RETRY_AFTER = 1  # seconds, the header's smallest unit
 LATER = "try again later"
@@ -77,8 +77,8 @@ class Service:
 
     `limits`: of the queue and its batches. A request holds at most as many samples as a batch; all of them are accepted
     or none. `body_limit`: bytes of a request's body; None: as many as those samples can take. `in_hand`: requests at
-    once, from their arrival to their answer; None: IN_HAND for each sample that may wait or be computed. `buffered`:
-    bytes of their bodies at once.
+    once, from their arrival to their answer; None: two for each sample that may wait or be computed, IN_HAND at least.
+    `buffered`: bytes of their bodies at once.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Service:
         self.draining = False
         self.requests = 0  # in hand now, from their arrival to their answer
         computed = self.limits.batch_limit * engines.at_once(engine)
-        self.in_hand = in_hand or IN_HAND * (self.limits.capacity + computed)
+        self.in_hand = in_hand or max(IN_HAND, 2 * (self.limits.capacity + computed))
         self.room = request_body.Room(max(buffered, self.body_limit))
         self._parser = Parser(engine.shape, self.limits.batch_limit)
         self._idle = asyncio.Event()
@@ -363,7 +363,9 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--capacity", default=256, type=int, help="samples that may wait (%(default)s)")
     parser.add_argument("--body-limit", type=_positive, help="bytes of a body, at most (enough for a batch)")
     parser.add_argument(
-        "--in-hand", type=_positive, help=f"requests at once, at most ({IN_HAND} for each sample in queue and batch)"
+        "--in-hand",
+        type=_positive,
+        help=f"requests at once, at most (2 for each sample in queue and batch, or {IN_HAND})",
     )
     parser.add_argument(
         "--buffered", type=_positive, default=BUFFERED, help="bytes of all bodies at once, at most (%(default)s)"
