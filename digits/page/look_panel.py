@@ -19,6 +19,7 @@ from digits.training import runs, trained
 
 EVERY = 0.5  # seconds between two looks at the progress
 LIST_EVERY = 6  # looks at the progress for one at the weights there are
+BUSY = "The network is busy: "
 REST = 600.0  # seconds without a question, after which the model's process gives its memory back
 
 
@@ -89,7 +90,7 @@ class LookPanel(Panel):
 
         inside, asked = self.opened(), chosen()
         if self._busy:
-            raise DigitsError(f"The network is busy: {self._doing}. Wait for it, or break it off.")
+            raise DigitsError(f"{BUSY}{self._doing}. Wait for it, or break it off.")
         self._busy, self._doing, self._share = True, doing, 0.0
         self._show_progress()
         self.page.in_background(lambda: f(inside), lambda found: chosen() == asked and then(found), self._free)
@@ -182,6 +183,8 @@ class LookPanel(Panel):
     def _free(self) -> None:
         self._busy, self._asked = False, time.monotonic()
         self._show_progress()
+        if self.page.said.startswith(BUSY):
+            self.page.say("")
 
     def _poll(self) -> None:
         if self._busy:

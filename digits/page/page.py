@@ -87,7 +87,7 @@ class Page:
         self._panels, self._made = {title: (module, name) for title, module, name in panels}, {}
         self._timers: list[_Timer] = []
         self._clock: Any = None
-        self._status = note("")
+        self._status, self.said = note(""), ""
         self._status.add_class("digits-status")
         self._steps = {title: widgets.Button(description=title, layout={"width": "auto"}) for title in self._panels}
         for title, step in self._steps.items():
@@ -135,7 +135,7 @@ class Page:
 
     def say(self, sentence: str, error: bool = False) -> None:
         """Show a sentence in the status line, which screen readers read out. It is escaped here."""
-        self._said_at = time.monotonic()
+        self._said_at, self.said = time.monotonic(), sentence
         kind, mark = ("alert", "Error: ") if error else ("status", "")
         look = "digits-error" if error else "digits-said"
         self._status.value = f'<div role="{kind}" class="{look}">{mark}{escape(sentence)}</div>' if sentence else ""

@@ -185,6 +185,17 @@ def test_errors_are_said_and_the_panel_lives_on(panel, looking):
     assert "The most probable classes" in seen(panel)
 
 
+def test_that_the_network_is_busy_is_said_for_as_long_as_it_is(panel, looking):
+    panel._busy, panel._doing = True, "classifying the image"
+    press(panel, "Show the layers")
+    assert looking.said == "The network is busy: classifying the image. Wait for it, or break it off."
+    panel._free()
+    assert looking.said == ""
+    looking.say("Something else.")
+    panel._free()
+    assert looking.said == "Something else."
+
+
 def test_other_runs_show_what_they_have(panel, looking, workspace):
     looking.selected.run = named(workspace, "scenes")
     html = seen(panel)
