@@ -20,6 +20,7 @@ os.environ["WARPLAB_SUBMISSIONS_READ"] = "all"
 import pytest
 from hypothesis import settings
 
+from tests.support import run_record
 from warplab.hardware import backend
 
 # Importing nbformat takes 2 s less without it; see warpcourse/grading/__init__.py.
@@ -47,6 +48,11 @@ def _a_file_leaves_no_shell_and_little_memory() -> Iterator[None]:
     Programs that the simulator loaded, some MB each, are kept for the next launch; a worker meets hundreds.
     """
     yield
+    with run_record.shared():
+        _clean_up()
+
+
+def _clean_up() -> None:
     if shell := sys.modules.get("IPython.core.interactiveshell"):
         shell.InteractiveShell.clear_instance()
     for name in [name for name in sys.modules if name.startswith(("warplab.compile.", "warplab.launch."))]:

@@ -34,9 +34,9 @@ def test_the_share_is_the_largest_that_fits_the_budget():
     assert tiers.BUDGET - 100 <= left <= tiers.BUDGET  # with the next larger share each file takes a case more
 
 
-def test_imports_leave_less_for_the_share():
+def test_what_tests_share_leaves_less_for_each():
     costs = {f"f{i}": {"test": {f"f{i}::test[{j}]": 1.0 for j in range(100)}} for i in range(100)}
-    share = tiers.largest_share(costs, (), imports=tiers.BUDGET / 2)
+    share = tiers.largest_share(costs, (), shared=tiers.BUDGET / 2)
     left = 10_000 - len(tiers.beyond(share, costs, ()))
     assert tiers.BUDGET / 2 - 100 <= left <= tiers.BUDGET / 2
 
@@ -67,13 +67,13 @@ def test_durations_are_written_and_read(monkeypatch, tmp_path):
     run_record.write_durations(took)
     share, seconds = tiers.read()
     assert share > 2.06
-    known = {"test_by_hand": {"": 9.0}, "test_sweep": {"a": 2.0, "": 0.02}, "": {"": 0.01, "all": 14.1, "imports": 3.0}}
+    known = {"test_by_hand": {"": 9.0}, "test_sweep": {"a": 2.0, "": 0.02}, "": {"": 0.01, "all": 14.1, "shared": 3.0}}
     assert json.loads(json.dumps(seconds)) == {"tests/f.py": known}
     assert tiers.cost(seconds, "tests/f.py::test_sweep[a]") == 2.0
     assert tiers.cost(seconds, "tests/f.py::test_sweep[new]") == 0.02
     assert tiers.cost(seconds, "tests/f.py::test_new") == 0.01
     assert tiers.cost_of_file(seconds, "tests/f.py") == 14.1
-    assert tiers.imports_of_file(seconds, "tests/f.py") == 3.0
+    assert tiers.shared_of_file(seconds, "tests/f.py") == 3.0
     assert tiers.cost(seconds, "tests/g.py::test_new") == 0.0
 
 
@@ -120,11 +120,14 @@ def test_each_stage_of_a_run_adds_what_the_earlier_found(tmp_path):
     assert figures[3]["processor_seconds"] >= figures[2]["processor_seconds"] >= figures[1]["processor_seconds"]
 
 
-def test_what_a_test_imports_is_its_files_cost(tmp_path):
-    """Of two that import the same the first pays, whichever that is; the files named have their records replaced."""
+def test_what_tests_import_and_leave_to_clean_up_is_their_files_cost(tmp_path):
+    """Else the first pays the one, and the last the other, whichever they are; only files named get a new record."""
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = tensorflow\n    thorough\n    always\n")
     (tmp_path / "conftest.py").write_text(
-        "from pathlib import Path\nfrom tests.support import tiers\ntiers.DURATIONS = Path('durations.json')\n"
+        "import time\nfrom pathlib import Path\nimport pytest\nfrom tests.support import run_record, tiers\n"
+        "tiers.DURATIONS = Path('durations.json')\n\n"
+        "@pytest.fixture(autouse=True, scope='module')\ndef _clean():\n    yield\n    begun = time.process_time()\n"
+        "    with run_record.shared():\n        while time.process_time() < begun + 0.5: pass\n"
     )
     busy = "import time\nbegun = time.process_time()\nwhile time.process_time() < begun + {}: pass\n"
     (tmp_path / "late.py").write_text("import later\n" + busy.format(0.5))
@@ -142,7 +145,7 @@ def test_what_a_test_imports_is_its_files_cost(tmp_path):
     assert (found["share"], found["seconds"]["test_two.py"]) == (0.7, known["test_two.py"])
     one = found["seconds"]["test_one.py"]
     assert 0.3 <= one["test_first"][""] < 0.8  # without the second that its imports take
-    assert 1.0 <= one[""]["imports"] < 1.5
+    assert 1.5 <= one[""]["shared"] < 2.0
     assert one[""][""] < 0.3
 
 

@@ -34,7 +34,7 @@ EVERY = 15.0  # seconds between two lines of progress
 RECENT = 180.0  # seconds over which the rate is taken, by which the time left is estimated
 SILENCE = 60.0  # seconds without the end of a test, until a line says so
 EARLIER = "warplab/earlier-stages"  # where pytest's cache keeps what the next stage adds
-# Of a test: seconds of processor time without imports, the mark that it was given by hand, seconds of its imports.
+# Of a test: its own seconds of processor time, the mark that it was given by hand, seconds charged to its file.
 Took = tuple[float, str, float]
 ADDED = ("passed", "failed", "skipped", "seconds", "processor_seconds", "verdicts_kept")
 
@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--target") == "share":
         if config.args != config.getini("testpaths"):
             raise pytest.UsageError("--target=share reads all tests: name no files")
-        share = tiers.largest_share(costs, always, sum(tiers.imports_of_file(seconds, file) for file in costs))
+        share = tiers.largest_share(costs, always, sum(tiers.shared_of_file(seconds, file) for file in costs))
         tiers.write(share, seconds)
     left = tiers.beyond(share, costs, always)
     for item in items:
@@ -104,24 +104,31 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
 
 
 _begun = 0.0
-_imports = 0.0  # seconds of processor time of imports in this test
-_importing = False
+_shared = 0.0  # seconds of processor time in this test that are charged to its file
+_sharing = False
 
 
 @contextlib.contextmanager
-def _imports_timed() -> Iterator[None]:
-    """Add up in `_imports` what modules take that are imported meanwhile."""
+def shared() -> Iterator[None]:
+    """Charge what runs inside to the file, not to the test that happens to run it."""
+    global _shared, _sharing
+    if _sharing:  # what a module imports is part of its own import
+        yield
+        return
+    _sharing, before = True, spent()
+    try:
+        yield
+    finally:
+        _sharing, _shared = False, _shared + spent() - before
+
+
+@contextlib.contextmanager
+def _imports_shared() -> Iterator[None]:
     exec_module = SourceFileLoader.exec_module
 
     def timed(loader: SourceFileLoader, module: object) -> None:
-        global _imports, _importing
-        if _importing:  # what a module imports is part of its own import
-            return exec_module(loader, module)
-        _importing, before = True, spent()
-        try:
-            return exec_module(loader, module)
-        finally:
-            _importing, _imports = False, _imports + spent() - before
+        with shared():
+            exec_module(loader, module)
 
     SourceFileLoader.exec_module = timed
     try:
@@ -132,9 +139,9 @@ def _imports_timed() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    global _begun, _imports
-    _begun, _imports = spent(), 0.0
-    with _imports_timed():
+    global _begun, _shared
+    _begun, _shared = spent(), 0.0
+    with _imports_shared():
         return (yield)
 
 
@@ -142,8 +149,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
     report = yield
     if call.when == "teardown":
-        seconds = spent() - _begun - _imports + verdicts.seconds_saved()
-        took = (round(seconds, 3), _by_hand.get(item.nodeid, ""), round(_imports, 3))
+        seconds = spent() - _begun - _shared + verdicts.seconds_saved()
+        took = (round(seconds, 3), _by_hand.get(item.nodeid, ""), round(_shared, 3))
         report.user_properties.append(("processor", took))
     return report
 
@@ -304,12 +311,12 @@ class Run:
 def durations(took: dict[str, Took]) -> tiers.Seconds:
     """Return what durations.json keeps of the files of these tests."""
     every: tiers.Seconds = defaultdict(lambda: defaultdict(dict))
-    imports: dict[str, float] = defaultdict(float)
-    for nodeid, (seconds, _, importing) in sorted(took.items()):
+    shared_by: dict[str, float] = defaultdict(float)
+    for nodeid, (seconds, _, besides) in sorted(took.items()):
         file, test, case = tiers.parts(nodeid)
         every[file][test][case] = seconds
-        imports[file] += importing
-    return {file: tiers.compact(tests, imports[file]) for file, tests in every.items()}
+        shared_by[file] += besides
+    return {file: tiers.compact(tests, shared_by[file]) for file, tests in every.items()}
 
 
 def write_durations(took: dict[str, Took]) -> None:
@@ -323,7 +330,7 @@ def write_durations(took: dict[str, Took]) -> None:
         if mark == "always":
             always.add((file, test))
     try:
-        share = tiers.largest_share(fit, always, sum(importing for _, _, importing in took.values()))
+        share = tiers.largest_share(fit, always, sum(besides for _, _, besides in took.values()))
     except ValueError as error:
         share = tiers.LEAST
         print(f"error: {error}", file=sys.stderr)

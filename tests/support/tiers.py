@@ -5,7 +5,7 @@ the cases of one test may take together in `make test`. Cases run cheapest first
 left gets the mark `thorough`, and so does a test whose cheapest case alone costs more. But each file keeps a test, a
 test marked `always` runs with all cases that are not marked `thorough` themselves, and what has no record runs.
 `make test-all` writes the file anew, and then the share is the largest for which all fits the budget. What a test
-imports is the file's cost, since whichever test runs first pays it.
+imports, and the cleaning up after its file, is the file's cost: whichever test runs first, or last, would pay it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BUDGET = 600.0
 LONG = 10.0  # seconds
 LEAST = 0.1  # seconds; cases that took less are kept as their mean
 # File -> test -> case -> seconds. The case "" stands for each that is not named, the test "" for each test not named;
-# its case "all" is what the file took, "imports" what of it was imports.
+# its case "all" is what the file took, "shared" what of it was no test's own.
 Seconds = dict[str, dict[str, dict[str, float]]]
 
 
@@ -56,9 +56,9 @@ def cost_of_file(seconds: Seconds, file: str) -> float:
     return seconds.get(file, {}).get("", {}).get("all", 0.0)
 
 
-def imports_of_file(seconds: Seconds, file: str) -> float:
-    """Return what of `cost_of_file` was imports."""
-    return seconds.get(file, {}).get("", {}).get("imports", 0.0)
+def shared_of_file(seconds: Seconds, file: str) -> float:
+    """Return what of `cost_of_file` was no test's own: imports, and cleaning up."""
+    return seconds.get(file, {}).get("", {}).get("shared", 0.0)
 
 
 def beyond(share: float, costs: Seconds, always: Container[tuple[str, str]]) -> set[str]:
@@ -82,15 +82,15 @@ def _unaffordable(share: float, cases: dict[str, float]) -> set[str]:
     return {nodeid for nodeid, so_far in zip(ids, used, strict=True) if so_far > share}
 
 
-def largest_share(costs: Seconds, always: Container[tuple[str, str]], imports: float = 0.0) -> float:
-    """Return the share with which what is not `beyond`, and `imports`, take at most BUDGET, to a twentieth.
+def largest_share(costs: Seconds, always: Container[tuple[str, str]], shared: float = 0.0) -> float:
+    """Return the share with which what is not `beyond`, and `shared`, take at most BUDGET, to a twentieth.
 
     Raises ValueError if what runs with the least share, `always` above all, already takes more.
     """
     every = {nodeid: s for tests in costs.values() for cases in tests.values() for nodeid, s in cases.items()}
 
     def takes(share: float) -> float:
-        return imports + sum(every.values()) - sum(every[one] for one in beyond(share, costs, always))
+        return shared + sum(every.values()) - sum(every[one] for one in beyond(share, costs, always))
 
     low, high = LEAST, 60.0
     if takes(low) > BUDGET:
@@ -130,7 +130,7 @@ def arrange(costs: list[float], first: list[bool], workers: int) -> list[int]:
     return order + list(rest)
 
 
-def compact(tests: dict[str, dict[str, float]], imports: float = 0.0) -> dict[str, dict[str, float]]:
+def compact(tests: dict[str, dict[str, float]], shared: float = 0.0) -> dict[str, dict[str, float]]:
     """Return one file's test -> case -> seconds with all that takes little kept as a mean, as in durations.json."""
     found, rest = {}, []
     for test, cases in tests.items():
@@ -141,8 +141,8 @@ def compact(tests: dict[str, dict[str, float]], imports: float = 0.0) -> dict[st
         found[test] = {case: round(seconds, 1) for case, seconds in cases.items() if seconds >= LEAST}
         if small:
             found[test][""] = round(fmean(small), 3)
-    every = imports + sum(seconds for cases in tests.values() for seconds in cases.values())
-    return found | {"": {"": round(fmean(rest or [0]), 3), "all": round(every, 1), "imports": round(imports, 1)}}
+    every = shared + sum(seconds for cases in tests.values() for seconds in cases.values())
+    return found | {"": {"": round(fmean(rest or [0]), 3), "all": round(every, 1), "shared": round(shared, 1)}}
 
 
 def write(share: float, seconds: Seconds) -> None:
