@@ -27,7 +27,7 @@ class Workspace:
         self.datasets, self.runs, self.plans = (self.root / kind for kind in KINDS)
         with explained(f"use {self.root} as the workspace"):
             for folder in (self.datasets, self.runs, self.plans):
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(0o700, parents=True, exist_ok=True)  # images are nobody else's
 
     def create(self, kind: str, name: str) -> Path:
         """Return a new, empty folder for something of `kind` ("datasets", "runs", "plans"); its name is the ID."""

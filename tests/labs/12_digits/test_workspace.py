@@ -18,6 +18,11 @@ def test_root_is_what_the_environment_names(tmp_path, monkeypatch):
     assert (tmp_path / "mine" / "digits_workspace" / "runs").is_dir()
 
 
+def test_no_other_user_can_read_what_is_in_it(tmp_path):
+    Workspace(tmp_path / "new")
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "new").iterdir()] == [0o700] * 3
+
+
 def test_root_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DigitsError, match="as the workspace"):
