@@ -165,8 +165,10 @@ class _Build:
         """Compile one file for the host and, if it has kernels, for the device."""
         target = self.folder / f"{number}.o"
         if not file.endswith(CUDA_FILES):
-            more: list[str | Path] = ["-include", HEADER] if not file.endswith(".c") else []
-            self._run(["-c", *_COMPILE, *self.both, *self.system, *self.host, *more, file, "-o", target])
+            more: list[str | Path] = [*self.both, "-include", HEADER]
+            if file.endswith(".c"):  # is C, to nvcc too
+                more = ["-x", "c", *(option for option in self.both if not option.startswith("-std=c++"))]
+            self._run(["-c", *_COMPILE, *self.system, *self.host, *more, file, "-o", target])
             return None
         more = [part for each in (INCLUDE / "host", self.folder / "plain") for part in ("-isystem", each)]
         host = host_code(self._preprocessed(file, "-DWARPLAB_HOST", *more), self.cuda_folders, number)

@@ -124,6 +124,19 @@ def test_what_a_launch_asks_for(tmp_path, name, printed):
 
 
 @pytest.mark.thorough
+def test_a_file_in_c_is_compiled_as_c(tmp_path):
+    """Rodinia's are of the 1980s: types of parameters after the list, a variable `new`."""
+    (tmp_path / "old.c").write_text("int twice(n)\nint n;\n{\n  int new = 2 * n;\n  return new;\n}\n")
+    (tmp_path / "main.cu").write_text(
+        '#include <cstdio>\nextern "C" int twice(int);\n__global__ void add(int* x, int n) { *x += n; }\nint main() {\n'
+        "  int* x; int y = 1;\n  cudaMalloc(&x, 4); cudaMemcpy(x, &y, 4, cudaMemcpyHostToDevice);\n"
+        '  add<<<1, 1>>>(x, twice(20));\n  cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost);\n  printf("%d\\n", y);\n}\n'
+    )
+    done, _ = run(tmp_path, "main.cu", "old.c", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "41\n"), done.stderr
+
+
+@pytest.mark.thorough
 def test_functions_of_cub_and_curand_for_the_device(tmp_path):
     done, report = run(tmp_path, "device_libraries.cu")
     assert done.stdout == f"{32767 + 63 * 32} 1\n", done.stderr
