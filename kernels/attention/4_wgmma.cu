@@ -4,7 +4,7 @@
 // left factor of the product with the values. The scores of the next keys are asked for before that product, so that
 // the softmax of one tile runs while the tensor cores multiply by the values of the tile before.
 // Expected: the rate of wgmma (step 6 of lab 05), less what of the softmax is not hidden, and the first and last tile.
-// Right in the simulator; not tried on a GPU yet.
+// Right in the simulator; not tried on a GPU yet. ptxas keeps all in registers, and warns of no wgmma that it waits for.
 //
 // TYPE: half or bfloat16. HEAD_SIZE: of a head. KEYS: of a tile. STAGES: tiles of keys, and of values, in shared memory.
 // Columns past a head's end come as zeros.

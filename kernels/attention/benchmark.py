@@ -1,25 +1,47 @@
-"""Lab 13's benchmark: the skeleton's kernels beside a copy."""
-
-from __future__ import annotations
+"""Lab 13's benchmark: attention forward, backward and decoding, beside PyTorch's backends. No GPU has run it yet."""
 
 from typing import Any
 
 from kernels.attention import recordings
-from kernels.attention.measurements import MEASUREMENTS
-from warpcourse.bench import timing
+from kernels.attention.measurements import BACKENDS, MEASUREMENTS
 from warpcourse.bench.benchmark import Benchmark, Table
 
 
-def _text(value: dict[str, Any]) -> str:
-    rows = [(row["kernel"], row["seconds"] * 1e6, row["gbps"], row["correct"]) for row in value["rows"]]
-    return f"{value['n']:,} float32 times a number\n" + timing.table(("kernel", "µs", "GB/s", "right"), rows)
+def _table(heading: str, given: dict[str, str], ours: tuple[str, ...], rates: str) -> Table:
+    """Return a table with a rate of each candidate, and our ratios to the best backend."""
+
+    def of(key: str, name: str) -> Any:
+        return lambda row: row[key].get(name, "")
+
+    unit = "GB/s" if rates == "gbps" else "TFLOP/s"
+    others = (*BACKENDS, *(["copy"] if rates == "gbps" else []))
+    return Table.of_rows(
+        heading,
+        given
+        | {f"{name}, {unit}": of(rates, name) for name in (*ours, *others)}
+        | {f"{name} / best": of("ratio_to_best", name) for name in ours}
+        | {"right": "correct"},
+    )
 
 
-def _summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {"gbps": {row["kernel"]: row["gbps"] for row in value["rows"]}}
-
-
-BENCHMARK = Benchmark(recordings, MEASUREMENTS, {"kernel_table": Table(_text, _summary)}, __doc__)
+_LENGTHS = {"length": "length", "causal": "causal"}
+_FORWARD = _table(
+    "{heads} heads of {size}, {tokens:,} tokens, float16, PyTorch {torch}", _LENGTHS, ("mma", "wgmma"), "tflops"
+)
+TABLES = {
+    "forward_table": _FORWARD,
+    "forward_64": _FORWARD,
+    "backward_table": _table(
+        "backward: {heads} heads of {size}, {tokens:,} tokens, float16, PyTorch {torch}", _LENGTHS, ("mma",), "tflops"
+    ),
+    "decode_table": _table(
+        "one token, {keys:,} keys, {heads} heads of keys of {size}, float16, PyTorch {torch}",
+        {"batch": "batch", "query heads for each": "shared_by"},
+        ("decode",),
+        "gbps",
+    ),
+}
+BENCHMARK = Benchmark(recordings, MEASUREMENTS, TABLES, __doc__)
 
 if __name__ == "__main__":
     raise SystemExit(BENCHMARK.main())

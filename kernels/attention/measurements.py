@@ -1,42 +1,186 @@
-"""What lab 13 measures on a GPU: one function per table or plot, each returning numbers in JSON types.
+"""What lab 13 measures on a GPU: one function per table, each returning numbers in JSON types. No GPU has run it yet.
 
-Keys end in their unit: `seconds`, `gbps` (1e9 bytes per second). Times are medians. `MEASUREMENTS` names the functions
-as `recordings.json` does.
+Keys end in their unit: `seconds`, `tflops` (1e12 operations per second: 4 · heads · queries · keys · size forward, half
+of that where causal, 2.5 times that backward), `gbps` (of keys and values, 1e9 bytes per second). Times are medians, of
+random data and in turns with PyTorch's backends of `scaled_dot_product_attention`; before that outputs are checked
+against float64. `ratio_to_best`: to the fastest of the backends. `bytes`: of device memory that a call adds: `ours` and
+`naive`, which keeps float16 weights, as they must be; `peers_bytes` as PyTorch's allocator counts them, at the peak.
+`MEASUREMENTS` names the functions as `recordings.json` does.
 """
 
-from __future__ import annotations
-
+import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from kernels.attention.scaling import BLOCK, KERNELS, arguments, blocks
-from warpcourse.bench import timing
+from kernels.attention.backward_pass import backward
+from kernels.attention.decoding import decode
+from kernels.attention.forward_pass import forward
+from warpcourse.bench import hopper, pytorch, timing
 from warpcourse.bench.timing import Candidate
 
-N = 2**28
+TOKENS, HEADS = 16384, 16  # of a batch
+LENGTHS = 512, 1024, 2048, 4096, 8192, 16384
+BACKENDS = {"cuDNN": "CUDNN_ATTENTION", "FlashAttention 2": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION"}
+CHECKED = 64  # first and last queries, of the first head
+MOST_ERROR = 2.0**-9  # of a float16 output, relative to the norm
+CACHE_KEYS, BATCHES = 8192, (1, 8, 64)
 
 
-def kernel_table(n: int = N) -> dict[str, Any]:
-    """Time every kernel at n elements beside the device-to-device copy, timed in turns, each output checked."""
+def operands(batch: int, heads: int, queries: int, keys: int, size: int, shared_by: int = 1) -> list[Any]:
+    """Return random float16 q, k and v, normally distributed."""
     cupy = timing.cupy_on_gpu()
-    n = timing.fitting(n, 3)
-    x, out = cupy.random.random(n, dtype=np.float32), cupy.empty(n, np.float32)
-    candidates = {"copy": Candidate(timing.copy_on_device, [(out, x)])}
-    correct = {"copy": True}
-    for name, kernel in KERNELS.items():
-        given = arguments(kernel, timing.native(kernel.language, x), 2.0, timing.native(kernel.language, out))
-        candidates[name] = Candidate(lambda *a, k=kernel: k.launch(blocks(n), BLOCK, a), [given])
-        out.fill(np.nan)
-        candidates[name].function(*given)
-        correct[name] = bool((out == 2 * x).all())
-    timings = timing.time_together(candidates)
-    rows = [
-        {"kernel": name, "seconds": t.seconds, "gbps": t.bandwidth(8 * n), "correct": correct[name]}
-        for name, t in timings.items()
-    ]
-    return {"n": n, "rows": rows}
+    shapes = (batch, heads, queries, size), *[(batch, heads // shared_by, keys, size)] * 2
+    return [cupy.random.standard_normal(shape, dtype=np.float32).astype(np.float16) for shape in shapes]
 
 
-MEASUREMENTS: dict[str, Callable[[], Any]] = {"kernel_table": kernel_table}
+def steps() -> list[str]:
+    """Return the steps with tensor cores that this GPU has the instructions for."""
+    return [name for name in ("mma", "wgmma") if name != "wgmma" or hopper.available()]
+
+
+def _error(out: Any, q: Any, k: Any, v: Any, causal: bool) -> float:
+    """Return how far rows of the first head are from float64, in the Frobenius norm."""
+    cupy = timing.cupy_on_gpu()
+    queries, keys = q.shape[2], k.shape[2]
+    errors = []
+    for rows in (slice(CHECKED), slice(-CHECKED, None)):
+        at = cupy.arange(queries)[rows]
+        s = q[0, 0, rows].astype(np.float64) @ k[0, 0].astype(np.float64).T / q.shape[3] ** 0.5
+        if causal:
+            s = cupy.where(cupy.arange(keys) <= at[:, None] + keys - queries, s, -np.inf)
+        p = cupy.exp(s - s.max(-1, keepdims=True))
+        exact = p / p.sum(-1, keepdims=True) @ v[0, 0].astype(np.float64)
+        errors.append(float(cupy.linalg.norm(out[0, 0, rows] - exact) / cupy.linalg.norm(exact)))
+    return max(errors)
+
+
+def _peers(call: Callable[[], Any], torch: Any) -> dict[str, Callable[[], Any]]:
+    """Return `call` under each backend that takes it."""
+    kernel, found = torch.nn.attention.sdpa_kernel, {}
+
+    def under(backend: Any) -> Any:
+        with kernel([backend]):
+            return call()
+
+    for name, backend in BACKENDS.items():
+        with contextlib.suppress(RuntimeError):  # it does not take these shapes
+            under(getattr(torch.nn.attention.SDPBackend, backend))
+            found[name] = functools.partial(under, getattr(torch.nn.attention.SDPBackend, backend))
+    return found
+
+
+def _row(candidates: dict[str, Callable[[], Any]], ours: list[str], operations: float) -> dict[str, Any]:
+    found = timing.time_together({name: Candidate(call) for name, call in candidates.items()}, runs=5)
+    best = min((t.seconds for name, t in found.items() if name not in ours), default=None)
+    return {
+        "seconds": {name: t.seconds for name, t in found.items()},
+        "tflops": {name: operations / t.seconds / 1e12 for name, t in found.items()},
+        "ratio_to_best": {name: best / found[name].seconds for name in ours} if best else {},
+    }
+
+
+def _tensors(torch: Any, *arrays: Any) -> list[Any]:
+    return [torch.as_tensor(x, device="cuda") for x in arrays]
+
+
+def _peak_bytes(torch: Any, call: Callable[[], Any]) -> int:
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    call()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def forward_table(size: int = 128, lengths: tuple[int, ...] = LENGTHS) -> dict[str, Any]:
+    """Measure forward passes of 16 heads, 16k tokens in all, by length, causal and not."""
+    torch = pytorch.torch_on_gpu()
+    rows = []
+    for length in lengths:
+        q, k, v = operands(TOKENS // length, HEADS, length, length, size)
+        tensors = _tensors(torch, q, k, v)
+        out, lse = timing.cupy_on_gpu().empty_like(q), timing.cupy_on_gpu().empty(q.shape[:3], np.float32)
+        for causal in (False, True):
+            sdpa = functools.partial(torch.nn.functional.scaled_dot_product_attention, *tensors, is_causal=causal)
+            ours = {name: functools.partial(forward, q, k, v, causal, None, name, out, lse) for name in steps()}
+            errors = {}
+            for name, call in ours.items():
+                out.fill(np.nan)
+                call()
+                errors[name] = _error(out, q, k, v, causal)
+            peers = _peers(sdpa, torch)
+            operations = 4 * HEADS * TOKENS * length * size / (2 if causal else 1)
+            rows.append(
+                {"length": length, "causal": causal, **_row(ours | peers, list(ours), operations)}
+                | {"relative_error": errors, "correct": all(e < MOST_ERROR for e in errors.values())}
+                | {"bytes": {"ours": out.nbytes + lse.nbytes, "naive": HEADS * TOKENS * length * 2 + out.nbytes}}
+                | {"peers_bytes": {name: _peak_bytes(torch, call) for name, call in peers.items()}}
+            )
+    return {"size": size, "heads": HEADS, "tokens": TOKENS, "torch": str(torch.__version__), "rows": rows}
+
+
+def backward_table(size: int = 128, lengths: tuple[int, ...] = LENGTHS[1:]) -> dict[str, Any]:
+    """Measure backward passes likewise; `relative_error`: of dq, dk and dv to PyTorch's, in the Frobenius norm."""
+    torch, cupy = pytorch.torch_on_gpu(), timing.cupy_on_gpu()
+    rows = []
+    for length in lengths:
+        q, k, v = operands(TOKENS // length, HEADS, length, length, size)
+        dout = cupy.random.standard_normal(q.shape, dtype=np.float32).astype(np.float16)
+        tensors = [t.requires_grad_() for t in _tensors(torch, q, k, v)]
+        (of_dout,) = _tensors(torch, dout)
+        for causal in (False, True):
+            out, lse = forward(q, k, v, causal, step="mma")
+            ours = {"mma": functools.partial(backward, q, k, v, out, lse, dout, causal)}
+            sdpa = functools.partial(torch.nn.functional.scaled_dot_product_attention, *tensors, is_causal=causal)
+            outputs = {name: call() for name, call in _peers(sdpa, torch).items()}
+            peers = {
+                name: functools.partial(torch.autograd.grad, of_name, tensors, of_dout, retain_graph=True)
+                for name, of_name in outputs.items()
+            }
+            theirs = next(iter(peers.values()))()
+            errors = [
+                float(cupy.linalg.norm(x - cupy.asarray(y)) / cupy.linalg.norm(cupy.asarray(y)))
+                for x, y in zip(ours["mma"](), theirs, strict=True)
+            ]
+            operations = 10 * HEADS * TOKENS * length * size / (2 if causal else 1)
+            rows.append(
+                {"length": length, "causal": causal, **_row(ours | peers, list(ours), operations)}
+                | {"relative_error": {"mma": max(errors)}, "correct": max(errors) < 4 * MOST_ERROR}
+            )
+    return {"size": size, "heads": HEADS, "tokens": TOKENS, "torch": str(torch.__version__), "rows": rows}
+
+
+def decode_table(size: int = 128, keys: int = CACHE_KEYS) -> dict[str, Any]:
+    """Measure decoding of one token by batch, 16 heads of keys, one or eight query heads for each, beside a copy."""
+    torch = pytorch.torch_on_gpu()
+    rows = []
+    for batch in BATCHES:
+        for shared_by in (1, 8):
+            q, k, v = operands(batch, HEADS * shared_by, 1, keys, size, shared_by)
+            flat = q[:, :, 0]
+            tensors = _tensors(torch, q, k, v)
+            sdpa = functools.partial(
+                torch.nn.functional.scaled_dot_product_attention, *tensors, enable_gqa=shared_by > 1
+            )
+            ours = {"decode": functools.partial(decode, flat, k, v)}
+            error = _error(ours["decode"]()[0][:, :, None], q, k, v, False)
+            copied = timing.copy_candidate(k.nbytes)
+            found = _row(ours | _peers(sdpa, torch), list(ours), 4 * batch * HEADS * shared_by * keys * size)
+            copy = timing.time_together({"copy": copied})["copy"]
+            moved = k.nbytes + v.nbytes
+            gbps = {name: moved / seconds / 1e9 for name, seconds in found["seconds"].items()}
+            gbps["copy"] = copy.bandwidth(2 * k.nbytes)
+            rows.append(
+                {"batch": batch, "shared_by": shared_by, **found, "gbps": gbps}
+                | {"relative_error": {"decode": error}, "correct": error < MOST_ERROR}
+            )
+    return {"size": size, "keys": keys, "heads": HEADS, "torch": str(torch.__version__), "rows": rows}
+
+
+MEASUREMENTS: dict[str, Callable[[], Any]] = {
+    "forward_table": forward_table,
+    "forward_64": functools.partial(forward_table, 64),
+    "backward_table": backward_table,
+    "decode_table": decode_table,
+}

@@ -167,14 +167,3 @@ def fused(size: int) -> Any:
                     lse[head, query] = largest[r] + math.log(total[r]) if total[r] > 0 else NOTHING
 
     return attention_fused
-
-
-# -- the skeleton's, until the lesson has kernels of its own ---------------------------------------------------------
-
-
-@cuda.jit
-def scale(x, factor, out):
-    """out = factor * x; one thread per element."""
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = factor * x[i]

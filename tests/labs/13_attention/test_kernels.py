@@ -14,7 +14,7 @@ from tests.support.attention_bounds import forward_bounds, operands, rounded, wi
 from tests.support.attention_checks import check_forward, run_forward
 from tests.support.random_inputs import generator
 from warpcourse.bench import hopper
-from warplab import cp
+from warplab import cp, profile
 from warplab.compile import nvrtc
 
 HALVES = "float16", "bfloat16"
@@ -160,3 +160,17 @@ def test_the_counters_say_what_fusion_saves():
     assert half["loaded"] == 4 * size * 128 * (1 + 2 * 4 * 10 / 16)
     with pytest.raises(ValueError, match="wgmma loads by TMA"):
         counted("wgmma", 64)
+
+
+@pytest.mark.parametrize("size", [64, 80, 128])
+def test_fragments_of_step_3_meet_no_bank_conflicts_and_skip_hidden_tiles(size):
+    counts = []
+    for causal in (False, True):
+        q, k, v = (cp.asarray(x.given) for x in operands(generator(), 1, 1, 1, 256, 256, size, "float16"))
+        with profile() as profiled:
+            forward(q, k, v, causal)
+        counts.append(profiled.counts)
+        assert counts[-1].shared_load_requests > 0
+        assert counts[-1].shared_load_conflicts == 0
+    # Of tiles of 128 queries × 64 keys, the first queries see 2 of 4, the others all.
+    assert counts[1].shared_load_requests == counts[0].shared_load_requests * 6 / 8

@@ -1,0 +1,64 @@
+"""Mistakes in lab 13's kernels that must be found: wrong results by the bounds, races and waits by the simulator."""
+
+import functools
+import shutil
+
+import pytest
+
+from kernels.attention.sources import SOURCES
+from tests.support.attention_checks import check_backward, check_decode, check_forward
+from warplab import SimulatorError
+from warplab.hardware import backend
+
+pytestmark = pytest.mark.thorough
+FULL, CAUSAL = (1, 2, 2, 40, 200, 32, False), (1, 2, 2, 40, 90, 32, True)
+mma, wgmma = (functools.partial(check_forward, name, kind="float16") for name in ("mma", "wgmma"))
+gradients = functools.partial(check_backward, kind="float16")
+decoding = functools.partial(check_decode, kind="float16", splits=2)
+# What is changed, into what, the check that must fail, and how: by a wrong result, or by a word of the simulator.
+MUTANTS = {
+    "sum_not_rescaled": ("3_mma.cu", "top, sum[h] *= less;", "top;", mma, FULL, ""),
+    "output_not_rescaled": ("3_mma.cu", "result[j][2 * h] *= less, result[j][2 * h + 1] *= less;", ";", mma, FULL, ""),
+    "own_key_hidden": ("3_mma.cu", "key > row + i / 2", "key >= row + i / 2", mma, CAUSAL, ""),
+    "no_wait_for_values": ("3_mma.cu", "__syncthreads();  // the values are here", "//", mma, FULL, "race|copy|copied"),
+    "late_tile_skipped": ("3_mma.cu", "+ WARPS * 16 + g.further", "+ g.further", mma, CAUSAL, ""),
+    "second_row_scaled_as_first": ("4_wgmma.cu", "*= less[i / 2 % 2]", "*= less[0]", wgmma, FULL, ""),
+    "values_not_waited_for": (
+        "4_wgmma.cu",
+        "wgmma_wait<0>();\n            settle(result);\n            release(v_empty",
+        "release(v_empty",
+        wgmma,
+        FULL,
+        "under way",
+    ),
+    "scores_from_another_stage": ("4_wgmma.cu", "k_tiles + tile % STAGES * TILE_BYTES", "k_tiles", wgmma, FULL, ""),
+    "delta_left_out": ("backward.cu", "(ds[j][i] - of_query[1][of])", "ds[j][i]", gradients, CAUSAL, ""),
+    "first_queries_skipped": ("backward.cu", "first_row - g.further)", "first_row)", gradients, CAUSAL, ""),
+    "tiles_overwritten": (
+        "backward.cu",
+        "__syncthreads();  // all have used",
+        "//",
+        gradients,
+        FULL,
+        "race|copy|copied",
+    ),
+    "keys_past_the_end": ("decode.cu", "j % 2 >= left)", "j % 2 > left)", decoding, (1, 2, 2, 70, 64), ""),
+    "splits_weighed_alike": ("decode.cu", "expf(part_lse[i] - largest)", "1", decoding, (1, 2, 2, 70, 64), ""),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mistake_is_found(name, tmp_path, monkeypatch):
+    file, before, after, check, case, word = MUTANTS[name]
+    check(case=case)
+    if backend.name() == "gpu":
+        pytest.skip("a GPU may hide a race")
+    for path in SOURCES.folder.glob("*.cu*"):
+        shutil.copy(path, tmp_path)
+    text = SOURCES.text(file)
+    assert text.count(before) == 1
+    (tmp_path / file).write_text(text.replace(before, after))
+    for attribute, value in (("folder", tmp_path), ("_functions", {}), ("_modules", {})):
+        monkeypatch.setattr(SOURCES, attribute, value)
+    with pytest.raises(SimulatorError if word else AssertionError, match=word or None):
+        check(case=case)
