@@ -5,10 +5,11 @@ import pytest
 
 from kernels.attention import reference
 from kernels.attention.backward_pass import backward
-from tests.support.attention_bounds import backward_bounds, rounded, within
-from tests.support.attention_checks import backward_inputs, check_backward, gradients
 from tests.support.random_inputs import generator
 from warplab import cp
+
+from .bounds import backward_bounds, rounded, within
+from .held import backward_inputs, check_backward, gradients
 
 # As in test_kernels.py: batch, heads, query heads for a head of keys, queries, keys, size, causal.
 CASES = (

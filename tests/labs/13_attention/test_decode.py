@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from kernels.attention.decoding import WARPS, decode, splits_for
-from tests.support.attention_checks import check_decode
 from tests.support.random_inputs import generator
 from warplab import cp
+
+from .held import check_decode
 
 # batch, heads, query heads for a head of keys, keys, size; type; splits.
 CASES = (

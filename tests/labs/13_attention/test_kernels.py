@@ -10,12 +10,13 @@ from kernels.attention.counting import counted
 from kernels.attention.forward_pass import STEPS, forward, wgmma_sizes
 from kernels.attention.numba_kernels import rows_of
 from kernels.attention.sources import SOURCES
-from tests.support.attention_bounds import forward_bounds, operands, rounded, within
-from tests.support.attention_checks import check_forward, run_forward
 from tests.support.random_inputs import generator
 from warpcourse.bench import hopper
 from warplab import cp, profile
 from warplab.compile import nvrtc
+
+from .bounds import forward_bounds, operands, rounded, within
+from .held import check_forward, run_forward
 
 HALVES = "float16", "bfloat16"
 KINDS = {"naive": ("float32",), "fused": ("float32",), "mma": HALVES, "wgmma": HALVES}

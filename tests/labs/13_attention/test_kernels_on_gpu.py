@@ -8,13 +8,14 @@ import pytest
 from kernels.attention.backward_pass import backward
 from kernels.attention.forward_pass import STEPS, forward
 from kernels.attention.measurements import backward_table, decode_table, forward_table
-from tests.support.attention_bounds import operands
-from tests.support.attention_checks import check_backward, check_decode, check_forward
 from tests.support.machines import needs_idle_gpu
 from tests.support.random_inputs import generator
 from warpcourse.bench import hopper
 from warplab import cp
 from warplab.hardware import backend
+
+from .bounds import operands
+from .held import check_backward, check_decode, check_forward
 
 pytestmark = pytest.mark.gpu
 # batch, heads, query heads for a head of keys, queries, keys, size, causal

@@ -6,9 +6,10 @@ import shutil
 import pytest
 
 from kernels.attention.sources import SOURCES
-from tests.support.attention_checks import check_backward, check_decode, check_forward
 from warplab import SimulatorError
 from warplab.hardware import backend
+
+from .held import check_backward, check_decode, check_forward
 
 pytestmark = pytest.mark.thorough
 FULL, CAUSAL = (1, 2, 2, 40, 200, 32, False), (1, 2, 2, 40, 90, 32, True)

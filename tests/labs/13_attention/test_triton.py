@@ -7,9 +7,10 @@ pytest.importorskip("triton", reason="Triton is an extra: pip install triton")
 
 from kernels.attention import reference
 from kernels.attention.triton_kernels import forward_triton
-from tests.support.attention_bounds import forward_bounds, operands, within
 from tests.support.random_inputs import generator
 from warplab import cp
+
+from .bounds import forward_bounds, operands, within
 
 pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
 

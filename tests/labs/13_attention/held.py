@@ -1,4 +1,4 @@
-"""Runs of lab 13's kernels on the active backend, held to float64 within the bounds of `attention_bounds`."""
+"""Runs of lab 13's kernels on the active backend, held to float64 within the bounds of `bounds`."""
 
 import functools
 
@@ -8,9 +8,10 @@ from kernels.attention import reference
 from kernels.attention.backward_pass import backward
 from kernels.attention.decoding import decode
 from kernels.attention.forward_pass import forward
-from tests.support.attention_bounds import backward_bounds, forward_bounds, numbers_of, operands, rounded, within
 from tests.support.random_inputs import generator
 from warplab import cp
+
+from .bounds import backward_bounds, forward_bounds, numbers_of, operands, rounded, within
 
 GUARD = 64
 
