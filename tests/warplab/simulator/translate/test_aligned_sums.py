@@ -55,6 +55,20 @@ def test_the_bits_of_numpy(of):
 
 
 @compiled
+@pytest.mark.parametrize(
+    ("factor", "c", "kind"), [(-(2.0**-75), 0.0, "f32"), (2.0**-76, 2.0**-140, ""), (0.0, -0.0, "")]
+)
+def test_what_is_too_small_is_cut_off(factor, c, kind):
+    """A sum of -0 becomes +0; products below 2**-151 leave no trace; zeros alone are a sum, too."""
+    a, b = np.zeros((4, 1, 1, 16)), np.full((4, 1, 1, 16), 2.0**-76)
+    a[0] = factor
+    arguments = a, b, np.full((1, 1, 16), c), (0.0, 0.0, 0.0), 25, kind
+    got = bits(aligned_sums.by_machine_code(*arguments))
+    assert set(got.reshape(-1).tolist()) == {int(np.float64(abs(c)).view(np.uint64))}
+    np.testing.assert_array_equal(got, bits(tensor_cores.aligned(*arguments)))
+
+
+@compiled
 def test_numpy_comes_first_and_alone_where_no_machine_code_is_wanted(monkeypatch):
     monkeypatch.setattr(aligned_sums, "_spent", Counter())
     monkeypatch.setattr(aligned_sums, "_COMPILE", 1e5)
