@@ -149,9 +149,12 @@ def by_machine_code(a, b, c, least: tuple[float, float, float], bits: int, kind:
 
 
 def _whole(x: np.ndarray) -> np.ndarray:
-    """Return an array with zeros behind its rows, where these are no multiple of `_WIDTH`."""
+    """Return an array without gaps, with zeros behind its rows where these are no multiple of `_WIDTH`."""
     missing = -x.shape[-1] % _WIDTH
-    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)]) if missing else np.ascontiguousarray(x)
+    if missing:
+        return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
+    dense = x.transpose(np.argsort(x.strides)[::-1]).flags.c_contiguous and x.strides[-1] == x.itemsize
+    return x if dense else np.ascontiguousarray(x)
 
 
 def _place(array: np.ndarray) -> int:
