@@ -170,16 +170,21 @@ def _name(parameter: str) -> str | None:
     return match[2]
 
 
+_OPENED, _CLOSED = re.compile(r"<<\s*<"), re.compile(r">>\s*>")  # some formatters write `k << < g, b >> > (x)`
+
+
 def _launches(text: str) -> str:
     """Rewrite each `kernel<<<grid, block, bytes, stream>>>(arguments)`."""
     mask = masked(text)
-    while (at := mask.rfind("<<<")) >= 0:
-        end = mask.find(">>>", at)
-        call = re.compile(r"\s*\(").match(mask, end + 3)
-        if end < 0 or call is None:
+    while opened := list(_OPENED.finditer(mask)):
+        at, inside = opened[-1].span()
+        closed = _CLOSED.search(mask, inside)
+        call = closed and re.compile(r"\s*\(").match(mask, closed.end())
+        if closed is None or call is None:
             raise SourceError(f"a launch is not understood: {' '.join(text[at : at + 60].split())}")
         start, last = _callee(mask, at), closing(mask, call.end() - 1) + 1
-        rewritten = f"(warplab_configure({text[at + 3 : end]}), {text[start:at]}{text[end + 3 : last]})"
+        configured = f"warplab_configure({text[inside : closed.start()]})"
+        rewritten = f"({configured}, {text[start:at]}{text[closed.end() : last]})"
         text = text[:start] + rewritten + text[last:]
         mask = masked(text)
     return text

@@ -21,6 +21,8 @@ def made(text: str):
         ("if (a) k<T, N><<<g, dim3(1, 2), 4, s>>>(f(x), y);",
          "if (a) (warplab_configure(g, dim3(1, 2), 4, s), k<T, N>(f(x), y));"),
         ("ns::k<(N > 1)> <<< g, b >>> (x);", "(warplab_configure( g, b ), ns::k<(N > 1)>  (x));"),
+        ("k << <g, b >> >(x);", "(warplab_configure(g, b ), k (x));"),
+        ("k<<<n >> 1, b>>>(x);", "(warplab_configure(n >> 1, b), k(x));"),
         ("(*table[i])<<<g, b>>>();", "(warplab_configure(g, b), (*table[i])());"),
         ("o->kernels[2]<<<g, b>>>(\"<<<\");", '(warplab_configure(g, b), o->kernels[2]("<<<"));'),
         ("::k<<<1, 2>>>(); q<<<3, 4>>>();", "(warplab_configure(1, 2), ::k()); (warplab_configure(3, 4), q());"),
