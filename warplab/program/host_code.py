@@ -170,7 +170,8 @@ def _name(parameter: str) -> str | None:
     return match[2]
 
 
-_OPENED, _CLOSED = re.compile(r"<<\s*<"), re.compile(r">>\s*>")  # some formatters write `k << < g, b >> > (x)`
+# Some formatters write `k << < g, b >> > (x)`. More than one space may be a string that is masked: `cout << "" << x`.
+_OPENED, _CLOSED = re.compile("<< ?<"), re.compile(">> ?>")
 
 
 def _launches(text: str) -> str:

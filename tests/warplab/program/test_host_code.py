@@ -32,6 +32,11 @@ def test_launches(launch, call):
     assert call in made(f"void f() {{ {launch} }}").text
 
 
+@pytest.mark.parametrize("text", ['cout << "" << x;', 'cout << "Failed" << endl;', "cout << 'a' << 1 << /**/ 2;"])
+def test_strings_are_no_launches(text):
+    assert text in made(f"void f() {{ {text} }}").text
+
+
 def test_a_kernel_hands_over_its_arguments_and_lines_stay():
     text = made(
         "template <class T, class... R>\n__global__ void __launch_bounds__(64) k(const T* __restrict__ a,"
