@@ -43,6 +43,10 @@ def many(number: int) -> bytes:
     return zipped(*((f"{n}.ipynb", str(n).encode()) for n in range(number)))
 
 
+def archives(number: int, content: bytes) -> bytes:
+    return zipped(*((f"{n}.zip", content) for n in range(number)))
+
+
 class Attack(NamedTuple):
     """`content`: makes a student's x.zip, which takes up to a second. `told`: what its report says."""
 
@@ -86,7 +90,7 @@ ATTACKS = [
     Attack(
         "many_archives",
         "hands in 100 archives with 1,000 files each",
-        lambda: zipped(*((f"{n}.zip", many(1_000)) for n in range(100))),
+        lambda: archives(100, many(1_000)),
         "what follows was left out",
     ),
     Attack("sparse", "hands in a tar whose file says that it has 1 TiB of holes", sparse, "have more than 16 MiB"),
