@@ -56,3 +56,17 @@ READ = {
     "the two; nothing orders a write and the next round's reads. Entries are whole (64 bits), so the list comes out "
     "right on a GPU. The barrier stands in a loop that threads leave after different numbers of rounds.",
 }
+
+# The same of the programs of `suites`, by suite and program.
+READ_SUITES: dict[str, str] = {
+    "polybench/atax": "blocks have 32 × 8 threads, and the kernels use the index along x alone: eight threads compute "
+    "each element and add to it in global memory at once (`tmp[i] += ...`), so that it depends on their order.",
+    "polybench/mvt": "as in atax: eight threads of a block of 32 × 8 add to each `x1[i]` at once.",
+    "polybench/lu": "the last step launches a grid of no blocks, as no column is left; the launch fails on a GPU, too, "
+    "and nobody looks.",
+    "rodinia/srad_v2": "blocks at an edge load the row before the first, or behind the last, and then put the edge's "
+    "own in its place: the loads lie outside the array, and what they give is thrown away.",
+    "rodinia/hybridsort": "its helper_cuda.h reads `computeMode`, a member that cudaDeviceProp lacks since CUDA 13.",
+    "rodinia/kmeans": "it binds texture references, which CUDA 12 removed.",
+    "shoc/DeviceMemory": "it binds texture references, which CUDA 12 removed.",
+}

@@ -162,6 +162,20 @@ def _run(folder: Path, name: str, seconds: int) -> dict[str, Any]:
     flags = [flag for flag in re.findall(r"(?<=\s)-[DI]\S+", text) if "$" not in flag]
     flags += ["-fopenmp"] * ("-fopenmp" in text)
     arguments = ARGUMENTS[name].split() if name in ARGUMENTS else _small(text)
+    return execute(program, folder, files, flags, arguments, seconds)
+
+
+def execute(
+    program: Path,
+    clone: Path,
+    files: list[str],
+    flags: list[str],
+    arguments: list[str],
+    seconds: int,
+    says: tuple[re.Pattern, re.Pattern] = (_PASSED, _FAILED),
+) -> dict[str, Any]:
+    """Run a program under the checks, in its folder of a clone, and return what came of it. `says`: how it says that
+    its results are right, and that they are wrong."""
     with tempfile.TemporaryDirectory() as report_folder:
         report = Path(report_folder, "report.json")
         command = [sys.executable, "-m", "warplab", "run", f"--json={report}", "--max-seconds=30", *files, *flags]
@@ -181,9 +195,9 @@ def _run(folder: Path, name: str, seconds: int) -> dict[str, Any]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 code = process.wait()
-        printed = log.read_text(encoding="utf-8", errors="replace").replace(f"{folder.absolute()}/", "")
+        printed = log.read_text(encoding="utf-8", errors="replace").replace(f"{clone.absolute()}/", "")
         known = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
-    return {"arguments": " ".join(arguments), **_verdict(code, printed, known)}
+    return {"arguments": " ".join(arguments), **_verdict(code, printed, known, says)}
 
 
 def _files(program: Path, makefile: str) -> list[str]:
@@ -215,7 +229,10 @@ def _small(makefile: str) -> list[str]:
     return [str(numbers.get(position, word)) for position, word in enumerate(words)]
 
 
-def _verdict(code: int | None, printed: str, known: dict[str, Any] | None) -> dict[str, Any]:
+def _verdict(
+    code: int | None, printed: str, known: dict[str, Any] | None, says: tuple[re.Pattern, re.Pattern]
+) -> dict[str, Any]:
+    passed, failed = says
     own = printed.split("\nWarp Lab ran ")[0]
     late = code in (-signal.SIGKILL, -signal.SIGXCPU, 128 + signal.SIGXCPU)
     if known is None or late or "CPU time limit exceeded" in own:
@@ -237,10 +254,10 @@ def _verdict(code: int | None, printed: str, known: dict[str, Any] | None) -> di
         why = re.sub(r"\S*/(\w[\w.]*/)?", "", why)
         verdict = "time" if "too long" in why else "refused"
         return {"verdict": verdict, "why": why[:200], **counts}
-    if code or _FAILED.search(own):
-        lines = [line.strip() for line in own.splitlines() if _FAILED.search(line)] or own.strip().splitlines()[-1:]
+    if code or failed.search(own):
+        lines = [line.strip() for line in own.splitlines() if failed.search(line)] or own.strip().splitlines()[-1:]
         return {"verdict": "fails", "why": f"exit code {code}: {' '.join(lines[:1])}"[:200], **counts}
-    return {"verdict": "passes" if _PASSED.search(own) else "ends", "why": "", **counts}
+    return {"verdict": "passes" if passed.search(own) else "ends", "why": "", **counts}
 
 
 def page(record: dict[str, Any]) -> str:

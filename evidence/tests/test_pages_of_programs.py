@@ -7,12 +7,14 @@ import json
 import pytest
 
 from evidence.cuda_programs import run as cuda_programs
+from evidence.cuda_programs import suites
 from evidence.foreign_scripts import run as foreign_scripts
 from evidence.front_ends import page as front_ends_page
 from evidence.front_ends import run as front_ends
 
 PAGES = {
     "cuda_programs": (cuda_programs.RECORD, cuda_programs.PAGE, cuda_programs.page),
+    "cuda_programs.suites": (suites.RECORD, suites.PAGE, suites.page),
     "foreign_scripts": (foreign_scripts.RECORD, foreign_scripts.PAGE, foreign_scripts.page),
     "front_ends": (front_ends.RESULTS, front_ends.PAGE, front_ends_page.page),
 }
@@ -22,7 +24,8 @@ PAGES = {
 def test_the_page_is_up_to_date(part):
     record, page, written = PAGES[part]
     expected = written(json.loads(record.read_text(encoding="utf-8")))
-    assert page.read_text(encoding="utf-8") == expected, f"run: python -m evidence.{part}.run --page"
+    module = part if "." in part else f"{part}.run"
+    assert page.read_text(encoding="utf-8") == expected, f"run: python -m evidence.{module} --page"
 
 
 def test_each_defect_of_a_program_was_read_in_its_code():
@@ -30,6 +33,29 @@ def test_each_defect_of_a_program_was_read_in_its_code():
     defects = [name for name, program in programs.items() if program["verdict"] == "defect"]
     assert [name for name in defects if name not in cuda_programs.READ] == []
     assert all(program["date"] for program in programs.values())
+
+
+def test_each_defect_of_the_suites_was_read_in_its_code():
+    programs = json.loads(suites.RECORD.read_text(encoding="utf-8"))["programs"]
+    told = [name for name, program in programs.items() if program["verdict"] in ("defect", "fails")]
+    assert [name for name in told if name not in suites.READ_SUITES] == []
+    assert {program.suite for program in suites.PROGRAMS} == {*suites.SOURCES}
+
+
+@pytest.mark.parametrize(
+    ("printed", "verdict"),
+    [
+        ("Beyond Error Threshold of 0.05 Percent: 0\n", "passes"),
+        ("Beyond Error Threshold of 0.05 Percent: 1024\n", "fails"),
+        ("Number of misses: 10\n", "fails"),
+        ("Test Passed\n", "passes"),
+        ("done\n", "ends"),
+    ],
+)
+def test_how_programs_of_the_suites_say_that_they_are_right(printed, verdict):
+    known = {"kernels": [{"launches": 1}], "defects": []}
+    found = cuda_programs._verdict(0, printed, known, (suites._RIGHT, suites._WRONG))
+    assert found["verdict"] == verdict
 
 
 def test_a_run_that_was_broken_off_goes_on_where_it_was(monkeypatch, tmp_path):
