@@ -101,3 +101,14 @@ def test_a_mistake_that_a_case_knows_is_named_within_the_tolerance(factor, rtol)
 
     said = str(failure(kernel, make_case, rtol=rtol))
     assert ("the factor" in said) == (factor == 3 or bool(rtol))
+
+
+def test_a_mistake_of_another_output_is_passed_over():
+    kernel = cuda_kernel(f"{INDEX} if (i < n) c[i] = 3 * a[i];", "const float* a, float* c, int n")
+
+    def make_case(rng, n):
+        a = rng.integers(1, 100, n).astype(np.float32)
+        known = {"another output": lambda: np.ones((2, 3)), "the factor": lambda: 3 * a}
+        return Case({"a": a, "c": None, "n": np.int32(n)}, {"c": 2 * a}, known)
+
+    assert "the factor" in str(failure(kernel, make_case))
