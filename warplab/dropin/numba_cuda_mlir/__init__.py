@@ -22,11 +22,11 @@ def install() -> None:
     import numba_cuda_mlir.cuda as cuda
     from numba_cuda_mlir import numba_cuda, tools
     from numba_cuda_mlir.numba_cuda.core import config
-    from numba_cuda_mlir.numba_cuda.cudadrv import devices
+    from numba_cuda_mlir.numba_cuda.cudadrv import devicearray, devices
 
     from warplab.compile.architecture import DEFAULT_ARCH
     from warplab.dropin.numba_cuda import api
-    from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray
+    from warplab.dropin.numba_cuda.cudadrv import devicearray as ours
     from warplab.dropin.numba_cuda.cudadrv.devices import gpus
     from warplab.dropin.numba_cuda_mlir import launcher
 
@@ -36,8 +36,10 @@ def install() -> None:
         if f"NUMBA_{name}" not in os.environ:
             setattr(config, name, 0)
     functions = {name: value for name, value in vars(api).items() if getattr(value, "__module__", "") == api.__name__}
-    host = functions | {"event_elapsed_time": api.event_elapsed_time, "gpus": gpus, "DeviceNDArray": DeviceNDArray}
+    host = functions | {"event_elapsed_time": api.event_elapsed_time, "gpus": gpus, "DeviceNDArray": ours.DeviceNDArray}
     for module in (cuda, numba_cuda, devices):
         for name, value in host.items():
             if hasattr(module, name):
                 setattr(module, name, value)
+    for name in ("auto_device", "from_array_like", "from_record_like"):
+        setattr(devicearray, name, getattr(ours, name))

@@ -43,6 +43,13 @@ def test_arrays_of_host_and_device():
     np.testing.assert_array_equal(on_device.copy_to_host(), out)
 
 
+def test_functions_of_devicearray_need_no_driver():
+    number, made = cuda.devicearray.auto_device(2)
+    assert made
+    np.testing.assert_equal(number.copy_to_host(), np.array(2))
+    assert cuda.devicearray.from_array_like(np.zeros((3, 4), np.int16)).strides == (8, 2)
+
+
 def test_hints_and_the_device():
     a, out = drawn(64), np.zeros(64, np.float32)
     scaled_sum[1, 64](cuda.In(a), cuda.In(a), cuda.Out(out), np.float32(1))
