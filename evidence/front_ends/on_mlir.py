@@ -34,11 +34,32 @@ FILES = (
         for name in (
             *("boolean", "freevar", "idiv", "globals", "matmul", "mandel", "transpose", "montecarlo", "slicing"),
             *("localmem", "constmem", "minmax", "powi", "reduction", "lang", "nondet", "sync", "array_args", "laplace"),
-            *("warp_ops", "sm", "casting", "complex_kernel", "frexp_ldexp", "const_string", "atomics"),
+            *(
+                "warp_ops",
+                "sm",
+                "casting",
+                "complex_kernel",
+                "frexp_ldexp",
+                "const_string",
+                "atomics",
+                "array_alignment",
+            ),
+            *("alignment", "array", "array_methods", "array_reductions", "blackscholes", "cache_hints", "complex"),
+            *("cooperative_groups", "cuda_array_interface", "datetime", "device_array_capture", "device_func", "enums"),
+            *("exception", "extending", "fastmath", "flow_control", "forall", "gufunc", "gufunc_scalar", "intrinsics"),
+            *("iterators", "libdevice", "math", "multithreads", "operator", "overload", "print", "py2_div_issue"),
+            *("record_dtype", "recursion", "ufuncs", "userexc", "vector_type", "vectorize", "vectorize_complex"),
+            *("vectorize_decor", "vectorize_device", "vectorize_scalar_arg"),
         )
     ),
     *("test_atomics", "test_kernel_exceptions", "test_varargs", "test_array_view", "test_ptr_ops", "test_complex"),
     *("test_record_dtype", "test_half_precision", "test_large_smem"),
+    *("test_array", "test_array_methods", "test_builtin_broadcasted_binops", "test_captured_array_constants"),
+    *("test_cmath_signed_zeros", "test_coop_sync", "test_cuda_builtins", "test_custom_dtype", "test_datetime"),
+    *("test_device_default_args", "test_dtype_attributes", "test_examples", "test_exotic_float_types", "test_inlining"),
+    *("test_intrinsics", "test_libdevice", "test_math", "test_matmul", "test_narrow_float_types", "test_numpy"),
+    *("test_nvvm_intrinsics", "test_printf", "test_string_types", "test_ufunc_memory", "test_vector_types"),
+    *("test_vector_types_ops", "test_vector_type_complex_cast", "test_value_storage_runtime"),
 )
 
 

@@ -23,10 +23,36 @@ TUTORIALS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
     "01-vector-add": ((), ()),
     "02-fused-softmax": ((), (("1823, 781", "123, 781"),)),
     "03-matrix-multiplication": ((), ()),
+    "04-low-memory-dropout": (("torch.testing.assert_close(output, output2)",), ()),
     "05-layer-norm": ((), (("test_layer_norm(1151, 8192", "test_layer_norm(151, 1024"),)),
     "06-fused-attention": (("test_op(1, 2, 128, 64, False, False, 'bwd', 'triton-fp16')",), ()),
     "06-fused-attention, causal": (("test_op(1, 2, 128, 64, True, False, 'bwd', 'triton-fp16')",), ()),
     "06-fused-attention, fp8": (("test_op(1, 2, 128, 64, False, False, 'fwd', 'triton-fp8')",), ()),
+    "07-extern-functions": (
+        ("torch.testing.assert_close(output_triton, output_torch)",),
+        # libdevice where the package has it
+        (
+            (
+                "current_dir.parent.parent / 'third_party/nvidia/backend/lib'",
+                "Path(triton.__path__[0], 'backends/nvidia/lib')",
+            ),
+        ),
+    ),
+    "08-grouped-gemm": ((), ()),
+    "09-persistent-matmul": (
+        (
+            "globals().update(a=torch.randn(96, 64).half(), b=torch.randn(80, 64).half())",
+            *(
+                f"torch.testing.assert_close({call}, a @ b.T, rtol=1e-2, atol=5e-2)"
+                for call in ("matmul(a, b.T)", "matmul_persistent(a, b.T)", "matmul_tma_persistent(a, b, False)")
+            ),
+        ),
+        (),
+    ),
+    "11-programmatic-dependent-launch": (
+        ("torch.testing.assert_close(add(torch.ones(999), torch.ones(999)), torch.full((999,), 2.0))",),
+        (),
+    ),
 }
 PUZZLES = 12
 LANGUAGE_SECONDS = 120  # of processor time, after which no further test of the language begins

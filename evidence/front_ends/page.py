@@ -29,7 +29,10 @@ TITLES = {
     "cute": "CuTe DSL, by its PTX",
 }
 READ = {
-    "tutorials": """The clone is a fork for CPUs, whose tutorial 01 has options that Triton itself lacks.
+    "tutorials": """The clone is a fork for CPUs, whose tutorial 01 has options that Triton itself lacks; the kernel and
+the call of Triton's own 01 were tried by hand, and run. Tutorial 08 gives its kernel an array of addresses of tensors,
+which are the host's where torch is for CPUs: the simulator cannot follow them, and the kernel is not to blame. 09
+asks for cuBLAS, which is not there. 10 is for Blackwell, and left out.
 """,
     "puzzles": """Puzzle 12 is refused by Triton 3.9 itself.
 
@@ -48,7 +51,7 @@ index by a `uint8`, which is sign-extended ([docs/front_ends.md](../../docs/fron
 The *UninitializedRead* of test_array_reductions.py was read in the PTX: `np.mean` and `np.var` begin their sum with
 what `malloc` gave ([docs/front_ends.md](../../docs/front_ends.md)). The *IllegalAddress* of test_array_view.py is a
 slice with a step that is too long in the PTX, told there, too. test_large_smem.py asks the driver for the most shared
-memory.
+memory. The *AttributeError* of numba_cuda_tests/cudapy/test_array.py, `auto_device`, is mended; it has not run again.
 """,
     "triton-tests": """What does not pass, read in the code; results.json has the messages:
 
