@@ -20,7 +20,6 @@ READ = {
     "bitcracker": "its files of hashes and passwords are named by options, which the runner leaves out.",
     "bscan": "`__ballot_sync` gets `lanemask_lt()`, in which the calling lane is not; CUDA asks that it is.",
     "chacha20": "all threads write `raw_key` in `hex_to_raw`, and thread 0 reads it with no `__syncthreads()` between.",
-    "bfs": "the graph that it reads is not in the repository.",
     "bm3d": "its picture is read by a program that is not on this machine.",
     "boxfilter": "its reader of pictures is a file of another program's folder, which the runner leaves out.",
     "bsw": "its sequences are not in the repository.",
@@ -35,10 +34,13 @@ READ = {
     "cmp": "the traces that it reads are not in the repository.",
     "columnarSolver": "the data that it reads is not in the repository.",
     "conversion": "`convert` never fills the array whose elements it converts.",
-    "convolution1D": "its constant is a variable template (`template <class T> __constant__ T mask[]`), which the "
-    "pass over host code does not know.",
     "dct8x8": "lanes exchange a tile through shared memory with nothing between the stores and the loads: it trusts "
     "that a warp goes in step, which it need not since Volta. `__syncwarp()` mends it.",
+    "ddbp": "`img_integration_kernel` adds up along an axis in place, a thread for each element: each round reads what "
+    "a thread `s` further on has written, and adds, with no barrier anywhere.",
+    "d2q9-bgk": "its parameters and obstacles are not in the repository.",
+    "deredundancy": "its sequences are not in the repository.",
+    "diamond": "its Makefile builds it of many files by rules that the runner does not follow.",
     "pns": "the kernel compares entries of `conflict_array` with the step, also those that no transition has set yet; "
     "the array is `cudaMalloc`'s and nobody fills it.",
     "romberg": "lanes 1 to 16 store their sums at line 59 and lane 0 adds them up from line 65 on; a `__syncwarp()` is "

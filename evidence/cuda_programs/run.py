@@ -6,7 +6,8 @@
 
 DIR is a clone of zjin-lcf/HeCBench. Its programs in src/NAME-cuda run with the arguments of their Makefile made small:
 a count of repetitions, the last one, is 1, and the largest of the others is halved until their product is at most
-16,384 (65,536 before 2026-11-26); `ARGUMENTS` has exceptions. results.json keeps what came of each; without --only or
+16,384 (65,536 before 2026-11-26); `ARGUMENTS` has exceptions. Files that the repository leaves out are made small and
+random where data.py knows their form; they are left in DIR. results.json keeps what came of each; without --only or
 --again, programs that it has already are left alone. With --again they run anew, with the time that they had, and each
 verdict is compared with the last: the exit code is 1 if a program no longer does what it did, and the page says which.
 """
@@ -29,6 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from evidence.cuda_programs import data
 from evidence.cuda_programs.read import READ
 from warpcourse.paths import COURSE
 
@@ -45,16 +47,22 @@ ARGUMENTS = {
     "bilateral": "64 64 0.25 5 1",
     "bitonic-sort": "8 1",
     "chi2": "40 64 20 20 32 1",
+    "dense-embedding": "300 16 1",
     "epistasis": "64 32 1",
     "floydwarshall": "64 1 16",
+    "hotspot": "64 2 8 ../data/hotspot/temp_512 ../data/hotspot/power_512 output_512.out",
+    "hotspot3D": "64 8 4 ../data/hotspot3D/power_512x8 ../data/hotspot3D/temp_512x8 output.out",
     "keogh": "64 256 1",
+    "multimaterial": "64 64",
     "nw": "64 10 1",
+    "particlefilter": "-x 32 -y 32 -z 3 -np 256",
     "pathfinder": "1024 8 4",
     "pns": "8 16 16",
     "resize": "32 32 64 64 3 1",
     "romberg": "4 64 1",
     "scan2": "1 2048 256",
     "scan3": "1 1024",
+    "streamcluster": "4 8 16 256 256 64 none output.txt 1",
     "su3": "-i 1 -l 4 -t 128 -v 3 -w 1",
     "thomas": "64 64 64 1",
     "threadfence": "1 4096",
@@ -157,12 +165,14 @@ def _without_libraries(folder: Path) -> list[str]:
 
 def _run(folder: Path, name: str, seconds: int) -> dict[str, Any]:
     program = folder / "src" / f"{name}-cuda"
-    text = (program / "Makefile").read_text(encoding="utf-8") if (program / "Makefile").exists() else ""
+    text = _expanded((program / "Makefile").read_text(encoding="utf-8")) if (program / "Makefile").exists() else ""
     files = _files(program, text)
-    flags = [flag for flag in re.findall(r"(?<=\s)-[DI]\S+", text) if "$" not in flag]
+    flags = list(dict.fromkeys(flag for flag in re.findall(r"(?<=\s)-[DI]\S+", text) if "$" not in flag))
     flags += ["-fopenmp"] * ("-fopenmp" in text)
+    made = data.write(name, program)
     arguments = ARGUMENTS[name].split() if name in ARGUMENTS else _small(text)
-    return execute(program, folder, files, flags, arguments, seconds)
+    of_data = {"data": made} if made else {}
+    return of_data | execute(program, folder, files, flags, arguments, seconds)
 
 
 def execute(
@@ -200,12 +210,21 @@ def execute(
     return {"arguments": " ".join(arguments), **_verdict(code, printed, known, says)}
 
 
+def _expanded(makefile: str) -> str:
+    """Return a Makefile's text with the values of its plain variables, and whole lines."""
+    text = makefile.replace("\\\n", " ")
+    known = dict(re.findall(r"^(\w+)[ \t]*:?=[ \t]*([^\n#]*)", text, re.M))
+    for _ in range(3):
+        text = re.sub(r"\$[({](\w+)[)}]", lambda m: known.get(m[1], m[0]).strip(), text)
+    return text
+
+
 def _files(program: Path, makefile: str) -> list[str]:
     """Return the program's files, which its Makefile lists as sources or as objects; else all that have kernels."""
-    sources = re.findall(r"^\w*source\s*=\s*((?:.*\\\n)*.*)", makefile, re.M)
-    words = [word for source in sources for word in source.replace("\\", " ").split()]
+    words = [word for source in re.findall(r"^\w*source[ \t]*=(.*)", makefile, re.M) for word in source.split()]
     objects = re.findall(r"(?<![\w/])(?:\./)?([\w/]+)\.o\b", makefile)  # in folders, as of b+tree
     named = [str(file.relative_to(program)) for stem in objects for file in program.glob(f"{stem}.c*")]
+    named += re.findall(r"^\w+\.o[ \t]*:[ \t]*(\.\./\S+\.c\w+)", makefile, re.M)  # of another program's folder
     files = [word for word in words if (program / word).is_file()] or named
     return list(dict.fromkeys(files)) or sorted(file.name for file in program.glob("*.cu"))
 
@@ -217,16 +236,22 @@ def _environment() -> dict[str, str]:
 VERDICTS = ("passes", "ends", "defect", "refused", "fails", "time")
 
 
+# The program's line under the target `test`, or `run`, but none of a script.
+_RUN = re.compile(r"^(?:test|run):.*\n(?:[ \t]+(?!.*\./).*\n)*\t.*?\./(?!\S*\.sh)\S+(.*)", re.M)
+
+
 def _small(makefile: str) -> list[str]:
-    run = re.search(r"\./\$\(program\)[ \t]*(.*)", makefile)
-    words = [word for word in re.split(r"[;&|>\\]", run[1])[0].split() if "$" not in word] if run else []
-    numbers = {position: int(word) for position, word in enumerate(words) if word.isdigit() and int(word)}
-    repeats = numbers.pop(len(words) - 1, None)
+    run = _RUN.search(makefile)
+    words = [word for word in re.split(r"[;&|>]", run[1])[0].split() if "$" not in word] if run else []
+    parts = [re.fullmatch(r"(-{1,2}[\w-]+=)?(\d+)", word) for word in words]
+    numbers = {position: int(part[2]) for position, part in enumerate(parts) if part and int(part[2])}
+    repeats = numbers.pop(len(words) - 1, None) if words and words[-1].isdigit() else None
     while math.prod(numbers.values()) > 16384:
         numbers[max(numbers, key=lambda position: numbers[position])] //= 2
     if repeats is not None:
         numbers[len(words) - 1] = 1
-    return [str(numbers.get(position, word)) for position, word in enumerate(words)]
+    heads = [part[1] or "" if part else "" for part in parts]
+    return [f"{heads[n]}{numbers[n]}" if n in numbers else word for n, word in enumerate(words)]
 
 
 def _verdict(
@@ -292,6 +317,11 @@ def page(record: dict[str, Any]) -> str:
         parts.append(
             f"Of those that pass or end, {len(on_the_host)} launch no kernel of their own, as they only copy, or "
             f"leave the work to Thrust and CUB, which run on the host: {', '.join(on_the_host)}."
+        )
+    if small := [name for name, p in programs.items() if "data" in p]:
+        parts.append(
+            "The repository leaves out files that some programs read. In place of them these have small random ones, "
+            f"by [data.py](data.py): {', '.join(small)}."
         )
     if changed := [f"- **{name}**: {p['verdict']}; was {p['was']}" for name, p in programs.items() if "was" in p]:
         parts += ["## Otherwise than the last time", "\n".join(changed)]
