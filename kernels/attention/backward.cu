@@ -1,7 +1,8 @@
 // Backward by recomputation: the weights come again from the scores and the logarithms of their sums, so that nothing of
-// the size of the scores was kept (FlashAttention: Dao et al., 2022, arXiv 2205.14135, which adds the gradients of the
-// queries up with atomics). Here each block has rows of its own: queries, for which it runs over the keys, or keys, for
-// which it runs over the queries. So every sum has one order, and the result is the same each time.
+// the size of the scores was kept (FlashAttention: Dao et al., 2022, arXiv 2205.14135; its second version adds the
+// gradients of the queries up with atomics: 2307.08691, section 3.2). Here each block has rows of its own: queries, for
+// which it runs over the keys, or keys, for which it runs over the queries. So every sum has one order, and the result
+// is the same each time.
 //
 //     weights p = exp(s - lse)    dp = dout · vᵀ    ds = p (dp - delta), where delta = sum of dout · out along a row
 //     dq = scale · ds k           dk = scale · dsᵀ q           dv = pᵀ dout

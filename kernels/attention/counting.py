@@ -13,9 +13,9 @@ def counted(
 ) -> dict[str, Any]:
     """Return counters of a forward pass over random operands, summed over its launches.
 
-    `loaded`, `stored`: bytes of global memory that threads asked for; `sectors`: those of 32 bytes that they touched;
-    `stored_once`: bytes that any exact attention must write, output and logarithms of sums; `instructions`: of warps.
-    Step 4 loads by TMA, which the simulator does not count in bytes: ValueError.
+    `loaded`, `stored`: bytes of global memory that warps asked for, an address that lanes share once; `sectors`: those
+    of 32 bytes that they touched; `stored_once`: bytes that any exact attention must write, output and logarithms of
+    sums; `instructions`: of warps. Step 4 loads by TMA, which the simulator does not count in bytes: ValueError.
     """
     chosen = next(s for s in STEPS.values() if step in (s.name, s.number))
     if chosen.name == "wgmma":

@@ -9,7 +9,7 @@
 //
 // The cache is paged: pages of `page` keys, (pages, heads of keys, page, size), and a table of the pages of each sequence
 // (Kwon et al., 2023, arXiv 2309.06180). 16 keys lie in one page.
-// Right in the simulator; not tried on a GPU yet. ptxas (sm_90) takes 174 registers for heads of 128: 12 warps at a time.
+// Right in the simulator; not tried on a GPU yet. ptxas (sm_90) takes 174 registers for heads of 128: 8 warps at a time.
 //
 // T: half or bfloat16. SIZE: of a head.
 #include "fragments.cuh"

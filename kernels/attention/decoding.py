@@ -13,7 +13,7 @@ from warplab import cp
 
 FILE, WARPS, KEYS, HEADS = "decode.cu", 4, 16, 16  # as the file has them
 LEAST_KEYS = 64  # of a split
-WARPS_AT_WORK = 12  # of a multiprocessor, by registers
+WARPS_AT_WORK = 8  # of a multiprocessor, by the registers of heads of 128: two for each of its four schedulers
 CACHE = np.dtype(
     [*((name, np.int32) for name in ("heads", "shared_by", "page", "most_pages", "splits")), ("scale", np.float32)]
 )

@@ -54,8 +54,8 @@ __device__ __forceinline__ void as_factor(unsigned (&a)[4], const float (&left)[
     a[2] = packed(right[0], right[1], T()), a[3] = packed(right[2], right[3], T());
 }
 
-// ROWS rows of a matrix in shared memory. Eight bytes of padding are an odd number of chunks of 16 bytes from one row to
-// the next, so that the eight rows of a matrix of ldmatrix lie in different banks.
+// ROWS rows of a matrix in shared memory. Eight elements of padding make an odd number of chunks of 16 bytes from one
+// row to the next, so that the eight rows of a matrix of ldmatrix lie in different banks.
 template <typename T, int ROWS, int SIZE, int THREADS>
 struct Tile {
     static constexpr int PITCH = SIZE + 8, CHUNKS = SIZE / 8;

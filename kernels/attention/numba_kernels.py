@@ -77,7 +77,7 @@ def weigh(p, v, out):
 
 
 def rows_of(size: int) -> int:
-    """Return queries of a block of step 2: as many as fit 48 KiB of shared memory beside a tile of keys."""
+    """Return queries of a block of step 2, which fit 48 KiB of shared memory beside a tile of keys."""
     return WARPS * (4 if size <= 128 else 1)
 
 

@@ -45,7 +45,7 @@ def test_splits_fill_the_gpu_and_are_not_too_short():
     assert splits_for(1, 8192, 132) == 128
     assert splits_for(64 * 8, 8192, 132) == WARPS
     assert splits_for(1, 10, 132) == WARPS
-    assert splits_for(8 * 8, 65536, 132) == 24
+    assert splits_for(8 * 8, 65536, 132) == 16
 
 
 def test_wrong_arguments_are_named():

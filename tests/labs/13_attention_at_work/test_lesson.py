@@ -28,6 +28,10 @@ def test_computing_again_is_faster_than_reading_on_tensor_cores_alone():
     assert len(tensor) == 4
     assert f"takes {min(tensor):.2f} to {max(tensor):.2f} of the time of reading" in CELLS["work-again-after"]
     assert f"{min(ordinary):.0f} to {max(ordinary):.0f} times as long" in CELLS["work-again-after"]
+    h20, l40s = CARDS["H20"], CARDS["L40S"]
+    others = 128 * h20.bandwidth_gbs / h20.tensor_tflops / 1e3, 64 * l40s.bandwidth_gbs / l40s.fp32_tflops / 1e3
+    said = "an H20's tensor cores take {:.1f} times as long as reading, an L40S's FP32 cores {:.1f}"
+    assert said.format(*others) in CELLS["work-again-after"]
     s = 4 * 4096**2
     reading = s / (1e9 * card("H200").bandwidth_gbs)
     assert f"reading S, {s / 1e6:.0f} MB, {1e6 * reading:.0f} µs by data sheet" in CELLS["work-again-after"]
