@@ -1,4 +1,4 @@
-# The small set (labs 00 to 06 and 10), without a GPU:
+# The small set (labs 00 to 06, 10 and 13), without a GPU:
 #     docker build -t warplab . && docker run --rm -it -p 127.0.0.1:8888:8888 warplab
 # Build it where it is used. NVIDIA's licence (License.txt of nvidia-cuda-nvcc, Attachment A) lets others pass on NVRTC,
 # libnvvm and libdevice; ptxas and nvdisasm, which estimates need, are not in its list.

@@ -6,7 +6,7 @@
 #   LAB_ARGS="--no-browser"      more arguments for jupyter lab, and for digits
 #   TEST_ARGS="-k doctor"        more arguments for pytest; WORKERS="-n 8" on more cores
 #   LABS="04 05"                 the labs for bench, record, compare-ncu and notebooks; all, if not given. For lab: those
-#                                whose packages are installed; without a GPU 00 to 06 and 10, if not given
+#                                whose packages are installed; without a GPU 00 to 06, 10 and 13, if not given
 #   BENCH_ARGS="--only KEY"      more arguments for bench and record: measure one key of one lab
 
 SHELL := /bin/sh

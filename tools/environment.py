@@ -1,7 +1,7 @@
 """Prepare .venv: the pinned packages for this machine, installed once by uv. Started by tools/bootstrap.py.
 
 The arguments name what is wanted beside the learner's set: `cluster`, `dev` (requirements-cluster.txt and so on).
-After `lab` stand the numbers of labs: without a GPU the small set will do for 00 to 06 and 10. What was once asked for
+After `lab` stand the numbers of labs: without a GPU the small set does for 00 to 06, 10 and 13. What was once asked for
 stays. `.venv/warplab-setup.json` tells what .venv holds. It is written last, so an interrupted set-up is redone from
 the start; a complete one is left alone until the pins or the kind of machine change.
 WARPLAB_REQUIREMENTS=small|cpu|gpu overrides the choice of the pinned set.
@@ -50,7 +50,7 @@ SETS = {
     "cpu": PinnedSet("requirements.txt", 0.9, 3.4),
     "gpu": PinnedSet("requirements-gpu.txt", 5.0, 9.9),
 }
-SMALL_LABS = {"00", "01", "02", "03", "04", "05", "06", "10"}
+SMALL_LABS = {"00", "01", "02", "03", "04", "05", "06", "10", "13"}
 # What the small set does without, 263 MB that nothing here loads: NVRTC a second time, and nvcc but for ptxas.
 UNUSED = {
     "nvidia-cuda-nvrtc": ["nvidia/cu13/lib/libnvrtc.alt.so.13"],
@@ -128,7 +128,7 @@ def prepare(layers: list[str], this_python: bool, labs: list[str] | None = None)
     if kind == "small":
         for name in itertools.chain(*UNUSED.values()):
             (site_packages / name).unlink(missing_ok=True)
-        say("Labs 00 to 06 and 10 are ready to run; for another, such as 07: make lab LABS=07")
+        say("Labs 00 to 06, 10 and 13 are ready to run; for another, such as 07: make lab LABS=07")
     (site_packages / "warplab.pth").write_text(f"{ROOT}\n")  # makes warplab and kernels importable
     python = platform.python_version() if anew or stamp is None else stamp["python"]
     write_stamp({"pins": pins, "tree": str(ROOT), "python": python})
@@ -152,7 +152,7 @@ def chosen_set(labs: list[str] | None = None, installed: Container[str] = ()) ->
     why = f"WARPLAB_REQUIREMENTS={forced}" if forced else "there is no NVIDIA driver"
     if labs is None or SETS["cpu"].file in installed or not {f"{lab:0>2}" for lab in labs} <= SMALL_LABS:
         return "cpu", why
-    return "small", f"{why} and labs 00 to 06 and 10 need no more"
+    return "small", f"{why} and labs 00 to 06, 10 and 13 need no more"
 
 
 def has_nvidia_driver() -> bool:

@@ -125,7 +125,7 @@ def test_pinned_set_can_be_forced(monkeypatch):
     monkeypatch.setenv("WARPLAB_REQUIREMENTS", "")  # as good as unset
     assert environment.chosen_set(["01"], ()) == (
         "small",
-        "there is no NVIDIA driver and labs 00 to 06 and 10 need no more",
+        "there is no NVIDIA driver and labs 00 to 06, 10 and 13 need no more",
     )
     monkeypatch.setenv("WARPLAB_REQUIREMENTS", "cuda")
     with pytest.raises(environment.SetupError, match="'cuda'; set it to small, cpu or gpu"):

@@ -22,7 +22,7 @@ ENGINE, PROJECT = (
     tomllib.loads((COURSE / file).read_text())["project"] for file in ("pyproject.toml", "warpcourse/pyproject.toml")
 )
 SETS = {"cpu": "requirements.txt", "gpu": "requirements-gpu.txt"}
-SMALL = "requirements-small.txt"  # of `make lab` without a GPU, for labs 00 to 06 and 10
+SMALL = "requirements-small.txt"  # of `make lab` without a GPU, for labs 00 to 06, 10 and 13
 # What `make setup-cluster` and `make test` add to a learner's set, in this order.
 LAYERS = {"cluster": "requirements-cluster.txt", "dev": "requirements-dev.txt"}
 PINNED = SETS | LAYERS | {"small": SMALL, "book": "requirements-book.txt"}

@@ -40,6 +40,9 @@ class Product:
     metadata: Metadata | None = None  # of a sparse A
 
     def __post_init__(self) -> None:
+        a, b, *sums = self.kinds
+        if b not in _FACTORS[a] or not _SUMS[a].issuperset(sums):
+            raise KeyError(self.kinds)
         self.gathers = [_gather(fragment) for fragment in self.fragments[:3]]
         d = self.fragments[3]
         self.scatter = (d.row * d.columns + d.column).reshape(-1)
@@ -94,6 +97,15 @@ def wmma(shape: str, kinds, saturate: bool, where: Where, text: str) -> Product:
     return Product(_name(shape, kinds), kinds, fragments, arithmetic, where, text, machine)
 
 
+_EIGHTS, _BYTES, _NIBBLES = ("e4m3", "e5m2"), ("s8", "u8"), ("s4", "u4")
+_FACTORS = {kind: (kind,) for kind in ("f16", "bf16", "tf32", "f64", "b1")}  # types of B by that of A
+_FACTORS |= {kind: kinds for kinds in (_EIGHTS, _BYTES, _NIBBLES) for kind in kinds}
+_SUMS = {  # types of C and D
+    **dict.fromkeys(("f16", *_EIGHTS), frozenset(("f16", "f32"))),
+    **dict.fromkeys(("bf16", "tf32"), frozenset(("f32",))),
+    **dict.fromkeys((*_BYTES, *_NIBBLES, "b1"), frozenset(("s32",))),
+    "f64": frozenset(("f64",)),
+}
 _WHOLE = tensor_cores.half_precision((np.s_[:],))
 _ARITHMETIC = {
     **dict.fromkeys(("f16", "bf16", "tf32"), lambda saturate: _WHOLE),
