@@ -98,7 +98,9 @@ def wmma(shape: str, kinds, saturate: bool, where: Where, text: str) -> Product:
 
 
 _EIGHTS, _BYTES, _NIBBLES = ("e4m3", "e5m2"), ("s8", "u8"), ("s4", "u4")
-_FACTORS = {kind: (kind,) for kind in ("f16", "bf16", "tf32", "f64", "b1")}  # types of B by that of A
+_FACTORS: dict[str, tuple[str, ...]] = {
+    kind: (kind,) for kind in ("f16", "bf16", "tf32", "f64", "b1")
+}  # types of B by that of A
 _FACTORS |= {kind: kinds for kinds in (_EIGHTS, _BYTES, _NIBBLES) for kind in kinds}
 _SUMS = {  # types of C and D
     **dict.fromkeys(("f16", *_EIGHTS), frozenset(("f16", "f32"))),
