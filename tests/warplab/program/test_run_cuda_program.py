@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -254,7 +255,7 @@ def test_without_a_compiler_a_sentence(tmp_path):
     ],
 )
 def test_sizes_that_cannot_be_are_refused(call, numbers, said):
-    served = runtime.Runtime(None, runtime.simulator.Device(), None)
+    served = runtime.Runtime(SimpleNamespace(instances={}), runtime.simulator.Device(), None)
     with pytest.raises(runtime.InvalidCall, match=said):
         getattr(served, call)(*numbers)
 
