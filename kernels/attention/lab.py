@@ -10,6 +10,7 @@ LAB = Lab(
     status="ready in the simulator, not yet run on a GPU",
     benchmark="benchmark",
     launches="launches",
+    offers=("ATTENTION",),
     code_cells=43,
     pictures=3,
     further=(("13_attention_at_work", 29, 2),),

@@ -3,6 +3,7 @@
 README, docs, `make bench` and tests all call `labs()`; there is no other list of labs.
 """
 
+import functools
 import importlib.util
 import itertools
 import sys
@@ -32,7 +33,8 @@ class Lab:
     any. `needs`: what its lesson imports that the small set lacks (requirements-small.txt).
 
     `benchmark`, `launches`: modules of the package, None for a lab without. The first holds `BENCHMARK`, a
-    `Benchmark`; the second `LAUNCHES`, whose counters are compared with Nsight Compute's.
+    `Benchmark`; the second `LAUNCHES`, whose counters are compared with Nsight Compute's. `offers`: names in the
+    package that other labs get by `offered`, since they do not import it.
 
     `code_cells`: of the lesson, all of which run; 0 for a lab without a lesson. `pictures`: how many its committed
     outputs hold. `shown`: those that the lab's page shows, by the id of their cell, each with what is to be seen, for
@@ -51,6 +53,7 @@ class Lab:
     needs: tuple[str, ...] = ()
     benchmark: str | None = None
     launches: str | None = None
+    offers: tuple[str, ...] = ()
     code_cells: int = 0
     pictures: int = 0
     shown: Mapping[str, str] = field(default_factory=dict)
@@ -138,6 +141,13 @@ def labs() -> list[Lab]:
                 f"{one.package} and {other.package} both have the number {one.number}; change one's slug in its lab.py"
             )
     return found
+
+
+@functools.cache
+def offered(name: str) -> Any:
+    """Return what a lab offers to all others by that name; None where no lab does, as once that one is deleted."""
+    packages = [lab.package for lab in labs() if name in lab.offers]
+    return getattr(importlib.import_module(packages[0]), name) if packages else None
 
 
 def left_out() -> list[Lab]:

@@ -1,4 +1,7 @@
-"""The decoder of random weights: what it generates does not depend on who runs beside, or where its blocks lie."""
+"""The decoder of random weights: what it generates does not depend on who runs beside, or where its blocks lie.
+
+By the definition of attention, and by the kernels that kernels.attention offers.
+"""
 
 import numpy as np
 import pytest
@@ -6,14 +9,18 @@ import pytest
 from kernels.serving.serve.batching import tokens
 from kernels.serving.serve.batching.decoder import HEADS, Decoder, normed, prompts
 from kernels.serving.serve.batching.tokens import Engine, Memory, generate
+from warpcourse.bench.attention import DEFINITION, by_kernels
 
 REQUESTS = tokens.drawn(24, seed=7, rate=1e4)  # all at once, whatever the machine takes for a step
 PROMPTS = prompts(REQUESTS, seed=7)
+EVERY = range(len(REQUESTS))
+KERNELS = by_kernels()
+needs_kernels = pytest.mark.skipif(KERNELS is None, reason="no lab offers kernels for attention")
 
 
-def generated(memory, slots, grow=tokens.grow):
-    model = Decoder(memory, PROMPTS)
-    return model, generate(REQUESTS, Engine(slots), memory, grow, model=model)
+def generated(memory, slots, grow=tokens.grow, attention=DEFINITION, which=EVERY):
+    model = Decoder(memory, [PROMPTS[number] for number in which], attention=attention)
+    return model, generate([REQUESTS[number] for number in which], Engine(slots), memory, grow, model=model)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +30,8 @@ def alone():
 
 def test_a_text_is_that_of_attention_without_a_cache(alone):
     """All layers over all tokens, each of which sees those before it."""
-    model, number = Decoder(Memory(1, 1), PROMPTS), int(np.argmax([request.steps for request in REQUESTS]))
+    model = Decoder(Memory(1, 1), PROMPTS, attention=DEFINITION)
+    number = int(np.argmax([request.steps for request in REQUESTS]))
     text = alone[number]
     x = model.tokens[text] + model.places[: len(text)]
     for qkv, out, up, down in model.layers:
@@ -58,8 +66,27 @@ def test_a_block_of_two_changes_texts(alone):
 
 
 def test_a_place_that_nobody_wrote_gives_no_likely_token():
-    model = Decoder(Memory(4, 8), [[1, 2, 3]])
+    model = Decoder(Memory(4, 16), [[1, 2, 3]], attention=DEFINITION)
     assert model([0], [[2]], [0]) > 0
-    assert np.isfinite(model._read([0], [[2]])).all()
-    model._cached[0] -= 1
-    assert np.isnan(model._read([0], [[3]])).all()
+    assert np.isfinite(model._decode([0], [[2]])).all()
+    assert np.isnan(model._decode([0], [[3]])).all()
+
+
+@needs_kernels
+def test_kernels_generate_the_same_from_the_same_blocks(alone):
+    """Three of the shortest, which share two slots, in the simulator."""
+    few = sorted(EVERY, key=lambda number: REQUESTS[number].steps)[:3]
+    model, made = generated(Memory(12, 16), 2, attention=KERNELS, which=few)
+    assert model.texts == [alone[number] for number in few]
+    assert max(len(running) for *_, running, _ in made.steps) == 2
+
+
+@pytest.mark.gpu
+@needs_kernels
+@pytest.mark.parametrize("memory", [Memory(80, 16), Memory(16, 32)])
+def test_kernels_on_a_gpu_generate_what_each_gets_alone(memory):
+    model, made = generated(memory, 8, attention=KERNELS)
+    assert model.texts == generated(Memory(32, 16), 1, attention=KERNELS)[0].texts
+    assert (made.preempted > 0) == (memory.size > 16)
+    default = Decoder(memory, PROMPTS)
+    assert default.attention is KERNELS

@@ -1,4 +1,7 @@
-"""Attention in NumPy and float64: what the kernels are held to.
+"""Attention below the labs: its definition in NumPy and float64, and the kernels that a lab offers to the others.
+
+No lab imports another. A lab that computes attention asks for `on_this_machine()`: on a GPU kernels, if a lab offers
+them, else the definition; both do the same. What has kernels is held to the definition.
 
 q: (batch, heads, length, size); k and v: (batch, heads of k, length of k, size). Query heads come in groups that share
 a head of keys and values: heads is a multiple of heads of k. Causal: the last query sees all keys, the one before it
@@ -6,9 +9,24 @@ all but the last, and so on, also where there are more keys than queries, as in 
 FlashAttention 2.1 has it). A query that sees no key gives zeros, and -inf as the logarithm of its sum.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from warpcourse.bench.lab import offered
+from warplab.hardware import backend
+
+
+class Attention(NamedTuple):
+    """A way to compute attention: `forward` and `decode` do what this module's do, given arrays that `array` makes of
+    NumPy's; `host` makes NumPy's of theirs. `sizes`: of heads, that both take; () for any."""
+
+    forward: Callable[..., tuple[Any, Any]]
+    decode: Callable[..., tuple[Any, Any]]
+    array: Callable[[np.ndarray], Any]
+    host: Callable[[Any], np.ndarray]
+    sizes: tuple[int, ...] = ()
 
 
 class Gradients(NamedTuple):
@@ -60,6 +78,22 @@ def forward(
     return weights(s) @ for_each_query_head(v, q.shape[1]), log_sums(s)
 
 
+def decode(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, lengths: np.ndarray, table: np.ndarray, scale: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `forward` gives for one query of each head, (batch, heads, size), from a paged cache.
+
+    `k`, `v`: pages, (pages, heads of k, page, size). `table`: (batch, most pages), the pages of each sequence in their
+    order; `lengths`: (batch,), its keys. What lies beyond them does not matter.
+    """
+    batch, heads, size = q.shape
+    seen = np.arange(table.shape[1] * k.shape[2]) < lengths[:, None]
+    keys, values = (x[table].swapaxes(1, 2).reshape(batch, k.shape[1], -1, size) for x in (k, v))
+    keys, values = (np.where(seen[:, None, :, None], x, 0) for x in (keys, values))
+    s = np.where(seen[:, None, None], scores(q[:, :, None], keys, scale=scale), -np.inf)
+    return (weights(s) @ for_each_query_head(values, heads))[:, :, 0], log_sums(s)[:, :, 0]
+
+
 def backward(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, do: np.ndarray, causal: bool = False, scale: float | None = None
 ) -> Gradients:
@@ -80,3 +114,16 @@ def over_groups(gradient: np.ndarray, heads: int) -> np.ndarray:
     """Return the sum over the query heads that share each of `heads`."""
     batch, every, *shape = gradient.shape
     return gradient.reshape(batch, heads, every // heads, *shape).sum(2)
+
+
+DEFINITION = Attention(forward, decode, np.asarray, np.asarray)
+
+
+def by_kernels() -> Attention | None:
+    """Return the kernels that a lab offers, of float16, on the active backend; None where no lab does."""
+    return offered("ATTENTION")
+
+
+def on_this_machine() -> Attention:
+    """Return kernels on a GPU; in the simulator, where they take thousands of times as long, the definition."""
+    return (by_kernels() if backend.name() == "gpu" else None) or DEFINITION
