@@ -1,8 +1,8 @@
 """Lab 13, Attention: where fusion meets recomputation.
 
 `forward` computes attention by any of `STEPS`: 1 and 2 in Numba and float32; 3 by mma.sync and 4 by Hopper's wgmma, in
-float16 or bfloat16. `backward` gives the gradients by recomputation, `decode` one token from a paged cache; `reference`
-is the definition in float64, below all labs; `ATTENTION` is what they get of this one without importing it.
+float16 or bfloat16. `backward` gives the gradients by recomputation, by 3 or 4, `decode` one token from a paged cache;
+`reference` is the definition in float64, below all labs; `ATTENTION` is what they get of this one without importing it.
 `triton_kernels` is step 3 in Triton, where that is installed. `recordings` holds what was measured on a GPU.
 """
 

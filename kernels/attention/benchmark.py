@@ -32,7 +32,10 @@ TABLES = {
     "forward_table": _FORWARD,
     "forward_64": _FORWARD,
     "backward_table": _table(
-        "backward: {heads} heads of {size}, {tokens:,} tokens, float16, PyTorch {torch}", _LENGTHS, ("mma",), "tflops"
+        "backward: {heads} heads of {size}, {tokens:,} tokens, float16, PyTorch {torch}",
+        _LENGTHS,
+        ("mma", "wgmma"),
+        "tflops",
     ),
     "decode_table": _table(
         "one token, {keys:,} keys, {heads} heads of keys of {size}, float16, PyTorch {torch}",

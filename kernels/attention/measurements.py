@@ -4,7 +4,8 @@ Keys end in their unit: `seconds`, `tflops` (1e12 operations per second: 4 · he
 of that where causal, 2.5 times that backward), `gbps` (of keys and values, 1e9 bytes per second). Times are medians, of
 random data and in turns with PyTorch's backends of `scaled_dot_product_attention`; before that outputs are checked
 against float64. `ratio_to_best`: to the fastest of the backends. `bytes`: of device memory that a call adds: `ours` and
-`naive`, which keeps float16 weights, as they must be; `peers_bytes` as PyTorch's allocator counts them, at the peak.
+`naive`, which keeps float16 weights, as they must be, backward as CuPy's allocator counts them; `peers_bytes` as
+PyTorch's counts them, at the peak.
 `MEASUREMENTS` names the functions as `recordings.json` does.
 """
 
@@ -93,6 +94,15 @@ def _peak_bytes(torch: Any, call: Callable[[], Any]) -> int:
     return torch.cuda.max_memory_allocated() - before
 
 
+def _pool_bytes(call: Callable[[], Any]) -> int:
+    """Return what a call to ours takes of CuPy's memory, which is freed no sooner than the call returns."""
+    cuda = timing.cupy_on_gpu().cuda
+    pool = cuda.MemoryPool()
+    with cuda.using_allocator(pool.malloc):
+        call()
+        return pool.total_bytes()
+
+
 def forward_table(size: int = 128, lengths: tuple[int, ...] = LENGTHS) -> dict[str, Any]:
     """Measure forward passes of 16 heads, 16k tokens in all, by length, causal and not."""
     torch = pytorch.torch_on_gpu()
@@ -123,7 +133,7 @@ def forward_table(size: int = 128, lengths: tuple[int, ...] = LENGTHS) -> dict[s
 def backward_table(size: int = 128, lengths: tuple[int, ...] = LENGTHS[1:]) -> dict[str, Any]:
     """Measure backward passes likewise; `relative_error`: of dq, dk and dv to PyTorch's, in the Frobenius norm."""
     torch, cupy = pytorch.torch_on_gpu(), timing.cupy_on_gpu()
-    rows = []
+    norm, rows = cupy.linalg.norm, []
     for length in lengths:
         q, k, v = operands(TOKENS // length, HEADS, length, length, size)
         dout = cupy.random.standard_normal(q.shape, dtype=np.float32).astype(np.float16)
@@ -131,22 +141,24 @@ def backward_table(size: int = 128, lengths: tuple[int, ...] = LENGTHS[1:]) -> d
         (of_dout,) = _tensors(torch, dout)
         for causal in (False, True):
             out, lse = forward(q, k, v, causal, step="mma")
-            ours = {"mma": functools.partial(backward, q, k, v, out, lse, dout, causal)}
+            ours = {name: functools.partial(backward, q, k, v, out, lse, dout, causal, step=name) for name in steps()}
             sdpa = functools.partial(torch.nn.functional.scaled_dot_product_attention, *tensors, is_causal=causal)
             outputs = {name: call() for name, call in _peers(sdpa, torch).items()}
             peers = {
                 name: functools.partial(torch.autograd.grad, of_name, tensors, of_dout, retain_graph=True)
                 for name, of_name in outputs.items()
             }
-            theirs = next(iter(peers.values()))()
-            errors = [
-                float(cupy.linalg.norm(x - cupy.asarray(y)) / cupy.linalg.norm(cupy.asarray(y)))
-                for x, y in zip(ours["mma"](), theirs, strict=True)
-            ]
+            theirs = [cupy.asarray(x).astype(np.float32) for x in next(iter(peers.values()))()]
+            errors = {
+                name: max(float(norm(x - y) / norm(y)) for x, y in zip(call(), theirs, strict=True))
+                for name, call in ours.items()
+            }
             operations = 10 * HEADS * TOKENS * length * size / (2 if causal else 1)
             rows.append(
                 {"length": length, "causal": causal, **_row(ours | peers, list(ours), operations)}
-                | {"relative_error": {"mma": max(errors)}, "correct": max(errors) < 4 * MOST_ERROR}
+                | {"relative_error": errors, "correct": all(e < 4 * MOST_ERROR for e in errors.values())}
+                | {"bytes": {name: _pool_bytes(call) for name, call in ours.items()}}
+                | {"peers_bytes": {name: _peak_bytes(torch, call) for name, call in peers.items()}}
             )
     return {"size": size, "heads": HEADS, "tokens": TOKENS, "torch": str(torch.__version__), "rows": rows}
 

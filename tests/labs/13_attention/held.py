@@ -65,18 +65,18 @@ def backward_inputs(case, kind):
     return given, (q.numbers, k.numbers, v.numbers, dout.numbers)
 
 
-def gradients(case, kind):
-    """What the kernels compute, as numbers."""
-    found = backward(*map(cp.asarray, backward_inputs(case, kind)[0]), case[-1])
+def gradients(name, case, kind):
+    """What a step computes, as numbers."""
+    found = backward(*map(cp.asarray, backward_inputs(case, kind)[0]), case[-1], step=name)
     return [numbers_of(cp.asnumpy(x)) for x in found]
 
 
-def check_backward(case, kind):
-    """The gradients against the reference; `case` as in `check_forward`."""
+def check_backward(name, case, kind):
+    """The gradients of a step against the reference; `case` as in `check_forward`."""
     numbers, causal = backward_inputs(case, kind)[1], case[-1]
     exact, bounds = reference.backward(*numbers, causal), backward_bounds(*numbers, causal, None, kind)
-    for name, found, of_name, bound in zip(("dq", "dk", "dv"), gradients(case, kind), exact, bounds, strict=True):
-        assert within(found, of_name, bound), f"{name}, {kind}, {case}"
+    for of, found, of_it, bound in zip(("dq", "dk", "dv"), gradients(name, case, kind), exact, bounds, strict=True):
+        assert within(found, of_it, bound), f"{of} of {name}, {kind}, {case}"
 
 
 def paged(random, x, page):

@@ -1,12 +1,17 @@
 """Lab 13's backward pass and its reference: against differences, float64 within derived bounds, and itself."""
 
+import re
+
 import numpy as np
 import pytest
 
 from kernels.attention import reference
-from kernels.attention.backward_pass import backward
+from kernels.attention.backward_pass import WGMMA_THREADS, backward, wgmma_bytes, wgmma_options
+from kernels.attention.sources import SOURCES
 from tests.support.random_inputs import generator
+from warpcourse.bench import hopper
 from warplab import cp
+from warplab.compile import nvrtc
 
 from .bounds import backward_bounds, rounded, within
 from .held import backward_inputs, check_backward, gradients
@@ -19,6 +24,14 @@ CASES = (
     (1, 1, 1, 70, 130, 128, False),
     (1, 6, 3, 33, 65, 96, True),
     (1, 1, 1, 17, 33, 256, False),
+)
+# Heads of 128: tiles of 64 queries, of which some see none of the last keys; heads of 64: of 128; others go to "mma".
+WGMMA_CASES = (
+    (1, 1, 1, 1, 1, 64, True),
+    (2, 2, 2, 70, 130, 128, True),
+    (1, 1, 1, 150, 40, 64, True),
+    (1, 1, 1, 130, 9, 128, False),
+    (1, 1, 1, 5, 9, 32, True),
 )
 
 
@@ -41,12 +54,30 @@ def test_the_reference_is_the_slope_of_the_forward_pass():
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_gradients_at_awkward_sizes(case, kind):
-    check_backward(case, kind)
+    check_backward("mma", case, kind)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("case", WGMMA_CASES, ids=str)
+def test_gradients_by_wgmma_at_awkward_sizes(case, kind):
+    check_backward("wgmma", case, kind)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("size", [64, 128])
+def test_machine_code_of_hoppers_step_is_as_it_must_be(size):
+    given = *hopper.include(), *wgmma_options(size, np.uint16 if size == 128 else np.float16)
+    log, *_ = nvrtc.assemble_cuda(SOURCES.text("backward_wgmma.cu"), "backward_wgmma.cu", "90a", given)
+    assert log.count("0 bytes spill stores") == 3
+    assert not re.search(r"warning|C75\d\d|Potential Performance", log), log
+    assert max(map(int, re.findall(r"Used (\d+) registers", log))) * WGMMA_THREADS <= 65536
+    static = max(map(int, re.findall(r"(\d+) bytes smem", log)))
+    assert wgmma_bytes(size) + static <= 227 * 1024
 
 
 def test_gradients_are_the_same_each_time():
     case = CASES[1]
-    for first, second in zip(gradients(case, "float16"), gradients(case, "float16"), strict=True):
+    for first, second in zip(*(gradients("mma", case, "float16") for _ in range(2)), strict=True):
         assert first.tobytes() == second.tobytes()
 
 
@@ -72,6 +103,8 @@ def test_wrong_arguments_are_named():
         backward(*given[:5], given[5].astype(np.float32))
     with pytest.raises(ValueError, match=r"out has shape"):
         backward(*given[:3], given[1], *given[4:])
+    with pytest.raises(ValueError, match="there is no step 'naive'; choose one of 'mma', 'wgmma'"):
+        backward(*given, step="naive")
 
 
 def test_no_keys_give_zeros():

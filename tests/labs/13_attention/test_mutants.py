@@ -14,7 +14,9 @@ from .held import check_backward, check_decode, check_forward
 pytestmark = pytest.mark.thorough
 FULL, CAUSAL = (1, 2, 2, 40, 200, 32, False), (1, 2, 2, 40, 90, 32, True)
 mma, wgmma = (functools.partial(check_forward, name, kind="float16") for name in ("mma", "wgmma"))
-gradients = functools.partial(check_backward, kind="float16")
+gradients = functools.partial(check_backward, "mma", kind="float16")
+gradients_wgmma = functools.partial(check_backward, "wgmma", kind="float16")
+FULL_128 = 1, 1, 1, 140, 40, 128, False
 decoding = functools.partial(check_decode, kind="float16", splits=2)
 # What is changed, into what, the check that must fail, and how: by a wrong result, or by a word of the simulator.
 MUTANTS = {
@@ -43,6 +45,17 @@ MUTANTS = {
         FULL,
         "race|copy|copied",
     ),
+    "ds_not_fenced": ("backward_wgmma.cu", "fence_for_tma();", "", gradients_wgmma, FULL_128, "fence"),
+    "ds_not_waited_for": (
+        "backward_wgmma.cu",
+        "threads_sync<CONSUMERS * 128>(1);",
+        "",
+        gradients_wgmma,
+        FULL_128,
+        "race|fence",
+    ),
+    "one_tile_of_ds": ("backward_wgmma.cu", "+ n % 2 * DS_BYTES", "", gradients_wgmma, FULL_128, "race"),
+    "dp_not_waited_for": ("backward_wgmma.cu", "wgmma_wait<EARLY>();", "", gradients_wgmma, FULL_128, "under way"),
     "keys_past_the_end": ("decode.cu", "j % 2 >= left)", "j % 2 > left)", decoding, (1, 2, 2, 70, 64), ""),
     "splits_weighed_alike": ("decode.cu", "expf(part_lse[i] - largest)", "1", decoding, (1, 2, 2, 70, 64), ""),
 }
