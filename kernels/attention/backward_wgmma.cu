@@ -4,11 +4,13 @@
 // of dv += pᵀ dout and dk += dsᵀ q as they lie in registers. For dq = ds k the warpgroups give each other ds through
 // shared memory. What a block adds to dq goes to float32 in global memory by red, in the order in which blocks come: dq
 // is not the same to the last bit each time. It lies there as the warpgroups hold it; attention_dq rounds it.
-// Expected: the rate of wgmma (step 6 of lab 05), less what of exp and ds neither the other warpgroup's products nor dv's
-// hide. Operands of 64 × 64 products take all that shared memory can read in a clock.
-// Reached (H200, 2026-11-26, 16 heads, 16k tokens, float16): 436 TFLOP/s at a length of 1k, 599 at 8k, causal 312 and 553;
-// of cuDNN's 1.01, 1.08, 1.00, 1.08. Heads of 64: 379, 528, causal 268, 486; of cuDNN's 1.07, 1.14, 1.12, 1.18. ncu:
-// shared memory is at work 63 % of the time at 4k (heads of 64: 56 %). At 1k a fifth is for delta, zeros and rounding dq.
+// Expected: the rate of wgmma (step 6 of lab 05), less what of exp and ds neither the other warpgroup's products nor
+// dv's hide. A product of 64 × 64 with both factors in shared memory reads there all that can be read in its time.
+// Reached (H200, 2026-11-26, 16 heads, 16k tokens, float16): 436 TFLOP/s at a length of 1k, 599 at 8k, causal 312 and
+// 553; of cuDNN's 1.01, 1.08, 1.00, 1.08. Heads of 64: 379, 528, causal 268, 486; of cuDNN's 1.07, 1.14, 1.12, 1.18.
+// ncu at 4k: L1 and shared memory at 75 % of their throughput (heads of 64: 66 %), L2 at 58 %. At 1k an eighth of the
+// time goes to delta, zeros and the rounding of dq. racecheck of compute-sanitizer names lse and delta, of which one
+// lane of a warp says that all have read them, after threads_sync; where all lanes say so it finds nothing.
 //
 // TYPE: half or bfloat16. HEAD_SIZE: of a head, 64 or 128. STAGES: tiles of q, and of dout, in shared memory.
 #include <warplab/hopper.cuh>
@@ -99,8 +101,8 @@ extern "C" __global__ void attention_dq(const float *__restrict__ sums, TYPE *__
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention_backward_wgmma(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map,
                              const __grid_constant__ TensorMap v_map, const __grid_constant__ TensorMap dout_map,
-                             const float *__restrict__ of_queries, float *__restrict__ dq_sums, TYPE *__restrict__ dk_out,
-                             TYPE *__restrict__ dv_out, Shape g) {
+                             const float *__restrict__ of_queries, float *__restrict__ dq_sums,
+                             TYPE *__restrict__ dk_out, TYPE *__restrict__ dv_out, Shape g) {
     extern __shared__ unsigned char memory[];
     __shared__ unsigned long long kv_full, q_full[STAGES], dout_full[STAGES], q_empty[STAGES], dout_empty[STAGES];
     __shared__ __align__(16) float of_tile[STAGES][OF_QUERIES];
@@ -151,7 +153,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                 barrier_wait(shared_address(&dout_empty[stage]), parity ^ 1);
                 barrier_expect(dout, Q_BYTES);
                 for (int box = 0; box < BOXES; box++) {
-                    load_box(dout_tiles + stage * Q_BYTES + box * Q_BOX, dout_map, box * 64, tile * QUERIES, head, dout);
+                    const unsigned to = dout_tiles + stage * Q_BYTES + box * Q_BOX;
+                    load_box(to, dout_map, box * 64, tile * QUERIES, head, dout);
                 }
                 advance();
             }
@@ -184,7 +187,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         wgmma_commit();
     };
     auto release = [&](unsigned long long &empty) {
-        __syncwarp();  // all lanes have read lse and delta
         if (lane == 0) barrier_arrive(shared_address(&empty));
     };
 
