@@ -1,4 +1,4 @@
-"""What lab 13 measures on a GPU: one function per table, each returning numbers in JSON types. No GPU has run it yet.
+"""What lab 13 measures on a GPU: one function per table, each returning numbers in JSON types.
 
 Keys end in their unit: `seconds`, `tflops` (1e12 operations per second: 4 · heads · queries · keys · size forward, half
 of that where causal, 2.5 times that backward), `gbps` (of keys and values, 1e9 bytes per second). Times are medians, of
