@@ -130,10 +130,10 @@ def wrong_values(
     if lanes.size == 1 and wrong.size > 1 and len(shape) == 1:
         return f"lane {lanes[0]} of each warp, the only one that is wrong: which element, or whose value, does it take?"
     if wrong[-1] == wrong.size - 1 < expected.size // 8 and len(shape) == 1:
-        return (
-            f"the first {wrong.size} elements, the only ones that are wrong: what do they read before the start of an "
-            "array? In Numba a negative index counts from the end"
-        )
+        first = f"the first {wrong.size} elements, the only ones that are wrong: what do they"
+        if wrong.size == 1:
+            first = "the first element, the only wrong one: what does it"
+        return f"{first} read before the start of an array? In Numba a negative index counts from the end"
     if wrong.size == 1 and wrong[0] == expected.size - 1:
         return "the last element"
     if wrong.size < 4 < expected.size and wrong[0] >= expected.size // 4 * 4:

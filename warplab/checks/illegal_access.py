@@ -15,13 +15,15 @@ from warplab.checks.explain_fragments import LOAD_OR_STORE, PAST_THE_END
 from warplab.checks.explain_outputs import TAIL, place
 from warplab.checks.kernel_run import KernelRun
 from warplab.checks.session import device
+from warplab.compile.kernel_mistakes import loose_guard
 from warplab.launch.guard_bands import BAND_ELEMENTS, GuardedArray
 from warplab.simulator.count.counters import Access, LaunchProfile
 from warplab.simulator.errors import IllegalAddress, Index3, SimulatorError
 
+_NO_INDEX = "itself a valid index?"
 _INSIDE = (
     "is each index (row and column, if there are two) compared with the size of the array, must all be inside, and is "
-    "a size itself a valid index?"
+    f"a size {_NO_INDEX}"
 )
 
 
@@ -35,6 +37,8 @@ def failure(run: KernelRun, error: IllegalAddress) -> CheckFailed:
         look_at = PAST_THE_END
     else:
         got, look_at = _with_room(run, error, access, arrays) or (got, look_at)
+    if places and look_at.endswith(_NO_INDEX):  # the kernel's source may answer
+        look_at = loose_guard(run.kernel.py_func) or look_at
     return run.failed(
         f"{run.name}: {access.problem()}" if access else f"{run.name} reaches outside its arrays.",
         got=got,
@@ -217,7 +221,7 @@ def _overrun(name: str, before: np.ndarray, after: np.ndarray, n: int, threads: 
     if count == 1 and last == n:
         return (
             f"wrote one element past the end of {name}, index {n} of an array of {n}",
-            "the index, and the size it is compared with: is n itself a valid index?",
+            f"the index, and the size it is compared with: is n {_NO_INDEX}",
         )
     return (
         f"wrote {count} elements past the end of {name}, up to index {last} of an array of {n}",

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from importlib import import_module
+from typing import TypeGuard
 
 _ELEMENT = "A kernel is what one thread does, so it works on elements"
 _ARRAYS = frozenset({"array", "arange", "empty", "empty_like", "full", "linspace", "ones", "ones_like", "zeros"})
@@ -38,6 +39,12 @@ def swapped_range(function: Callable) -> str:
     """Return the line with `range(cuda.grid(1), cuda.gridsize(1), out.size)`, whose step is no number of threads, and
     what it means; "" without one."""
     return _first_mistake(function, (_other_step,), "")
+
+
+def loose_guard(function: Callable) -> str:
+    """Return the line with `i <= out.size`, or with `or` between two such guards, and what it lets through; "" without
+    one."""
+    return _first_mistake(function, (_loose,), "")
 
 
 def never_set(function: Callable) -> str:
@@ -428,6 +435,24 @@ def _bitwise(kernel: ast.FunctionDef, error: str) -> Found:
                     yield node, f"{sign} binds closer than a comparison: write {word}."
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor) and "xor" in error:
             yield node, f"^ is no power: write {ast.unparse(node.left)} ** {ast.unparse(node.right)}."
+
+
+def _loose(kernel: ast.FunctionDef, error: str) -> Found:
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and all(map(_is_guard, node.values)):
+            yield node, "or lets a thread through that is inside in one of the two alone: write and."
+        elif _is_guard(node) and isinstance(node.ops[0], ast.LtE):
+            yield node, "<= lets the size itself through, which is no index: write <."
+
+
+def _is_guard(node: ast.AST) -> TypeGuard[ast.Compare]:
+    """Whether it compares an index with an array's size, such as `i < out.size`."""
+    sizes = r"\w+\.size|\w+\.shape\[\d\]|len\(.*\)"
+    return (
+        isinstance(node, ast.Compare)
+        and isinstance(node.ops[0], ast.Lt | ast.LtE)
+        and bool(re.fullmatch(sizes, ast.unparse(node.comparators[0])))
+    )
 
 
 def _unused(kernel: ast.FunctionDef, error: str) -> Found:

@@ -84,7 +84,7 @@ ANSWERS = {
         triple(THREAD, "if i < x.size:", "    x[i] = 3 * x[i]"),
         {
             triple(THREAD, "x[i] = 3 * x[i]"): "the guard",
-            triple(THREAD, "if i <= x.size:", "    x[i] = 3 * x[i]"): "is n itself a valid index?",
+            triple(THREAD, "if i <= x.size:", "    x[i] = 3 * x[i]"): "<= lets the size itself through",
             triple(THREAD, "if i < x.size:", "    x[i] = 2 * x[i]"): "the expression that computes",
             triple(THREAD, "if i < x.size:", "    x = 3 * x[i]"): "name the element: x[i] = 3 * x[i]",
             triple("x[:] = 3 * x"): "A kernel is what one thread does",
@@ -119,8 +119,8 @@ ANSWERS = {
                 COLUMN, ROW, BOTH, "    out[row, column] = x[column] * y[row]"
             ): "holds the right value of element [1, 0]",
             table(COLUMN, ROW, BOTH, "    out[row, column] = x[row] * y[row]"): "out is wrong",
-            table(COLUMN, ROW, BOTH.replace(" and ", " or "), f"    {PRODUCT}"): "must all be inside",
-            table(COLUMN, ROW, BOTH.replace("<", "<="), f"    {PRODUCT}"): "is a size itself a valid index?",
+            table(COLUMN, ROW, BOTH.replace(" and ", " or "), f"    {PRODUCT}"): "in one of the two alone: write and.",
+            table(COLUMN, ROW, BOTH.replace("<", "<="), f"    {PRODUCT}"): "which is no index: write <.",
             table(COLUMN, ROW, *TURNS, f"        {PRODUCT}"): "too many global store requests",
         },
     ),
@@ -133,6 +133,11 @@ ANSWERS = {
             backwards(GRID, GUARD, "    out[i] = x[i]"): "out is wrong",
             backwards("if cuda.grid(1) == 0:", "    for i in range(out.size):", f"        {TURNED}"): SERIAL,
         },
+        also=(
+            backwards(
+                "i, j = cuda.grid(1), x.size - 1 - cuda.grid(1)", "if i <= j:", "    out[i], out[j] = x[j], x[i]"
+            ),
+        ),
     ),
     # A run of neighbours for each thread passes here: it is right, and sectors are taught after it. Exercise 01 refuses
     # it, for its sectors (multiply-any-grid, a_chunk_per_thread).

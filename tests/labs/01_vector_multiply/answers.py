@@ -35,8 +35,11 @@ def reverse(index: str, guard: str = "if i < out.size:") -> str:
     return numba_kernel("reverse", "i = cuda.grid(1)", guard, f"    out[i] = x[{index}]")
 
 
-def square(first: str, step: str) -> str:
-    return numba_kernel("square", f"for i in range({first}, out.size, {step}):", "    out[i] = x[i] * x[i]")
+FIRST_APART = "    out[i] = x[i] - x[i - 1] if i > 0 else x[i]"
+
+
+def differences(first: str, step: str, body: str = FIRST_APART) -> str:
+    return numba_kernel("differences", f"for i in range({first}, out.size, {step}):", body)
 
 
 def scale_float4(*body: str, fours: str = "n / 4", tail: str = "i < n % 4") -> str:
@@ -86,13 +89,21 @@ ANSWERS = {
         {
             reverse("x.size - i", "if i <= out.size:").replace("cuda.grid(1)", "cuda.threadIdx.x"): "reaches past",
             reverse("x.size - 1 - i").replace("cuda.grid(1)", "cuda.threadIdx.x"): "as many as one block has threads",
-            reverse("x.size - 1 - i", "if i <= out.size:"): "is n itself a valid index",
+            reverse("x.size - 1 - i", "if i <= out.size:"): "<= lets the size itself through",
             reverse("x.size - i"): "x[14], loaded by thread 0 of block 0, lies outside x",
             reverse("i"): "out is wrong",
             numba_kernel(
                 "reverse", "for i in range(out.size):", "    out[i] = x[x.size - 1 - i]"
             ): "one thread does too much of the work",
         },
+        also=(
+            numba_kernel(
+                "reverse",
+                "i, j = cuda.grid(1), x.size - 1 - cuda.grid(1)",
+                "if i <= j:",
+                "    out[i], out[j] = x[j], x[i]",
+            ),
+        ),
     ),
     "your-turn-multiply-add": Answers(
         cuda_multiply_add(CUDA_GRID, f"if (i < n) {CUDA_SUM}"),
@@ -102,28 +113,38 @@ ANSWERS = {
             cuda_multiply_add(CUDA_GRID, "if (i < n) out[i] = a[i] * b[i];"): "the expression that computes",
         },
     ),
-    "your-turn-square": Answers(
-        square("cuda.grid(1)", "cuda.gridsize(1)"),
+    "your-turn-differences": Answers(
+        differences("cuda.grid(1)", "cuda.gridsize(1)"),
         {
-            square("cuda.grid(1)", "out.size"): "there are fewer threads than elements",
-            square("0", "1"): "one thread does too much of the work",
-            square("cuda.threadIdx.x", "cuda.blockDim.x"): "outputs are stored several times",
-            square("cuda.grid(1)", "cuda.blockDim.x"): "square, 2 blocks of 4 threads; in each element threadIdx.x",
+            differences(
+                "cuda.grid(1)", "cuda.gridsize(1)", "    out[i] = x[i] - x[i - 1]"
+            ): "the first element, the only wrong one",
+            differences("cuda.grid(1) + 1", "cuda.gridsize(1)"): "the first at index 0",
+            differences("cuda.grid(1)", "out.size"): "there are fewer threads than elements",
+            differences("0", "1"): "one thread does too much of the work",
+            differences("cuda.threadIdx.x", "cuda.blockDim.x"): "outputs are stored several times",
+            differences("cuda.grid(1)", "cuda.blockDim.x"): "differences, 2 blocks of 4 threads; in each element",
             numba_kernel(
-                "square",
+                "differences",
                 "each = -(-out.size // cuda.gridsize(1))",
                 "for i in range(cuda.grid(1) * each, min(out.size, (cuda.grid(1) + 1) * each)):",
-                "    out[i] = x[i] * x[i]",
+                FIRST_APART,
             ): "too many sectors per load request",
         },
         also=(
             numba_kernel(
-                "square",
+                "differences",
                 "each = cuda.blockDim.x * -(-out.size // cuda.gridsize(1))",
                 "first = cuda.blockIdx.x * each + cuda.threadIdx.x",
                 "last = min((cuda.blockIdx.x + 1) * each, out.size)",
                 "for i in range(first, last, cuda.blockDim.x):",
-                "    out[i] = x[i] * x[i]",
+                FIRST_APART,
+            ),
+            numba_kernel(
+                "differences",
+                "if cuda.grid(1) == 0: out[0] = x[0]",
+                "for i in range(cuda.grid(1) + 1, out.size, cuda.gridsize(1)):",
+                "    out[i] = x[i] - x[i - 1]",
             ),
         ),
     ),

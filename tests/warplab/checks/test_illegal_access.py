@@ -128,6 +128,28 @@ def doubles(a, out):
         out[row, column] = 2 * a[row, column]
 
 
+@cuda.jit
+def doubles_by_or(a, out):
+    column, row = cuda.threadIdx.x, cuda.threadIdx.y
+    if row < out.shape[0] or column < out.shape[1]:
+        out[row, column] = 2 * a[row, column]
+
+
+@cuda.jit
+def doubles_one_too_many(a, out):
+    column, row = cuda.threadIdx.x, cuda.threadIdx.y
+    if row < len(out) and column <= out.shape[1]:
+        out[row, column] = 2 * a[row, column]
+
+
+@cuda.jit
+def doubles_or_leaves(a, out):
+    column, row = cuda.threadIdx.x, cuda.threadIdx.y
+    if row < 0 or column < 0 or row > len(out) or column >= out.shape[1]:
+        return
+    out[row, column] = 2 * a[row, column]
+
+
 def doubled_matrix(rng, size):
     a = checks.distinct(rng, size[0] * size[1]).reshape(size)
     return checks.Case({"a": a, "out": None}, {"out": 2 * a})
@@ -141,6 +163,20 @@ def test_elements_of_a_matrix_are_counted_row_by_row():
     )
     assert error.got.endswith("up to index 29 of an array of 15, counted row by row.")
     assert error.look_at.endswith(INSIDE)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "said"),
+    [
+        (doubles_by_or, "or lets a thread through that is inside in one of the two alone: write and."),
+        (doubles_one_too_many, "<= lets the size itself through, which is no index: write <."),
+        (doubles_or_leaves, INSIDE),
+    ],
+)
+def test_a_guard_that_lets_too_many_through_is_shown(kernel, said):
+    error = failure(kernel, doubled_matrix, sizes=[(3, 5)], launches=[(1, (7, 6))])
+    assert error.look_at.endswith(said)
+    assert ("if row < " in error.look_at) == (said != INSIDE)
 
 
 def block_sums(rng, n):
