@@ -23,6 +23,7 @@ Weights = Mapping[str, np.ndarray]
 ITEMSIZE = {"float32": 4, "float16": 2, "int8": 1}
 PRECISIONS = tuple(ITEMSIZE)
 MOST_AXES = 5
+COPIES = "transpose", "slice", "expand"  # of elements to other places
 
 
 @dataclass(frozen=True)
@@ -267,6 +268,6 @@ OPERATORS: Mapping[str, Operator] = {
         ("filter_scales",),
         slices=True,
     ),
-    "attention": Operator(_attention, (3, 4), {"scale": 1.0}),
+    "attention": Operator(_attention, (3, 4), {"scale": 1.0, "precision": "float32"}),
     "convert": _SAME,
 }

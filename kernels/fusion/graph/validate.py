@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kernels.fusion.graph.nodes import GraphError, Node, Slice, Tensor
-from kernels.fusion.graph.operators import PRECISIONS, Shape, as_image, reads_image, with_channels
+from kernels.fusion.graph.operators import COPIES, PRECISIONS, Shape, as_image, reads_image, with_channels
 
 if TYPE_CHECKING:
     from kernels.fusion.graph.graph import Graph
@@ -94,6 +94,10 @@ def _check_memory(graph: Graph, node: Node) -> None:
             allowed = set(PRECISIONS)
         elif node.op in ("max_pool", "average_pool", "lrn"):
             allowed = {read[0].dtype}
+        elif node.op in ("reshape", *COPIES):
+            allowed = {read[0].dtype} - {"int8"}
+        elif node.op == "attention":
+            allowed = {precision}
         elif node.op == "global_average_pool":
             allowed = set(PRECISIONS) if tensor in read else {"float32", "float16"}
         else:

@@ -1,10 +1,12 @@
 """Precision: which convolutions compute in FP16 or INT8, in what type each tensor lies, and where types are converted.
 
 A tensor lies in the precision of the convolutions that read it, where these agree, since any cbr can write any type;
-else in that of those that write it, so that a chain of them converts once before and once behind. All else stays in
-FP32: a dense layer of a short vector, softmax, what no pass has fused. INT8 takes only convolutions in one group whose
-channels come in fours, the width of dp4a, and FP16 those whose channels come in pairs: kernels read 4 bytes of a pixel
-at a time, or more. What reads an image of three channels computes in FP16, too, and takes the image as it comes.
+else in that of those that write it, so that a chain of them converts once before and once behind. Attention without a
+mask computes in FP16 where kernels are there for heads of its size; copies between it and dense layers carry FP16. All
+else stays in FP32: a dense layer of a short vector, softmax, what no pass has fused. INT8 takes only convolutions in
+one group whose channels come in fours, the width of dp4a, and FP16 those whose channels come in pairs: kernels read 4
+bytes of a pixel at a time, or more. What reads an image of three channels computes in FP16, too, and takes the image as
+it comes.
 """
 
 from collections.abc import Mapping
@@ -12,9 +14,11 @@ from dataclasses import replace
 
 from kernels.fusion.graph import Graph, GraphError, Node, Tensor, whole
 from kernels.fusion.graph.int8 import filter_scales
-from kernels.fusion.graph.operators import PRECISIONS, groups, reads_image
+from kernels.fusion.graph.operators import COPIES, PRECISIONS, groups, reads_image
 from kernels.fusion.passes.rewriting import FOLLOWERS, counted, unused
+from warpcourse.bench.attention import by_kernels
 
+CARRYING = ("reshape", *COPIES)  # what moves elements, or only names them anew
 WORDS = {"float16": 2, "int8": 4}  # channels in 4 bytes
 LONG = 512  # features of a vector whose dense layer is worth float16: its weights are what takes time
 
@@ -35,13 +39,21 @@ def assign_precision(graph: Graph, precision: str, scales: Mapping[str, float] |
     tensors = _typed(graph, nodes, scales or {})
     nodes, converted = _converted(nodes, tensors, scales or {})
     stay = [node.name for node in nodes if node.op == "cbr" and node.attributes["precision"] == "float32"]
-    done = f"{counted(len(chosen), 'convolution')} in {precision}, {counted(len(converted), 'conversion')}"
+    attentions = sum(node.op == "attention" for node in chosen)
+    done = counted(len(chosen) - attentions, "convolution") + (
+        f" and {counted(attentions, 'attention')}" if attentions else ""
+    )
+    done += f" in {precision}, {counted(len(converted), 'conversion')}"
     print(f"assign_precision: {done}" + (f"; in float32 stay {', '.join(stay)}" if stay else ""))
     return graph.rebuilt(nodes, [*tensors.values(), *converted])
 
 
 def suits(graph: Graph, node: Node, precision: str) -> bool:
-    """Return whether a node is a cbr in FP32 that could compute in `precision`."""
+    """Return whether a node is a cbr or an attention in FP32 that could compute in `precision`."""
+    if node.op == "attention":
+        kernels, sizes = by_kernels(), {graph.tensors[name].shape[-1] for name in node.inputs}
+        inside = kernels is not None and len(node.inputs) == 3 and len(sizes) == 1 and sizes <= {*kernels.sizes}
+        return inside and precision == "float16" and node.output not in graph.outputs
     if node.op != "cbr" or node.attributes["precision"] != "float32":
         return False
     x = graph.tensors[node.inputs[0]]
@@ -84,6 +96,10 @@ def _type(name: str, writers: list[Node], nodes: list[Node], tensors: Mapping[st
     if all(node.op == "global_average_pool" for node in writers):
         wanted = {node.attributes["precision"] if node.op == "cbr" else "float32" for node in readers}
         return "float16" if wanted == {"float16"} else "float32"
+    if all(node.op == "attention" for node in writers):
+        return writers[0].attributes["precision"]
+    if all(node.op in CARRYING for node in writers):
+        return "float16" if _carried(name, nodes) and tensors[writers[0].inputs[0]].dtype == "float16" else "float32"
     if any(node.op not in ("cbr", *FOLLOWERS) for node in writers):
         return "float32"
     computed = {node.attributes["precision"] for node in writers if node.op == "cbr"}
@@ -98,7 +114,16 @@ def _type(name: str, writers: list[Node], nodes: list[Node], tensors: Mapping[st
         node.attributes["precision"] == dtype if node.op == "cbr" else node.op in (*FOLLOWERS, "global_average_pool")
         for node in readers
     )
-    return dtype if kept else "float32"
+    return dtype if kept or (dtype == "float16" and _carried(name, nodes)) else "float32"
+
+
+def _carried(tensor: str, nodes: list[Node]) -> bool:
+    """Return whether a tensor comes, by copies at most, to what computes in float16."""
+    return any(
+        _carried(node.output, nodes) if node.op in CARRYING else node.attributes.get("precision") == "float16"
+        for node in nodes
+        if tensor in node.inputs
+    )
 
 
 def _takes_any(node: Node) -> bool:
@@ -158,6 +183,8 @@ def _needed(node: Node, given: Tensor, tensors: Mapping[str, Tensor]) -> str:
     if node.op == "cbr":
         image = reads_image(node.attributes["precision"], tensors[node.inputs[0]].channels)
         return "float32" if image else node.attributes["precision"]
-    if node.op in FOLLOWERS:
+    if node.op in (*FOLLOWERS, *CARRYING):
         return tensors[node.output].dtype
+    if node.op == "attention":
+        return node.attributes["precision"]
     return given.dtype if node.op in ("global_average_pool", "convert") else "float32"

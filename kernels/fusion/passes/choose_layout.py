@@ -57,7 +57,10 @@ def _layouts(graph: Graph, wanted: Mapping[str, str]) -> dict[str, str]:
         if writer.op in FOLLOWERS:
             layout = found[writer.inputs[0]]
         elif writer.op == "convert" and result.dtype != graph.tensors[writer.inputs[0]].dtype:
-            layout = "NCHW" if result.name in graph.outputs else wanted[result.dtype]
+            by_rows = result.name in graph.outputs or any(
+                node.op == "attention" for node in graph.nodes if result.name in node.inputs
+            )
+            layout = "NCHW" if by_rows else wanted[result.dtype]
         else:
             layout = result.layout
         found |= dict.fromkeys(names, layout)

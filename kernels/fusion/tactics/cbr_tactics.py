@@ -12,14 +12,13 @@ from kernels.fusion.graph.int8 import quantised
 from kernels.fusion.graph.nodes import Tensor
 from kernels.fusion.graph.operators import ITEMSIZE, PRECISIONS, as_image, groups, reads_image
 from kernels.fusion.tactics.layer import Layer
-from kernels.fusion.tactics.sources import CBR, MOST_OUTPUTS, SOURCES, record, view
+from kernels.fusion.tactics.sources import CBR, CTYPES, MOST_OUTPUTS, SOURCES, record, view
 from kernels.fusion.tactics.tactic import Arrays, Call, Tactic, call
 from warpcourse.bench import hopper
 from warpcourse.bench.lab_kernels import Kernel
 
 OPS = ("conv", "dense", "cbr")
 # In the order of PRECISIONS: FLOAT32, FLOAT16 and INT8 of cbr.cuh are their numbers.
-CTYPES = {"float32": "float", "float16": "half", "int8": "signed char"}
 ENOUGH = 132  # blocks that keep an H100 busy: its multiprocessors
 FIRST_WIDE, MOST_FIRST = 112, 14  # pixels of a tile's row, and 16s of the depth: of cbr_first.cu
 MOST_DEPTHWISE = 5  # of a window's sides

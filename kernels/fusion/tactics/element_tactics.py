@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernels.fusion.graph.functions import BINARY, UNARY
-from kernels.fusion.graph.operators import Shape
+from kernels.fusion.graph.operators import COPIES, Shape
 from kernels.fusion.tactics.layer import Layer
-from kernels.fusion.tactics.sources import ELEMENTWISE, MOST_AXES, SOURCES, record
+from kernels.fusion.tactics.sources import CTYPES, ELEMENTWISE, MOST_AXES, SOURCES, record
 from kernels.fusion.tactics.tactic import Arrays, Call, Tactic, call
 from warpcourse.bench.lab_kernels import Kernel
 
 BLOCK = 256  # threads per block
-COPIES = ("transpose", "slice", "expand")
 
 
 def strides(shape: Shape) -> Shape:
@@ -79,7 +78,7 @@ def _bind(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights:
         **dict(zip(("extent", "a", "b"), padded, strict=False)),
     )
     function = "copy" if layer.node.op in COPIES else layer.node.op
-    entry = f"elementwise<of::{function}, {len(extent)}>"
+    entry = f"elementwise<of::{function}, {len(extent)}, {CTYPES[layer.reads[0].dtype]}>"
     arguments = inputs[0], inputs[1] if len(inputs) == 2 else None, outputs[0], sizes
     return [call(Kernel(entry, SOURCES, "elementwise.cu", entry), math.ceil(elements / BLOCK), BLOCK, arguments)]
 

@@ -11,12 +11,13 @@ import numpy as np
 from kernels.fusion.graph.functions import REDUCED
 from kernels.fusion.graph.nodes import Slice, Tensor
 from kernels.fusion.graph.operators import as_image
-from kernels.fusion.tactics.cbr_tactics import CTYPES
 from kernels.fusion.tactics.element_tactics import broadcast_strides, refuses_channels_last
 from kernels.fusion.tactics.layer import Layer
-from kernels.fusion.tactics.sources import ATTENTION, LRN, POINTWISE, POOL, SOURCES, record, view
+from kernels.fusion.tactics.sources import ATTENTION, CTYPES, LRN, POINTWISE, POOL, SOURCES, record, view
 from kernels.fusion.tactics.tactic import Arrays, Call, Tactic, call
+from warpcourse.bench.attention import by_kernels
 from warpcourse.bench.lab_kernels import Kernel
+from warplab import cp
 
 BLOCK = 256  # threads per block
 WARPS = 8  # of a block of pool_images_*: WARPS in pool.cu
@@ -220,6 +221,29 @@ def _bind_attention(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any],
     return [call(_kernel("attention.cu", "attention"), math.ceil(queries / ROWS), 32 * ROWS, arguments)]
 
 
+def _refuses_halves(layer: Layer) -> str:
+    return refuses_channels_last(layer) if _refuses_singles(layer) else "it takes float32"
+
+
+def _refuses_singles(layer: Layer) -> str:
+    return "" if layer.node.attributes["precision"] == "float16" else "it takes float16"
+
+
+def _bind_halves(
+    step: str, layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays
+) -> list[Call]:
+    """Return attention by a step of the lab that offers it."""
+    kernels, lse = by_kernels(), cp.empty(inputs[0].shape[:3], np.float32)
+    assert kernels
+    arguments = *inputs, False, layer.node.attributes["scale"], step, outputs[0], lse
+    return [Call(f"attention_{step}", functools.partial(kernels.forward, *arguments))]
+
+
+def _halves(step: str, capability: int) -> Tactic:
+    bind = functools.partial(_bind_halves, step)
+    return Tactic(f"attention_{step}", ("attention",), _refuses_singles, _no_weights, bind, capability)
+
+
 def _bind_lrn(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], _weights: Arrays) -> list[Call]:
     x, (_, y), given = layer.reads[0], layer.writes[0], layer.node.attributes
     (c, h, w), around = x.shape, given["size"] - 1
@@ -285,6 +309,8 @@ TACTICS = (
         "layer_norm", ("layer_norm",), refuses_channels_last, lambda layer: dict(layer.node.weights), _bind_layer_norm
     ),
     Tactic("matmul", ("matmul",), refuses_channels_last, _no_weights, _bind_matmul),
-    Tactic("attention", ("attention",), refuses_channels_last, _no_weights, _bind_attention),
+    Tactic("attention", ("attention",), _refuses_halves, _no_weights, _bind_attention),
+    _halves("mma", 80),
+    _halves("wgmma", 90),
     Tactic("lrn", ("lrn",), _nothing, _no_weights, _bind_lrn),
 )

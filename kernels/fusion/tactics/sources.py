@@ -10,6 +10,7 @@ from warpcourse.bench.lab_kernels import Sources
 
 MOST_OUTPUTS = 4  # slices that a cbr writes, at most: MOST_OUTPUTS in cbr.cuh
 MOST_AXES = 6  # of a tensor with its batch: MOST_AXES in elementwise.cu
+CTYPES = {"float32": "float", "float16": "half", "int8": "signed char"}
 MOST_ELEMENTS = 2**31 - 1  # of a tensor: kernels number them with 32 bits
 
 

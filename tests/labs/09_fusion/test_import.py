@@ -17,6 +17,7 @@ from kernels.fusion.passes.optimise import fuse, optimise
 from kernels.fusion.trained import digits
 from kernels.fusion.trained.network import trained_graph
 from tests.support.random_inputs import generator
+from warpcourse.bench.attention import by_kernels
 
 from . import real_networks
 from .random_graphs import from_seed
@@ -321,6 +322,25 @@ def test_an_encoders_batch_stays_free():
     expected = by_onnx_runtime(model, [given])
     assert_equal(plan.Engine(plan.build(fuse(graph), 2)).run(given), expected, graph)
     assert_equal(plan.Engine(plan.build(optimise(graph, "float16"), 3)).run(given), expected, graph, 5e-3)
+
+
+@pytest.mark.skipif(by_kernels() is None, reason="no lab offers kernels for attention")
+def test_an_encoders_attention_runs_on_tensor_cores():
+    """Two products and a softmax become a launch of what kernels.attention offers, and nothing around it converts."""
+    model = real_networks.encoder(generator(), size=64, heads=2)
+    graph = import_onnx(model)
+    given = random_images(graph.tensors["x"].shape, batch=2)
+    expected = by_onnx_runtime(model, [given])
+    singles, halves = (plan.Engine(plan.build(optimise(graph, precision), 2)) for precision in ("float32", "float16"))
+    for engine, kernel, tolerance in ((singles, "attention", 2e-5), (halves, "attention_mma", 5e-3)):
+        names = [call.kernel for call in engine.launches]
+        assert names.count(kernel) == 2
+        assert not {"softmax", "matmul"} & set(names)
+        assert_equal(engine.run(given), expected, graph, tolerance)
+    tensors = halves.plan.graph.tensors
+    copies = [node for node in halves.plan.graph.nodes if node.op == "transpose"]
+    assert len(copies) == 8
+    assert {tensors[name].dtype for node in copies for name in (*node.inputs, node.output)} == {"float16"}
 
 
 def test_onnxs_attention_becomes_one_node():

@@ -16,7 +16,10 @@ from kernels.fusion.tactics import cbr_tactics, element_tactics, other_tactics
 from kernels.fusion.tactics.layer import layers
 from kernels.fusion.tactics.tactic import Tactic
 from tests.support.random_inputs import generator
+from warpcourse.bench import hopper
+from warpcourse.bench.attention import by_kernels
 from warplab import cp, profile
+from warplab.hardware import backend
 
 GUARD = 64  # elements before and after a tensor
 POISON = {"float32": np.nan, "float16": np.nan, "int8": -128}
@@ -480,6 +483,32 @@ def test_attention(sizes, mask):
         values[3][..., -1] = 0
     node = Node("y", "attention", tuple(one.name for one in tensors), (Slice("y", 0, 2),), {"scale": 0.3})
     check(node, [*tensors, tensor("y", (2, 5, e))], values)
+
+
+@pytest.mark.skipif(by_kernels() is None, reason="no lab offers kernels for attention")
+@pytest.mark.parametrize("sizes", [(5, 40, 32), (70, 33, 64)])
+def test_attention_by_another_labs_kernels(sizes):
+    """By what kernels.attention offers, in float16."""
+    (s, t, d), rng = sizes, generator()
+    tensors = [tensor(name, (2, n, d), "float16") for name, n in (("q", s), ("k", t), ("v", t), ("y", s))]
+    values = [rng.standard_normal((2, *one.shape)) for one in tensors[:3]]
+    node = Node("y", "attention", ("q", "k", "v"), (Slice("y", 0, 2),), {"scale": 0.3, "precision": "float16"})
+    (layer,) = layers(one_node_graph(node, tensors), 2)
+    able = tactics.candidates(layer)
+    assert [tactic.name for tactic in able] == ["attention_mma", "attention_wgmma"]
+    for tactic in able[: 2 if backend.name() != "gpu" or hopper.available() else 1]:
+        found, expected, graph = run(tactic, node, tensors, 2, values)
+        assert_near(found, expected, graph, 2.0**-10)  # weights are rounded to float16
+
+
+def test_copies_carry_float16():
+    values = [generator().standard_normal((2, 3, 5, 4))]
+    for op, given, shape in (
+        ("transpose", {"order": (2, 0, 1)}, (4, 3, 5)),
+        ("slice", {"starts": (1, 0, 3), "steps": (1, 2, -1), "shape": (2, 3, 4)}, (2, 3, 4)),
+    ):
+        tensors = [tensor("x", (3, 5, 4), "float16"), tensor("y", shape, "float16")]
+        assert check(Node("y", op, ("x",), (Slice("y", 0, shape[0]),), given), tensors, values) == ["elementwise"]
 
 
 @pytest.mark.parametrize(("dtype", "layout"), SAME)
