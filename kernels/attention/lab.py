@@ -13,7 +13,7 @@ LAB = Lab(
     offers=("ATTENTION",),
     code_cells=43,
     pictures=3,
-    further=(("13_attention_at_work", 29, 2),),
+    further=(("13_attention_at_work", 33, 2),),
     shown={
         "attention-sentence": "Who attends to whom: the weights of a sentence of digits",
         "attention-running": "One row read once: scores, running maximum, running sum",

@@ -6,6 +6,7 @@ Every picture is a matplotlib Figure that is closed for pyplot, so that a notebo
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,11 +16,12 @@ from matplotlib.figure import Figure
 
 from warpcourse.bench.charts import COLOURS, chart
 from warplab import checks, cp
-from warplab.draw.style import finish, ink
+from warplab.draw.style import closed, finish, ink
 
 HEAD = 32
 SCALE = np.float32(HEAD**-0.5)
 NEAR = {"rtol": 1e-4, "atol": 2e-5}  # float32 sums of hundreds of terms
+MOST_RUNS = 4  # of equal numbers in a row that a picture's words tell one by one
 # D of A (16 × 16) times B (16 × 8), from what each lane holds of both; the map of lanes is lab 05's.
 PRODUCT = """
 extern "C" __global__ void product(const uint4 *a, const uint2 *b, float4 *d) {
@@ -244,7 +246,10 @@ def gathered(held: np.ndarray) -> np.ndarray:
 def draw_matrices(
     title: str, matrices: Mapping[str, np.ndarray], across: str, down: str, labels: Sequence[Any] = (), form: str = "g"
 ) -> Figure:
-    """Draw matrices side by side, each number in a cell as dark as it is large; `labels` of rows and columns alike."""
+    """Draw matrices side by side, each number in a cell as dark as it is large; `labels` of rows and columns alike.
+
+    Its words tell each row: what stands where, or from what to what its numbers go and where the largest stand.
+    """
     rows, columns = max(m.shape[0] for m in matrices.values()), sum(m.shape[1] for m in matrices.values())
     size = (min(9.5, 1.3 + 0.42 * columns + 0.4 * len(matrices)), 1.0 + 0.3 * rows)
     with chart(1, len(matrices), figsize=size, squeeze=False) as (figure, axes):
@@ -260,7 +265,28 @@ def draw_matrices(
             ax.grid(visible=False)
         figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=9)
         figure.tight_layout()
-    return figure
+    told = (_in_words(matrix, labels, form) for matrix in matrices.values())
+    names = (f"{name}, by {down} and {across}" if len(matrices) > 1 else f"by {down} and {across}" for name in matrices)
+    return closed(figure, "; ".join(f"{name}: {words}" for name, words in zip(names, told, strict=True)))
+
+
+def _in_words(matrix: np.ndarray, labels: Sequence[Any], form: str) -> str:
+    rows, labels, numbered = [], labels or range(max(matrix.shape)), not labels
+    for row in matrix:
+        shown = [format(value, form) for value in row]
+        runs = [list(run) for _, run in itertools.groupby(range(len(shown)), shown.__getitem__)]
+        least, most = format(row.min(), form), format(row.max(), form)
+        if len(runs) > MOST_RUNS or not numbered:
+            places = ", ".join(str(labels[at]) for at, value in enumerate(shown) if value == most)
+            rows.append(f"{least} to {most}, most at {places}")
+        else:
+            rows.append(", ".join(f"{shown[run[0]]} at {_span(run, labels)}" for run in runs))
+    alike = [list(run) for _, run in itertools.groupby(range(len(rows)), rows.__getitem__)]
+    return "; ".join(f"{_span(run, labels)}: {rows[run[0]]}" for run in alike)
+
+
+def _span(run: Sequence[int], labels: Sequence[Any]) -> str:
+    return str(labels[run[0]]) + (f" to {labels[run[-1]]}" if len(run) > 1 else "")
 
 
 def draw_lines(

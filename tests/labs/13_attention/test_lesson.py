@@ -87,8 +87,6 @@ def test_what_the_text_says_of_estimates(seconds):
     assert all(limit != "DRAM" for _, limit in seconds.values())
     assert "none of the five is limited by memory" in text
     assert f"{seconds['additive'][0] / seconds['scores'][0]:.1f} times, on" in CELLS["attention-additive-after"]
-    again = COURSE / "notebooks" / "13_attention_at_work.ipynb"
-    assert f"`scores` takes {1e3 * seconds['scores'][0]:.2f} ms" in again.read_text()
 
 
 def test_what_the_text_says_of_data_sheets():

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("triton", reason="Triton is an extra: pip install triton")
 
-from kernels.attention import reference
+from kernels.attention import counting, reference
 from kernels.attention.triton_kernels import forward_triton
 from tests.support.random_inputs import generator
 from warplab import cp
@@ -36,3 +36,10 @@ def test_triton_computes_the_same(case):
     bounds = forward_bounds(*numbers, causal, None, "float16")
     for one, exact, bound in zip(found, reference.forward(*numbers, causal), bounds, strict=True):
         assert within(cp.asnumpy(one).astype(np.float64), exact, bound)
+
+
+def test_the_lesson_shows_what_is_counted(monkeypatch):
+    """Where Triton is not installed the lesson shows what was recorded."""
+    monkeypatch.setattr(counting, "forward", lambda *_, **__: None)
+    monkeypatch.setattr(counting, "counted_once", lambda call, count=counting.counted_once: call() and count(call))
+    assert counting.of_languages()["Triton"] == counting.OF_TRITON

@@ -63,6 +63,8 @@ def backward(
 OPERAND = "operand(left, right)"
 CACHE = "cache_bytes(layers, kv_heads, head, tokens, itemsize)"
 AGAIN = "again(d, itemsize, tflops, gbs)"
+PRODUCTS = "products(heads, queries, keys, size)"
+KV_HEAD = "kv_head(head, heads, kv_heads)"
 HELD = "held(rank, step, ranks)"
 
 ANSWERS = {
@@ -74,6 +76,23 @@ ANSWERS = {
             one_line(
                 OPERAND, "np.stack([left, right], axis=2).reshape(32, 8).astype(np.float16)"
             ): "operand returns wrong values",
+        },
+    ),
+    "your-turn-products": Answers(
+        one_line(PRODUCTS, "heads * queries * keys * size // 1024"),
+        {
+            one_line(PRODUCTS, "heads * queries * keys * size // 2048"): "every result is",
+            one_line(PRODUCTS, "2 * heads * (queries // 16) * (keys // 16) * (size // 16)"): "every result is",
+            one_line(PRODUCTS, "heads * queries * keys // 64"): "products(heads=",
+            one_line(PRODUCTS, "queries * keys * size // 1024"): "products(heads=4",
+        },
+    ),
+    "your-turn-kv-head": Answers(
+        one_line(KV_HEAD, "head * kv_heads // heads"),
+        {
+            one_line(KV_HEAD, "head % kv_heads"): "kv_head(head=",
+            one_line(KV_HEAD, "head // kv_heads"): "kv_head(head=",
+            one_line(KV_HEAD, "head"): "kv_head(head=",
         },
     ),
     "your-turn-cache": Answers(

@@ -7,7 +7,7 @@ import nbformat
 import numpy as np
 import pytest
 
-from kernels.attention import lesson
+from kernels.attention import counting, lesson
 from tests.support.lesson_answers import load
 from warpcourse.bench.lab import find
 from warpcourse.paths import COURSE
@@ -32,9 +32,6 @@ def test_computing_again_is_faster_than_reading_on_tensor_cores_alone():
     others = 128 * h20.bandwidth_gbs / h20.tensor_tflops / 1e3, 64 * l40s.bandwidth_gbs / l40s.fp32_tflops / 1e3
     said = "an H20's tensor cores take {:.1f} times as long as reading, an L40S's FP32 cores {:.1f}"
     assert said.format(*others) in CELLS["work-again-after"]
-    s = 4 * 4096**2
-    reading = s / (1e9 * card("H200").bandwidth_gbs)
-    assert f"reading S, {s / 1e6:.0f} MB, {1e6 * reading:.0f} µs by data sheet" in CELLS["work-again-after"]
 
 
 def test_the_errors_of_formats_are_those_of_the_text():
@@ -67,6 +64,29 @@ def test_64_blocks_decode_as_much_faster_as_the_text_says(tmp_path):
     exec(CELLS["work-split-run"], scope)
     one, many = (estimate(scope["decode"](blocks)[0], "H200", each=16).seconds for blocks in (1, 64))
     assert f"{one / many:.0f} times as fast" in CELLS["work-split-after"]
+
+
+def test_what_the_text_says_of_languages():
+    """By what is counted of Numba and CUDA C++ here; of Triton where it is installed, else as recorded."""
+    numba, cuda_cpp, triton = counting.of_languages().values()
+    counts = ["bytes by DRAM, at least", "shared wavefronts", "tensor instructions", "registers"]
+    assert [name for name in counts if cuda_cpp[name] == triton[name]] == counts[:1]
+    assert str(counts).replace("'", '"') in CELLS["work-languages-predict"]
+    assert 1.95 < numba[counts[0]] / cuda_cpp[counts[0]] < 2
+    length, size, heads, _ = counting.CASE
+    assert cuda_cpp["tensor instructions"] == heads * length**2 * size // 1024
+    assert triton["tensor instructions"] < cuda_cpp["tensor instructions"] / 4
+    assert triton["shared wavefronts"] < cuda_cpp["shared wavefronts"]
+    for pipe in ("FMA", "LSU"):
+        assert 65 < numba[f"{pipe} instructions"] / cuda_cpp[f"{pipe} instructions"] < 95
+
+
+def test_a_picture_of_a_matrix_tells_its_numbers():
+    few, many = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 1]]), np.array([[0.5, 0.25], [0.5, 0.5]])
+    words = lesson.draw_matrices("title", {"": few}, "key", "query").says
+    assert words == "title; by query and key: 0 to 1: 1 at 0, 0 at 1 to 2; 2: 1 at 0 to 2."
+    words = lesson.draw_matrices("title", {"P": many}, "key", "query", "ab", ".2f").says
+    assert words == "title; P; by query and key: a: 0.25 to 0.50, most at a; b: 0.50 to 0.50, most at a, b."
 
 
 @pytest.mark.parametrize(
