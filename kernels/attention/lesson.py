@@ -265,9 +265,12 @@ def draw_matrices(
             ax.grid(visible=False)
         figure.suptitle(title, x=0.01, ha="left", weight="bold", fontsize=9)
         figure.tight_layout()
-    told = (_in_words(matrix, labels, form) for matrix in matrices.values())
-    names = (f"{name}, by {down} and {across}" if len(matrices) > 1 else f"by {down} and {across}" for name in matrices)
-    return closed(figure, "; ".join(f"{name}: {words}" for name, words in zip(names, told, strict=True)))
+    told = dict[str, str]()  # what a matrix says, and which ones say so
+    for name, matrix in matrices.items():
+        words = _in_words(matrix, labels, form)
+        told[words] = f"{told[words]} and {name}" if words in told else name
+    names = {words: f"{name}, " if len(matrices) > 1 else "" for words, name in told.items()}
+    return closed(figure, "; ".join(f"{names[words]}by {down} and {across}: {words}" for words in told))
 
 
 def _in_words(matrix: np.ndarray, labels: Sequence[Any], form: str) -> str:
