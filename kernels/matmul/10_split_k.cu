@@ -6,33 +6,40 @@
 // Expected: 128 × 128 × 65536 is 32 µs of multiply-adds for 132 multiprocessors, 0.8 ms for the four that step 9 has
 // tiles for. Added are writing and reading the sums, parts × 4 bytes for each element of C, and the last block's wait:
 // it reads alone, some 60 bytes per clock.
-// Reached: 75 µs for it, 0.91 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random, of
-// any size from 16 to 16384, 0.98 of that algorithm, the geometric mean; two are below 0.8, the least 0.70: odd rows of b,
-// copied word by word where the copy to wider rows pays (the best plan has 0.81). Over networks' and the lab's shapes 1.05 (H100 80GB HBM3,
-// 2026-11-26, operands not in the L2 cache; two more processes gave 0.98 for the first). Rows of C that no float4 fits
-// were first stored in pieces of 16 bytes, after lanes had exchanged sums by shuffles: 14372 × 7949 × 20 took 619 µs,
-// where it takes 325 now.
-// What limits it: the rule, which chooses plans 3.7 % slower than the best, and the kernels. Under ncu a scheduler issues
-// an instruction in 3.4 clocks of 233 × 329 × 12701 and in 4.8 of 1024 × 50257 × 768, the library's in 2.3 and 2.2, with
-// up to 254 registers per thread; and it reads odd rows of b without the copy to wider ones, 5 % of the second's time.
+// Reached: 76 µs for it, 0.85 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random,
+// of any size from 16 to 16384, 1.06 of that algorithm, the geometric mean; one is below 0.8, 37 × 947 × 1952 with 0.74.
+// Over networks' shapes 1.07, the least 0.84, over the lab's 1.08, the least 0.85 (H200, 2026-11-26, operands not in the L2
+// cache; two more processes gave 1.06 for the first). The choice takes 3.4 % longer than the best plan, the mean of 40
+// shapes that it was not fitted to, at worst 21 %; by the best plans none of these is below 0.85.
+// What made it 1.05 of what it was: neighbouring threads copied eight words of a row of A, so that a warp's copy touched
+// four rows and more lines of L1; now they copy up to 32 (A_LINE), and what would meet in one bank is turned by a row or
+// two (233 × 329 × 12701: 83 to 79 µs). And parts with which all multiprocessors have as many blocks: 813 × 32 × 11969
+// takes 29 µs in 10 parts and 40 in 12. Rows of C that no float4 fits were first stored in pieces of 16 bytes, after lanes had
+// exchanged sums by shuffles: 14372 × 7949 × 20 took 619 µs, where it took 325 on the H100 when they went through shared
+// memory.
 //
-// a is m × k, b is k × n, c is m × n, row-major; k < 2^24. Rows of b are `b_row` long. `B_ALIGNED`, `C_ALIGNED`: these
-// rows, and the first one, start at multiples of 16 bytes. `partials`: BM × BN × tiles × parts sums; `counters`: one for
-// each tile, 0, as the kernel leaves it. Both are for MEET, parts > 1.
+// a is m × k, b is k × n, c is m × n, row-major; k < 2^24. Rows of b are `b_row` long, and start at multiples of
+// `B_WORDS` words, 4, 2 or 1. `C_ALIGNED`: those of c start at multiples of 16 bytes.
+// `partials`: BM × BN × tiles × parts sums; `counters`: one for each tile, 0, as the kernel leaves it. Both are for MEET,
+// parts > 1.
 // The other parameters are step 9's.
 #include "9_tuned.cu"
 
-template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int STAGES, int BLOCKS, int GROUP, bool B_ALIGNED,
+template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int STAGES, int BLOCKS, int GROUP, int B_WORDS,
           bool C_ALIGNED, bool MEET>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
     matmul_split_k(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, float4 *partials,
                    unsigned *counters, int m, int n, int k, int b_row) {
+    // Words of a row of A that neighbouring threads copy: as many as are a tile's, but where registers are few (128).
     constexpr int THREADS = BM / WM * (BN / WN) * 32;
+    constexpr int LONGEST = THREADS / 4 < 32 ? THREADS / 4 : 32;
+    constexpr int A_LINE = THREADS * BLOCKS == 512 && TM * TN == 64 ? 8 : BK < LONGEST ? BK : LONGEST;
     const int part = MEET ? blockIdx.z : 0, parts = MEET ? gridDim.z : 1;
     int first_row, first_column, y, x;
     find_tile<BM, BN, GROUP>(m, n, first_row, first_column);
     float sum[TM][TN] = {};
-    multiply_add<BM, BN, BK, WM, WN, STAGES, B_ALIGNED>(sum, a, b, first_row, first_column, m, k, b_row, part, parts);
+    multiply_add<BM, BN, BK, WM, WN, STAGES, B_WORDS, A_LINE>(sum, a, b, first_row, first_column, m, k, b_row, part,
+                                                              parts);
     find_sums<BN, WM, WN, TM, TN>(y, x);
 
     if constexpr (MEET) {

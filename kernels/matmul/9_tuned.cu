@@ -19,7 +19,7 @@
 // GROUP: blocks run down so many tiles of C before they go on to the next column of tiles.
 // Step 10 includes this file: what a block does up to its sums is in three functions for that.
 
-// Starts a copy of BYTES (4 or 16) to shared memory. `guarded`, a constant: zeros instead, unless `inside`.
+// Starts a copy of BYTES (4, 8 or 16) to shared memory. `guarded`, a constant: zeros instead, unless `inside`.
 template <int BYTES>
 __device__ __forceinline__ void copy(unsigned to, const float *from, bool guarded, bool inside) {
     if (BYTES == 16 && guarded) {
@@ -27,9 +27,10 @@ __device__ __forceinline__ void copy(unsigned to, const float *from, bool guarde
     } else if (BYTES == 16) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
     } else if (guarded) {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(inside ? 4 : 0));
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(from), "r"(inside ? BYTES : 0),
+                     "n"(BYTES));
     } else {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES));
     }
 }
 
@@ -43,31 +44,31 @@ __device__ __forceinline__ void find_tile(int m, int n, int &first_row, int &fir
 }
 
 // Where a thread's sums start in the tile. Lanes as in step 7. The even bits of a lane's number say which across, the odd
-// ones which down; bit 4 goes to the side with eight.
+// ones which down; bit 4 goes to the side with eight. Or all 32 are side by side.
 template <int BN, int WM, int WN, int TM, int TN>
 __device__ __forceinline__ void find_sums(int &y, int &x) {
     constexpr int DOWN = WM / TM, ACROSS = WN / TN;  // lanes of a warp
-    static_assert(DOWN * ACROSS == 32 && (DOWN == 4 || DOWN == 8), "a warp is 4 × 8 or 8 × 4 threads");
+    static_assert(DOWN * ACROSS == 32 && (DOWN == 4 || DOWN == 8 || DOWN == 1), "a warp is 4 × 8, 8 × 4 or 1 × 32");
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int across = (lane & 1) | (lane >> 1 & 2) | (ACROSS == 8 ? lane >> 2 & 4 : 0);
-    const int down = (lane >> 1 & 1) | (lane >> 2 & 2) | (DOWN == 8 ? lane >> 2 & 4 : 0);
+    const int across = DOWN == 1 ? lane : (lane & 1) | (lane >> 1 & 2) | (ACROSS == 8 ? lane >> 2 & 4 : 0);
+    const int down = DOWN == 1 ? 0 : (lane >> 1 & 1) | (lane >> 2 & 2) | (DOWN == 8 ? lane >> 2 & 4 : 0);
     y = warp / (BN / WN) * WM + 4 * down, x = warp % (BN / WN) * WN + 4 * across;
 }
 
-// Adds to `sum` the products of `part` of `parts` along k; step 9 has one, step 10 more. Rows of b are `b_row` long.
-template <int BM, int BN, int BK, int WM, int WN, int STAGES, bool ALIGNED, int TM, int TN>
+// Adds to `sum` the products of `part` of `parts` along k; step 9 has one, step 10 more. Rows of b are `b_row` long. WORDS
+// of b are copied at a time, of a row of a A_LINE words by neighbouring threads.
+template <int BM, int BN, int BK, int WM, int WN, int STAGES, int WORDS, int A_LINE, int TM, int TN>
 __device__ __forceinline__ void multiply_add(float (&sum)[TM][TN], const float *a, const float *b, int first_row,
                                              int first_column, int m, int k, int b_row, int part, int parts) {
     constexpr int THREADS = BM / WM * (BN / WN) * 32;
     constexpr int PITCH = BM + 4;                     // of the tile of A
     constexpr int DOWN = WM / TM, ACROSS = WN / TN;   // lanes of a warp
-    constexpr int A_ROWS = THREADS / 8;               // that the block copies at a time, eight words of each
-    constexpr int A_COPIES = BM / A_ROWS;             // of a thread for eight words of depth
-    constexpr int WORDS = ALIGNED ? 4 : 1;            // of B that a thread copies at a time
+    constexpr int A_ROWS = THREADS / A_LINE;          // that the block copies at a time, A_LINE words of each
+    constexpr int A_COPIES = BM / A_ROWS;             // of a thread for as many words of depth
     constexpr int B_LINE = BN / WORDS;                // copies for a row of the tile
     constexpr int B_ROWS = THREADS > B_LINE ? THREADS / B_LINE : 1;    // that the block copies at a time
     constexpr int B_COPIES = THREADS > B_LINE ? 1 : B_LINE / THREADS;  // of a thread for them
-    static_assert(BM % A_ROWS == 0 && BK % 8 == 0, "each thread copies equally many words of A");
+    static_assert(BM % A_ROWS == 0 && A_ROWS % 4 == 0 && BK % A_LINE == 0, "each thread copies equally many words of A");
     static_assert(BK % B_ROWS == 0 && B_ROWS * B_LINE == B_COPIES * THREADS,
                   "each thread copies equally many words of B");
     extern __shared__ float4 memory[];
@@ -81,8 +82,10 @@ __device__ __forceinline__ void multiply_add(float (&sum)[TM][TN], const float *
     const int begin = (long long)all * part / parts, tiles = (long long)all * (part + 1) / parts - begin;
     const int left_over = k - (all - 1) * BK, first_depth = begin ? BK : left_over;
     const int start = begin ? left_over + (begin - 1) * BK : 0;
-    const int a_k = threadIdx.x % 8, a_row = threadIdx.x / 8;
+    const int a_k = threadIdx.x % A_LINE, a_row = threadIdx.x / A_LINE;
     const int b_k = threadIdx.x / B_LINE, b_column = threadIdx.x % B_LINE * WORDS;
+    // Eight words of a row go to all 32 banks with three more rows; of longer lines the next eight are turned.
+    auto turned = [](int depth) { return depth / 8 % (A_LINE / 8) * (32 / A_LINE); };
     // Where the next pair of tiles starts.
     const float *a_from = a + size_t(first_row) * k + start, *b_from = b + size_t(start) * b_row;
     unsigned a_offset[A_COPIES], b_offset[B_COPIES];
@@ -94,11 +97,11 @@ __device__ __forceinline__ void multiply_add(float (&sum)[TM][TN], const float *
     for (int i = 0; i < B_COPIES; i++) {
         b_offset[i] = unsigned(b_k) * b_row + min(first_column + b_column + i * THREADS * WORDS, b_row - WORDS);
     }
-    const unsigned a_to = unsigned(__cvta_generic_to_shared(a_tiles + a_k * PITCH + a_row));
+    const unsigned a_to = unsigned(__cvta_generic_to_shared(a_tiles + a_k * PITCH + (a_row ^ turned(a_k))));
     const unsigned b_to = unsigned(__cvta_generic_to_shared(b_tiles + b_k * BN + b_column));
     auto copy_tiles = [&](int stage, bool guarded, int depth) {
 #pragma unroll
-        for (int h = 0; h < BK; h += 8) {
+        for (int h = 0; h < BK; h += A_LINE) {
 #pragma unroll
             for (int i = 0; i < A_COPIES; i++) {
                 copy<4>(a_to + 4 * ((stage * BK + h) * PITCH + i * A_ROWS), a_from + a_offset[i] + h, guarded,
@@ -127,7 +130,9 @@ __device__ __forceinline__ void multiply_add(float (&sum)[TM][TN], const float *
         const float *const b_line = b_tiles + (stage * BK + depth) * BN + x;
 #pragma unroll
         for (int r = 0; r < TM; r += 4) {
-            *reinterpret_cast<float4 *>(&a_part[to][r]) = *reinterpret_cast<const float4 *>(a_line + r * DOWN);
+            const float4 v = *reinterpret_cast<const float4 *>(a_line + r * DOWN);
+            const int t = r ^ turned(depth);
+            a_part[to][t] = v.x, a_part[to][t ^ 1] = v.y, a_part[to][t ^ 2] = v.z, a_part[to][t ^ 3] = v.w;
         }
 #pragma unroll
         for (int s = 0; s < TN; s += 4) {
@@ -186,7 +191,7 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
     int first_row, first_column, y, x;
     find_tile<BM, BN, GROUP>(m, n, first_row, first_column);
     float sum[TM][TN] = {};
-    multiply_add<BM, BN, BK, WM, WN, STAGES, ALIGNED>(sum, a, b, first_row, first_column, m, k, n, 0, 1);
+    multiply_add<BM, BN, BK, WM, WN, STAGES, ALIGNED ? 4 : 1, 8>(sum, a, b, first_row, first_column, m, k, n, 0, 1);
     find_sums<BN, WM, WN, TM, TN>(y, x);
 
 #pragma unroll

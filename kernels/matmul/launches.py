@@ -51,7 +51,7 @@ def _launches(m: int, n: int, k: int) -> list[Launch]:
         (grid,) = tuned_grid(tiles, m, n)
         sums = np.zeros(grid * parts * tiles.bm * tiles.bn, np.float32), np.zeros(grid, np.uint32)
         numbers = (*arguments[:3], *sums, *arguments[3:], np.int32(n))
-        function = functools.partial(function_of, plan, whole["b"], whole["c"])
+        function = functools.partial(function_of, plan, next(w for w in (4, 2, 1) if n % w == 0), whole["c"])
         name = f"split_k {tiles.bm} × {tiles.bn} in {parts}, {what}"
         found.append(Launch(name, function, (grid, 1, parts), tiles.threads, numbers, tiles.shared_bytes))
     return found

@@ -10,7 +10,7 @@ from warpcourse.bench.autotune import compile_all
 from warpcourse.bench.measured_plans import Kernels, plain
 from warpcourse.bench.shape_rule import Shape
 
-SEED = 1795659134  # of the shapes drawn, after the code was final
+SEED = 1795729211  # of the shapes drawn, after the code was final
 FLOAT32_ERROR = 2e-5  # float32 with k to 65536 stays below; TF32, with its 10 bits, comes to 3e-4
 
 
@@ -20,7 +20,7 @@ def _launch(a: Any, b: Any, c: Any, plan: Plan, transposed: str = "NN") -> None:
     launch(a, b, c, plan)
 
 
-def _compile(wanted: tuple[Plan, bool, bool]) -> None:
+def _compile(wanted: tuple[Plan, int, bool]) -> None:
     function_of(*wanted)
 
 
@@ -28,10 +28,11 @@ def _compile_ahead(cases: Iterable[tuple[Plan, Shape, str]]) -> None:
     compile_all(_compile, {_instance(plan, shape) for plan, shape, _ in cases})
 
 
-def _instance(plan: Plan, shape: Shape) -> tuple[Plan, bool, bool]:
-    """Return a plan that stands for all that are compiled alike, and whether rows of b and of c are aligned."""
-    aligned = shape[1] % 4 == 0
-    return Plan(plan.tiles, min(plan.parts, 2)), aligned or plan.pad, aligned
+def _instance(plan: Plan, shape: Shape) -> tuple[Plan, int, bool]:
+    """Return a plan that stands for all that are compiled alike, words that a copy of b takes, and whether rows of c
+    are aligned."""
+    words = next(n for n in (4, 2, 1) if shape[1] % n == 0)
+    return Plan(plan.tiles, min(plan.parts, 2)), 4 if plan.pad else words, words == 4
 
 
 KERNELS = Kernels("float32", FLOAT32_ERROR, _launch, RULE, _compile_ahead)

@@ -33,8 +33,14 @@ TILES = (
     Tiles(64, 16, 64, 32, 16, 4, 4, 3, 6, 8),
     Tiles(128, 32, 32, 32, 32, 8, 4, 3, 3, 8),
     Tiles(32, 128, 16, 32, 32, 8, 4, 4, 5, 8),
+    Tiles(128, 128, 16, 64, 64, 16, 8, 3, 2, 8),
+    Tiles(128, 256, 16, 64, 64, 16, 8, 3, 1, 8),
+    Tiles(64, 32, 16, 32, 32, 8, 4, 3, 8, 8),
+    Tiles(32, 64, 16, 32, 32, 8, 4, 3, 8, 8),
+    Tiles(4, 128, 32, 4, 128, 4, 4, 4, 3, 8),
+    Tiles(8, 128, 32, 8, 128, 8, 4, 4, 3, 8),
 )
-PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128, 192, 256)
+PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 # Where the search for constants starts, what was fitted to the times of 2026-11-24: seconds, and seconds for a clock or
 # a byte; `eight_by_four` and on are factors.
@@ -64,9 +70,18 @@ def plans(shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> l
     """Return the plans among which the rule chooses. None takes transposed operands."""
     _, n, k = shape
     pads = (False, True) if n % 4 and k * n > LEAST_PADDED else (False,)
-    found = [Plan(tiles, parts, pad) for tiles in TILES for parts in PARTS for pad in pads]
+    found = [
+        Plan(tiles, parts, pad) for tiles in TILES for parts in _parts(tiles, shape, multiprocessors) for pad in pads
+    ]
     sensible = [plan for plan in found if _sensible(plan, shape)]
     return sensible or [plan for plan in found if plan.parts == 1]
+
+
+def _parts(tiles: Tiles, shape: Shape, multiprocessors: int) -> list[int]:
+    """Return PARTS, and those with which all multiprocessors have as many blocks, up to two rounds of them."""
+    count = _tiles(Plan(tiles), *shape[:2])
+    even = {each * multiprocessors // count for each in range(1, 2 * tiles.blocks + 1)}
+    return sorted({*PARTS, *(parts for parts in even if 0 < parts <= PARTS[-1])})
 
 
 def _sensible(plan: Plan, shape: Shape) -> bool:
@@ -74,7 +89,9 @@ def _sensible(plan: Plan, shape: Shape) -> bool:
     others do not."""
     m, n, k = shape
     tiles, parts, blocks = plan.tiles, plan.parts, _tiles(plan, m, n) * plan.parts
-    if plan.refuses(k) or (parts > 1 and k < 2 * parts * tiles.bk) or _tiles(plan, m, n) > 40_000:
+    if (tiles.bm < 16 and m > tiles.bm) or plan.refuses(k):
+        return False
+    if (parts > 1 and k < 2 * parts * tiles.bk) or _tiles(plan, m, n) > 40_000:
         return False
     if (tiles.bm > 16 and tiles.bm > 2 * m + 14) or (tiles.bn > 16 and tiles.bn > 2 * n + 14):
         return False

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.matmul.ladder import ALIGNMENT, SOURCES, tuned_grid
+from kernels.matmul.ladder import SOURCES, tuned_grid
 from kernels.matmul.tiles import Tiles
 from warpcourse.bench.lab_kernels import launch as launch_kernel
 from warpcourse.bench.lab_kernels import zeroed_counters
@@ -36,16 +36,17 @@ class Plan:
         steps = math.ceil(k / self.tiles.bk)
         return f"a depth of {k} has {steps} tiles for {self.parts} blocks" if self.parts > steps else ""
 
-    def entry(self, b_aligned: bool, c_aligned: bool) -> str:
+    def entry(self, b_words: int, c_aligned: bool) -> str:
         """Return the instance's name for the compiler."""
         sizes = ", ".join(map(str, astuple(self.tiles)))
-        flags = ", ".join(str(flag).lower() for flag in (b_aligned, c_aligned, self.parts > 1))
-        return f"matmul_split_k<{sizes}, {flags}>"
+        flags = ", ".join(str(flag).lower() for flag in (c_aligned, self.parts > 1))
+        return f"matmul_split_k<{sizes}, {b_words}, {flags}>"
 
 
-def aligned(x: Any) -> bool:
-    """Return whether the rows of a matrix start at multiples of 16 bytes."""
-    return x.shape[1] % 4 == 0 and x.__cuda_array_interface__["data"][0] % ALIGNMENT == 0
+def words(x: Any) -> int:
+    """Return how many words of a matrix's rows, 4, 2 or 1, a copy can take: all rows start at multiples of them."""
+    address = x.__cuda_array_interface__["data"][0]
+    return next(n for n in (4, 2, 1) if x.shape[1] % n == 0 and address % (4 * n) == 0)
 
 
 def launch(a: Any, b: Any, c: Any, plan: Plan) -> None:
@@ -54,7 +55,7 @@ def launch(a: Any, b: Any, c: Any, plan: Plan) -> None:
     k = a.shape[1]
     if reason := plan.refuses(k):
         raise ValueError(f"{plan}: {reason}")
-    if plan.pad and not aligned(b):
+    if plan.pad and words(b) < 4:
         wide = cp.empty((k, -(-n // 4) * 4), np.float32)
         sizes = map(np.int32, (k, n, wide.shape[1]))
         grid = min(PAD_BLOCKS, math.ceil(wide.size / 4 / PAD_THREADS))
@@ -66,13 +67,13 @@ def launch(a: Any, b: Any, c: Any, plan: Plan) -> None:
         partials = cp.empty(tiles * plan.parts * plan.tiles.bm * plan.tiles.bn, np.float32)
         counters = zeroed_counters(tiles)
     arguments = a, b, c, partials, counters, *map(np.int32, (m, n, k, b.shape[1]))
-    function = function_of(plan, aligned(b), aligned(c))
+    function = function_of(plan, words(b), words(c) == 4)
     launch_kernel(function, (tiles, 1, plan.parts), plan.tiles.threads, arguments, plan.tiles.shared_bytes)
 
 
-def function_of(plan: Plan, b_aligned: bool, c_aligned: bool) -> Any:
-    """Return the compiled kernel for a plan, and for rows of b and c that are aligned or not."""
-    return _function(plan.entry(b_aligned, c_aligned), plan.tiles.shared_bytes)
+def function_of(plan: Plan, b_words: int, c_aligned: bool) -> Any:
+    """Return the compiled kernel for a plan, what `words` says of b, and whether it says 4 of c."""
+    return _function(plan.entry(b_words, c_aligned), plan.tiles.shared_bytes)
 
 
 @functools.cache

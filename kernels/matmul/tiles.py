@@ -47,14 +47,14 @@ class Tiles:
             (self.bm % self.wm == 0 and self.bn % self.wn == 0, "wm must divide bm, and wn bn"),
             (self.wm % self.tm == 0 and self.wn % self.tn == 0, "tm must divide wm, and tn wn"),
             (self.tm % 4 == 0 and self.tn % 4 == 0, "tm and tn must be multiples of 4"),
-            ((self.wm // self.tm, self.wn // self.tn) in ((4, 8), (8, 4)), "a warp must be 4 × 8 or 8 × 4 threads"),
+            ((self.wm // self.tm, self.wn // self.tn) in ((4, 8), (8, 4), (1, 32)), "a warp is 4 × 8, 8 × 4 or 1 × 32"),
             (self.bk % 8 == 0, "bk must be a multiple of 8"),
             (self.stages >= 2, "stages must be at least 2"),
             (self.threads <= 1024, "a block must have at most 1024 threads"),
             (self.bm % (self.threads // 8) == 0, "bm must be a multiple of an eighth of the threads"),
             (self.shared_bytes <= MAX_SHARED_BYTES, f"the tiles need {self.shared_bytes} bytes of shared memory"),
         ]
-        for line in (self.bn, self.bn // 4):  # copies for a row of the tile of B
+        for line in (self.bn, self.bn // 2, self.bn // 4):  # copies for a row of the tile of B
             rows = max(1, self.threads // line)
             whole = rows * line == self.threads * max(1, line // self.threads) and self.bk % rows == 0
             rules.append((whole, "each thread must copy equally many words of B"))

@@ -10,19 +10,22 @@
 // Expected: time = launch + waves × steps × max(products / rate, L2 bytes / bandwidth, latency) + fix-up, see
 // shape_rule.py, which chooses. 1024³ has 128 tiles of 64 × 128 where step 6 has 32; 128 × 256 × 65536 has four of
 // 128 × 64, whose depth 32 blocks each share.
-// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.21 of cuBLASLt's fastest algorithm, the
-// geometric mean, the least 0.83. Over 40 whose sides are multiples of 8, 0.93, six below 0.8, the least 0.63 (584 × 1752
-// × 9272). Over networks' shapes 1.01, the least 0.75 (1000³); over the lab's 0.98, the least 0.92 (H100 80GB HBM3,
-// 2026-11-26, operands not in the L2 cache; two more processes gave 1.21 and 1.20 for the first). bfloat16 takes float16's
-// time; e4m3 0.92 to 1.01 of the library's, 0.88 at 8192³, with its error, 2.3e-4, which one level of sums raises to
-// 1.9e-3 there.
-// What limits the multiples of 8: the library has tiles 80 and 144 columns wide, or 64 × 192 in clusters of 4 × 2. Under
-// ncu its tensor cores are 52 to 60 % of the time at work, these 37 to 49 %: 3080 × 336 × 2504 leaves 57 of 132
-// multiprocessors without a tile of 128 × 128, and 1576 × 3072 × 768 fills two thirds of the last 128 × 192 of a row. A
-// width between 128 and 192 would need boxes of B of its own. And where rows are no multiples of 128 bytes each line of a
-// box lies in two of the L2 cache, of which a multiprocessor asks for one in 1.8 ns; clusters of 2 × 2 blocks ask for half
-// as many (2472 × 488 × 5912 42 to 36 µs), clusters of three save half a column of tiles (13936 × 280 × 3896 115 to 78,
-// the library 61). Sums of parts that are asked for one after the other took 34 µs of 128 × 256 × 65536, all at once 28.
+// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.31 of cuBLASLt's fastest algorithm, the
+// geometric mean, the least 0.84. Over 40 whose sides are multiples of 8, 0.97, three below 0.8, the least 0.75 (88 × 3496
+// × 2208). Over networks' shapes 1.03, the least 0.82 (1576 × 3072 × 768); over the lab's 0.99, the least 0.85 (H200,
+// 2026-11-26, operands not in the L2 cache; two more processes gave 1.31 for the first). The choice takes 2.1 % longer than
+// the best plan, the mean of shapes that it was not fitted to, at worst 41 %: 6128 × 16 × 682, any_rows.cu in four parts.
+// bfloat16 takes float16's time; e4m3 0.92 to 1.02 of the library's, with its error, 2.3e-4, which one level of sums raises
+// to 1.9e-3 at 8192³; both were recorded with another plan than is chosen now at 16 × 8192 × 8192, 0.72 and 0.80.
+// What limits the multiples of 8: the library has tiles 80 and 144 columns wide. Under ncu on an H100 its tensor cores are
+// 52 to 60 % of the time at work, these 37 to 49 %: 3080 × 336 × 2504 leaves 57 of 132 multiprocessors without a tile of
+// 128 × 128, and 1576 × 3072 × 768 fills two thirds of the last 128 × 192 of a row. A width between 128 and 192 would need
+// boxes of B of its own. And where rows are no multiples of 128 bytes each line of a box lies in two of the L2 cache, of
+// which a multiprocessor asks for one in 1.8 ns. Clusters of 4 × 2 blocks ask for the fewest, and share tiles of any width:
+// where a tile has no box for each block, each loads some of the depth of all (472 × 1592 × 3560 0.85 to 0.96 of the
+// library). But there is room for 15 such clusters, not 16, and for 39 of three: with one more to do all wait for a second
+// wave, so the rule counts them as the driver does. Sums of parts that are asked for one after the other took 34 µs of
+// 128 × 256 × 65536, all at once 28.
 // Tried and left out: the steps of the last waves divided evenly among all blocks (stream-K), which took 0.9 to 2.1 times
 // as long as whole tiles, since blocks at different depths share nothing in the L2 cache; threads that copy rows of any
 // length themselves, from 0.85 to 10 times the time of the copy to wider rows.
@@ -100,7 +103,7 @@ constexpr int SHARING = STACK + SIDE - 1;  // that read what a block loads
 constexpr int C_COLUMNS = LINE_BYTES / sizeof(RESULT), BOXES = BLOCKS > 1 ? 1 : 2;  // of a box of C; of a warpgroup
 constexpr int LINES_AT_ONCE = ROWS * SUMS < 96 ? 4 : 1;    // of C that a warp stores, as registers allow
 constexpr int OWN = FOURS / SPLIT;                         // that a block of a cluster adds up
-static_assert(BM % (64 * CONSUMERS) == 0 && FOURS % SPLIT == 0 && BN / 64 % STACK == 0 && BM / 64 % SIDE == 0, "equal shares");
+static_assert(BM % (64 * CONSUMERS) == 0 && FOURS % SPLIT == 0 && BN / STACK % 8 == 0 && BM / SIDE % 8 == 0, "equal shares");
 static_assert(BN % 64 == 0 || TRANSPOSED_B, "lines of a box of B are 64 columns");
 
 #if SPLIT * STACK * SIDE > 1
@@ -228,30 +231,36 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                     const unsigned barrier = full_at + 8 * stage;
                     barrier_wait(empty_at + 8 * stage, parity ^ 1);
                     barrier_expect(barrier, STAGE_BYTES);
-                    // Of A each block loads a share for those beside it, of B for those above and below.
-                    constexpr int A_SHARES = TRANSPOSED_A ? BM / 64 / SIDE : 1, A_LINES = TRANSPOSED_A ? 64 : BM / SIDE;
+                    // Of A each block loads a share for those beside it, of B for those above and below: boxes, or of
+                    // each box whose lines are along the other side some of the depth, where they cannot share boxes.
+                    constexpr bool A_DEEP = TRANSPOSED_A && BM / 64 % SIDE, B_DEEP = !TRANSPOSED_B && BN / 64 % STACK;
+                    constexpr int A_SHARES = TRANSPOSED_A ? BM / 64 / (A_DEEP ? 1 : SIDE) : 1;
+                    constexpr int A_LINES = TRANSPOSED_A ? 64 : BM / SIDE;
 #pragma unroll
                     for (int i = 0; i < A_SHARES; i++) {
-                        const int at = (i * SIDE + side) * A_LINES;  // row of the tile
+                        const int deep = A_DEEP ? side * (64 / SIDE) : 0;
+                        const int at = A_DEEP ? i * 64 : (i * SIDE + side) * A_LINES;  // row of the tile
                         const int x = TRANSPOSED_A ? unit.row + at : step * BK;
-                        const int y = TRANSPOSED_A ? step * BK : unit.row + at;
+                        const int y = TRANSPOSED_A ? step * BK + deep : unit.row + at;
                         if (SIDE > 1) {
                             const unsigned short blocks = ((1 << CLUSTER) - 1) / ((1 << COLUMN) - 1) << rank % COLUMN;
-                            load_box_for(blocks, a_to + at * LINE_BYTES, a_map, x, y, barrier);
+                            load_box_for(blocks, a_to + (at + deep) * LINE_BYTES, a_map, x, y, barrier);
                         } else {
                             load_box(a_to + at * LINE_BYTES, a_map, x, y, barrier);
                         }
                     }
-                    constexpr int SHARES = TRANSPOSED_B ? 1 : BN / 64 / STACK, LINES = TRANSPOSED_B ? BN / STACK : 64;
+                    constexpr int SHARES = TRANSPOSED_B ? 1 : BN / 64 / (B_DEEP ? 1 : STACK);
+                    constexpr int LINES = TRANSPOSED_B ? BN / STACK : 64;
 #pragma unroll
                     for (int i = 0; i < SHARES; i++) {
-                        const int at = (i * STACK + stack) * LINES;  // column of the tile
+                        const int deep = B_DEEP ? stack * (64 / STACK) : 0;
+                        const int at = B_DEEP ? i * 64 : (i * STACK + stack) * LINES;  // column of the tile
                         const int x = TRANSPOSED_B ? step * BK : unit.column + at;
-                        const int y = TRANSPOSED_B ? unit.column + at : step * BK;
+                        const int y = TRANSPOSED_B ? unit.column + at : step * BK + deep;
                         if (STACK > 1) {
                             const unsigned short blocks = ((1 << COLUMN) - 1) / ((1 << SPLIT) - 1)
                                                           << (split + COLUMN * side);
-                            load_box_for(blocks, b_to + at * LINE_BYTES, b_map, x, y, barrier);
+                            load_box_for(blocks, b_to + (at + deep) * LINE_BYTES, b_map, x, y, barrier);
                         } else {
                             load_box(b_to + at * LINE_BYTES, b_map, x, y, barrier);
                         }

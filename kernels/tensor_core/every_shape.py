@@ -30,6 +30,16 @@ TWO_LEVELS = 2, 64 * 128  # consumers, and sums of each, at most, whose register
 ANY_STAGES, ANY_SPLITS = 6, (1, 2, 4, 8)  # of any_rows.cu, and blocks of a cluster
 
 
+def _shared(side: int, blocks: int) -> bool:
+    """Return whether `blocks` can share the boxes of a side of a tile, or the depth of each, in eights of lines."""
+    return side % 64 == 0 and side // 8 % blocks == 0 and (side // 64 % blocks == 0 or 8 % blocks == 0)
+
+
+def _deep(side: int, blocks: int) -> int:
+    """Return the depth of a box that a block loads, where lines are along that side of a tile."""
+    return 64 // blocks if side // 64 % blocks else 64
+
+
 @dataclass(frozen=True)
 class Tile:
     """Sizes that 7_every_shape.cu is compiled for.
@@ -67,8 +77,8 @@ class Tile:
             (self.bm % (64 * self.consumers) == 0, "bm must be a multiple of 64 for each consumer"),
             (self.bn in (16, 32, 64, 128, 192, 256), "bn must be 16, 32, 64, 128, 192 or 256"),
             (self.bm <= 256 and self.bm * self.bn <= 64 * 256 * self.consumers, "a consumer holds 64 × 256 sums"),
-            (max(1, self.bn // 64) % self.stack == 0, "stack must divide bn / 64"),
-            (max(1, self.bm // 64) % self.side == 0, "side must divide bm / 64"),
+            (self.stack == 1 or _shared(self.bn, self.stack), "stack must divide bn / 64 or 8, and bn / 8"),
+            (self.side == 1 or _shared(self.bm, self.side), "side must divide bm / 64 or 8, and bm / 8"),
             (
                 self.bm * self.bn // self.consumers // 512 % self.split == 0,
                 "split must divide a thread's fours of sums",
@@ -255,8 +265,8 @@ def launch(
     if plan.swapped:
         m, n = n, m
         left, right, turned = b, a, "".join("NT"[letter == "N"] for letter in reversed(transposed))
-    of_a = (64, 64) if turned[0] == "T" else (tile.bm // tile.side, 64)
-    of_b = (tile.bn // tile.stack, 64) if turned[1] == "T" else (64, 64)
+    of_a = (_deep(tile.bm, tile.side), 64) if turned[0] == "T" else (tile.bm // tile.side, 64)
+    of_b = (tile.bn // tile.stack, 64) if turned[1] == "T" else (_deep(tile.bn, tile.stack), 64)
     maps = [hopper.tensor_map(*each, PROMOTION) for each in ((left, *of_a), (right, *of_b))]
     to_boxes = plan.boxes and not direct
     maps.append(hopper.tensor_map(c, 64, hopper.LINE_BYTES // c.dtype.itemsize) if to_boxes else _NO_MAP)

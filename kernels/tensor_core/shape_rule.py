@@ -30,10 +30,10 @@ ALONE = (
     *(Tile(256, 128, 2, 4), Tile(128, 192, 2, 4), Tile(192, 192, 3, 3)),
 )
 STACKS = (
-    *(Tile(64, 128, 1, 8, stack=2), Tile(128, 128, 2, 6, stack=2)),
-    *(Tile(64, 256, 1, 5, stack=4), Tile(128, 256, 2, 4, stack=2)),
-    *(Tile(64, 256, 1, 5, stack=2), Tile(256, 128, 2, 4, stack=2)),
+    *(Tile(64, 128, 1, 8, stack=2), Tile(128, 128, 2, 6, stack=2), Tile(128, 256, 2, 4, stack=2)),
     *(Tile(128, 128, 2, 6, stack=2, side=2), Tile(128, 192, 2, 4, stack=3), Tile(192, 128, 3, 4, side=3)),
+    *(Tile(64, 128, 1, 8, stack=4, side=2), Tile(64, 192, 1, 6, stack=4, side=2)),
+    *(Tile(128, 128, 2, 6, stack=4, side=2), Tile(128, 192, 2, 4, stack=4, side=2)),
 )
 SPLITS = (
     *(Tile(64, 64, 1, 8, split=2), Tile(64, 64, 1, 8, split=4)),
@@ -46,6 +46,7 @@ MEETING = (
 SWAPPED = (Tile(64, 16, 1, 6, 3), Tile(128, 16, 2, 10), Tile(64, 32, 1, 5, 3), Tile(128, 32, 2, 10))
 FEW_ROWS = 32
 MANY_SUMS, SHARP = 128 * 96, 4  # of a consumer, that leave no registers for more; how near `max` is to the largest
+RESIDENT = {3: 39, 4: 30, 8: 15}  # clusters of so many blocks that 132 multiprocessors hold: groups are not whole
 SHALLOW = 256  # a depth below which tiles are computed row by row
 FEW, MOST_ANY = 64, 8e9  # rows or columns, and products of a shape, for which any_rows.cu may be the fastest
 PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128)
@@ -107,6 +108,8 @@ def _sensible(plan: Plan, shape: Shape, transposed: str, multiprocessors: int) -
         return False
     if 2.0 * m * n * k > 4e11 and tile.bm * tile.bn < 128 * 128:
         return False
+    if tile.cluster == 8 and (tile.bm * tile.stack > 2 * rows or tile.bn * tile.side > 2 * columns):
+        return False
     few = tiles * plan.parts < 30 and 2 * plan.parts <= math.ceil(k / DEPTH)
     return not (plan.parts > 1 and few) and (tile.split == 1 or tiles * tile.split <= 2 * multiprocessors)
 
@@ -131,9 +134,8 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
         return (*(0.0 for _ in range(16)), *shares, memory, words, words * together, tile.bm * tile.bn * together)
     clusters = tiles * plan.parts
     blocks = clusters * tile.cluster
-    # Clusters of more than two do not fit every group of multiprocessors.
-    usable = multiprocessors if tile.cluster < 3 else multiprocessors * 32 // 33
-    waves = math.ceil(clusters / max(1, usable // tile.cluster * tile.blocks))
+    at_once = RESIDENT.get(tile.cluster, 132 // tile.cluster) * multiprocessors // 132
+    waves = math.ceil(clusters / max(1, at_once * tile.blocks))
     together = min(tile.blocks, math.ceil(blocks / multiprocessors))
     steps = math.ceil(math.ceil(k / DEPTH) / (plan.parts * tile.split))
     products = tile.bm * tile.bn * DEPTH / PRODUCTS
@@ -207,10 +209,12 @@ RULE = Rule(Path(__file__).parent / "plans.json", Plan, Tile, plans, terms, esti
 def _by_wgmma(shape: Shape, transposed: str = "NN", multiprocessors: int = 132, *, two_levels: bool) -> list[Plan]:
     """Return plans for factors that any_rows.cu does not take; `two_levels`: whose sums fit twice, and no cluster of
     four, whose blocks then wait for each other: 1109 µs at 8192³, pairs 818 (H100, 2026-11-26)."""
-    found = [*plans(shape, transposed, multiprocessors), *map(Plan, ALONE)]
-    if two_levels:
-        return [plan for plan in found if plan.tile.two_levels and plan.tile.side == 1]
-    return [plan for plan in found if not plan.tile.any_rows]
+
+    def fits(plan: Plan) -> bool:
+        return not plan.tile.any_rows and (not two_levels or (plan.tile.two_levels and plan.tile.side == 1))
+
+    found = plans(shape, transposed, multiprocessors)
+    return list(filter(fits, found)) or list(filter(fits, map(Plan, ALONE)))
 
 
 # By factors: e4m3 takes the time of as many bytes of float16, so that a shape's k is half of theirs.

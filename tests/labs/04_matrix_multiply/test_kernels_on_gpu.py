@@ -81,7 +81,7 @@ def test_parts_are_added_as_in_the_simulator_bit_for_bit(tiles, parts):
     (blocks,), mine = tuned_grid(tiles, m, n), np.full((m, n), np.nan, np.float32)
     sums, counters = np.zeros(blocks * parts * tiles.bm * tiles.bn, np.float32), np.zeros(blocks, np.uint32)
     arguments = a, b, mine, sums, counters, *map(np.int32, (m, n, k, n))
-    function = function_of(plan, b_aligned=True, c_aligned=True)
+    function = function_of(plan, 4, c_aligned=True)
     simulate(function, (blocks, 1, parts), tiles.threads, arguments, shared_bytes=tiles.shared_bytes)
     np.testing.assert_array_equal(cp.asnumpy(out).view(np.uint32), mine.view(np.uint32))
 
