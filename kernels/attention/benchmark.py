@@ -1,4 +1,4 @@
-"""Lab 13's benchmark: attention forward, backward and decoding, beside PyTorch's backends. No GPU has run it yet."""
+"""Lab 13's benchmark: attention forward, backward and decoding, beside PyTorch's backends."""
 
 from typing import Any
 

@@ -1,43 +1,56 @@
 """`decode`: attention of one new token, from a paged cache of keys and values, with its arguments checked."""
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from kernels.attention.forward_pass import HALVES
+from kernels.attention.forward_pass import ENOUGH, HALVES, busy
 from kernels.attention.sources import TYPES, Queued, check_size, compiled, queue
 from warpcourse.bench import hopper
 from warpcourse.bench.device_arguments import check_array
+from warpcourse.bench.lab_kernels import card
 from warplab import cp
 
-FILE, WARPS, KEYS, HEADS = "decode.cu", 4, 16, 16  # as the file has them
-LEAST_KEYS = 64  # of a split
-WARPS_AT_WORK = 8  # of a multiprocessor, by the registers of heads of 128: two for each of its four schedulers
+FILE, STAGES, KEYS, HEADS = "decode.cu", 3, 16, 16  # as the file has them
+MOST_WARPS, LEAST_KEYS = 8, 256  # of a block; of a split
 CACHE = np.dtype(
     [*((name, np.int32) for name in ("heads", "shared_by", "page", "most_pages", "splits")), ("scale", np.float32)]
 )
 
 
+def warps_for(size: int) -> tuple[int, int]:
+    """Return warps of a block for heads of this size, and bytes of their queues, which shared memory has room for."""
+    _, room = card()
+    of_warp = STAGES * 2 * KEYS * (size + 8) * 2
+    warps = min(MOST_WARPS, 2 ** int(math.log2((room - 1024) // of_warp)))
+    return warps, warps * of_warp
+
+
 def splits_for(blocks: int, keys: int, multiprocessors: int) -> int:
-    """Return over how many warps to split `keys` for each of so many `blocks` in y and z: enough to fill the GPU, whole
-    blocks, and no fewer than LEAST_KEYS for each beyond the first block."""
-    wanted = min(WARPS_AT_WORK * multiprocessors // blocks, keys // LEAST_KEYS)
-    return WARPS * max(1, math.ceil(wanted / WARPS))
+    """Return over how many blocks to split `keys` for each of so many `blocks` in y and z: as few as keep nearly all
+    multiprocessors at work to the end, none of fewer than LEAST_KEYS."""
+    choices = range(1, max(1, keys // LEAST_KEYS) + 1)
+    used = {splits: busy(blocks * splits, multiprocessors) for splits in choices}
+    return next((splits for splits in choices if used[splits] >= ENOUGH), max(choices, key=used.__getitem__))
 
 
 def launches(inputs: tuple, parts: tuple, outputs: tuple, cache: np.ndarray) -> list[Queued]:
-    """Return the launches: `inputs`, q, k, v, table and lengths, into `parts`, values and logarithms of sums of each
-    split, float32, and these into `outputs`."""
+    """Return the launch: `inputs`, q, k, v, table and lengths, into `parts`, values and logarithms of sums of each
+    split, float32, and these into `outputs`, out, lse and, uint32, zeros, how many blocks have come."""
     batch, heads, size = inputs[0].shape
     kind, splits, shared_by = TYPES[inputs[0].dtype.name], int(cache["splits"][0]), int(cache["shared_by"][0])
-    grid = math.ceil(splits / WARPS), heads // shared_by * math.ceil(shared_by / HEADS), batch
-    split = compiled(FILE, f"attention_decode<{kind}, {size}>")
-    combine = compiled(FILE, f"attention_combine<{kind}, {size}>")
-    return [
-        Queued("decode", split, grid, 32 * WARPS, (*inputs, *parts, cache)),
-        Queued("combine", combine, batch * heads, size, (*parts, *outputs, np.int32(splits))),
-    ]
+    warps, shared_bytes = warps_for(size)
+    grid = splits, heads // shared_by * math.ceil(shared_by / HEADS), batch
+    kernel = compiled(FILE, f"attention_decode<{kind}, {size}, {warps}>")
+    return [Queued("decode", kernel, grid, 32 * warps, (*inputs, *parts, *outputs, cache), shared_bytes)]
+
+
+@functools.cache
+def _none_arrived(blocks: int, device: int, stream: int) -> Any:
+    """Return zeros that kernels of one stream, which run one after another, leave as they found them."""
+    return cp.zeros(blocks, np.uint32)
 
 
 def decode(
@@ -55,7 +68,7 @@ def decode(
     (pages, heads of k, page, size). `table`: int32, (batch, most pages), the pages of each sequence in their order;
     None where each sequence has one page, its own. `lengths`: int32, (batch,), keys of each sequence, no more than its
     pages hold; None for all. A page has a multiple of 16 keys, unless a sequence has only one. `splits`: over how many
-    warps the keys of a sequence are split; None to fill the GPU.
+    blocks the keys of a sequence are split; None to fill the GPU.
     Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     check_array("q", q, (None, None, None), dtype=HALVES, alignment=16)
@@ -98,5 +111,6 @@ def decode(
         raise ValueError(f"splits is {splits}; it must be at least 1")
     cache = np.array([(heads, shared_by, page, most_pages, splits, scale or size**-0.5)], CACHE)
     parts, part_lse = cp.empty((batch * heads, splits, size), np.float32), cp.empty((batch * heads, splits), np.float32)
-    queue(launches((q, k, v, table, lengths), (parts, part_lse), (out, lse), cache))
+    arrived = _none_arrived(batch * blocks, cp.cuda.Device().id, cp.cuda.get_current_stream().ptr)
+    queue(launches((q, k, v, table, lengths), (parts, part_lse), (out, lse, arrived), cache))
     return out, lse

@@ -3,8 +3,8 @@
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from warplab import cp
 
 FLOAT32, HALVES = (np.dtype(np.float32),), (np.dtype(np.float16), np.dtype(np.uint16))
 MOST_SIZE = 256  # of a head
+ENOUGH = 0.9  # of the multiprocessors' time, where all their work is given out in advance
 
 
 @dataclass(frozen=True)
@@ -60,24 +61,33 @@ def fused(q: Any, k: Any, v: Any, out: Any, lse: Any, call: Call) -> list[Queued
 
 
 def mma(q: Any, k: Any, v: Any, out: Any, lse: Any, call: Call) -> list[Queued]:
-    """Return step 3's launch. Sizes of tiles are by arithmetic, not tuned."""
-    keys, warps = (64, 8) if call.size <= 128 else (32, 4)
-    kernel = compiled("3_mma.cu", f"attention_mma<{TYPES[q.dtype.name]}, {call.size}, {keys}, {warps}>")
-    grid = math.ceil(call.queries / (16 * warps)), call.heads
+    """Return step 3's launch."""
+    warps, keys, rows = 4, *((128, 2) if call.size <= 64 else (64, 2) if call.size <= 128 else (32, 1))
+    kernel = compiled("3_mma.cu", f"attention_mma<{TYPES[q.dtype.name]}, {call.size}, {keys}, {warps}, {rows}>")
+    queries = 16 * rows * warps
+    grid = math.ceil(call.queries / queries), call.heads
     arguments = q, k, v, out, lse, call.of_kernel
-    return [Queued("mma", kernel, grid, 32 * warps, arguments, 2 * keys * (call.size + 8) * 2)]
+    return [Queued("mma", kernel, grid, 32 * warps, arguments, (queries + 2 * keys) * (call.size + 8) * 2)]
 
 
 @dataclass(frozen=True)
 class WgmmaSizes:
-    """What step 4 is compiled for, by the size of a head: by arithmetic, not tuned."""
+    """What step 4 is compiled for, by the size of a head."""
 
     size: int
     keys: int  # of a tile
     stages: int  # tiles of keys, and of values, in shared memory
+    consumers: int  # warpgroups that multiply, 64 queries each
 
-    queries: ClassVar[int] = 128  # of a block
-    threads: ClassVar[int] = 384
+    @property
+    def queries(self) -> int:
+        """Return queries of a tile."""
+        return 64 * self.consumers
+
+    @property
+    def threads(self) -> int:
+        """Return threads of a block."""
+        return 128 * (1 + self.consumers)
 
     @property
     def shared_bytes(self) -> int:
@@ -87,18 +97,26 @@ class WgmmaSizes:
 
     def options(self, dtype: Any) -> tuple[str, ...]:
         """Return options for the compiler."""
-        sizes = f"-DHEAD_SIZE={self.size}", f"-DKEYS={self.keys}", f"-DSTAGES={self.stages}"
+        names = "HEAD_SIZE", "KEYS", "STAGES", "CONSUMERS"
+        sizes = (f"-D{name}={value}" for name, value in zip(names, astuple(self), strict=True))
         return f"-I{SOURCES.folder}", f"-DTYPE={TYPES[np.dtype(dtype).name]}", *sizes
 
 
-def wgmma_sizes(size: int) -> WgmmaSizes:
-    """Return them: KEYS rows of keys or values, in stages that fit 227 KiB."""
-    return WgmmaSizes(size, 64, 2) if size > 128 else WgmmaSizes(size, 128, 2)
+def wgmma_sizes(size: int, causal: bool) -> WgmmaSizes:
+    """Return them: measured on an H200 for heads of 64 and 128. Larger tiles of queries skip less of a causal mask."""
+    if size > 64:
+        return WgmmaSizes(size, 64 if size > 128 else 128, 2, 2)
+    return WgmmaSizes(size, 128, 3, 2 if causal else 3)
+
+
+def busy(work: int, at_a_time: int) -> float:
+    """Return the share of the time that is used to do so much work in rounds."""
+    return work / at_a_time / math.ceil(work / at_a_time)
 
 
 def _wgmma(q: Any, k: Any, v: Any, out: Any, lse: Any, call: Call) -> None:
     hopper.require("wgmma", "mma")
-    sizes = wgmma_sizes(call.size)
+    sizes = wgmma_sizes(call.size, call.causal)
     function = hopper.kernel(SOURCES.folder / "4_wgmma.cu", "attention_wgmma", sizes.options(q.dtype))
 
     def boxes(x: Any, rows: int) -> Any:
@@ -106,9 +124,10 @@ def _wgmma(q: Any, k: Any, v: Any, out: Any, lse: Any, call: Call) -> None:
         of_x = hopper.Boxes(hopper.address_of(x), x.dtype.name, length, size, rows, hopper.LINE, matrices=heads)
         return hopper.encoded(of_x)
 
-    maps = boxes(q, sizes.queries), boxes(k, sizes.keys), boxes(v, sizes.keys)
-    grid = math.ceil(call.queries / sizes.queries), call.heads
-    function(grid, (sizes.threads,), (*maps, out, lse, call.of_kernel), sizes.shared_bytes)
+    maps = boxes(q, hopper.GROUP_ROWS), boxes(k, sizes.keys), boxes(v, sizes.keys)
+    tiles, multiprocessors = math.ceil(call.queries / sizes.queries) * call.heads, hopper.multiprocessors()
+    grid = (multiprocessors if busy(tiles, 2 * multiprocessors) >= ENOUGH else tiles,)
+    function(grid, (sizes.threads,), (*maps, out, lse, call.of_kernel, np.int32(call.heads)), sizes.shared_bytes)
 
 
 def _naive(*arguments: Any) -> None:

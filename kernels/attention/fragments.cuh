@@ -65,9 +65,9 @@ struct Tile {
 
     // Starts copies of rows `first` to `first` + ROWS of `rows`; zeros past the end.
     __device__ __forceinline__ void copy(const T *from, int first, int rows) const {
-        for (int i = threadIdx.x; i < ROWS * CHUNKS; i += THREADS) {
+        for (int i = threadIdx.x % THREADS; i < ROWS * CHUNKS; i += THREADS) {
             const int row = i / CHUNKS, column = i % CHUNKS * 8, inside = first + row < rows;
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(start + (row * PITCH + column) * 2),
+            asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(start + (row * PITCH + column) * 2),
                          "l"(from + (inside ? size_t(first + row) * SIZE + column : 0)), "r"(inside ? 16 : 0)
                          : "memory");
         }

@@ -7,7 +7,6 @@ LAB = Lab(
     "13_attention",
     "Attention: where fusion meets recomputation",
     "dot-product attention is fast, as it is products of matrices; recomputing is faster than reading",
-    status="ready in the simulator, not yet run on a GPU",
     benchmark="benchmark",
     launches="launches",
     offers=("ATTENTION",),

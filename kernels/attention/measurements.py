@@ -165,7 +165,7 @@ def backward_table(size: int = 128, lengths: tuple[int, ...] = LENGTHS[1:]) -> d
 
 def decode_table(size: int = 128, keys: int = CACHE_KEYS) -> dict[str, Any]:
     """Measure decoding of one token by batch, 16 heads of keys, one or eight query heads for each, beside a copy."""
-    torch = pytorch.torch_on_gpu()
+    torch, cupy = pytorch.torch_on_gpu(), timing.cupy_on_gpu()
     rows = []
     for batch in BATCHES:
         for shared_by in (1, 8):
@@ -175,7 +175,8 @@ def decode_table(size: int = 128, keys: int = CACHE_KEYS) -> dict[str, Any]:
             sdpa = functools.partial(
                 torch.nn.functional.scaled_dot_product_attention, *tensors, enable_gqa=shared_by > 1
             )
-            ours = {"decode": functools.partial(decode, flat, k, v)}
+            lengths, table = cupy.full(batch, keys, np.int32), cupy.arange(batch, dtype=np.int32)[:, None]
+            ours = {"decode": functools.partial(decode, flat, k, v, lengths, table)}
             error = _error(ours["decode"]()[0][:, :, None], q, k, v, False)
             copied = timing.copy_candidate(k.nbytes)
             found = _row(ours | _peers(sdpa, torch), list(ours), 4 * batch * HEADS * shared_by * keys * size)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernels.attention.decoding import WARPS, decode, splits_for
+from kernels.attention.decoding import decode, splits_for
 from tests.support.random_inputs import generator
 from warplab import cp
 
@@ -42,10 +42,11 @@ def test_random_caches():
 
 
 def test_splits_fill_the_gpu_and_are_not_too_short():
-    assert splits_for(1, 8192, 132) == 128
-    assert splits_for(64 * 8, 8192, 132) == WARPS
-    assert splits_for(1, 10, 132) == WARPS
-    assert splits_for(8 * 8, 65536, 132) == 16
+    assert splits_for(1, 8192, 132) == 32
+    assert splits_for(16, 8192, 132) == 8
+    assert splits_for(140, 8192, 132) == 6  # 840 blocks: 6.4 rounds of 132
+    assert splits_for(64 * 16, 8192, 132) == 1
+    assert splits_for(1, 10, 132) == 1
 
 
 def test_wrong_arguments_are_named():

@@ -55,6 +55,12 @@ def test_random_shapes(name):
         check_forward(name, case, str(kind), float(random.uniform(0.05, 0.5)), random)
 
 
+@pytest.mark.parametrize("case", [(1, 3, 1, 300, 140, 32, True), (1, 4, 2, 200, 150, 64, False)], ids=str)
+def test_blocks_of_hoppers_step_take_tile_after_tile(case, monkeypatch):
+    monkeypatch.setattr(hopper, "multiprocessors", lambda: 1)
+    check_forward("wgmma", case, "float16")
+
+
 @pytest.mark.parametrize("name", list(STEPS))
 def test_large_and_rising_scores_are_rescaled(name):
     kind = KINDS[name][0]
@@ -134,9 +140,9 @@ def test_wrong_arguments_are_named():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("size", [64, 128, 256])
-def test_machine_code_of_hoppers_step_is_as_it_must_be(size):
-    sizes = wgmma_sizes(size)
+@pytest.mark.parametrize(("size", "causal"), [(64, False), (64, True), (128, True), (256, True)])
+def test_machine_code_of_hoppers_step_is_as_it_must_be(size, causal):
+    sizes = wgmma_sizes(size, causal)
     given = *hopper.include(), *sizes.options(np.uint16 if size == 128 else np.float16)
     log, *_ = nvrtc.assemble_cuda(SOURCES.text("4_wgmma.cu"), "4_wgmma.cu", "90a", given)
     assert "0 bytes spill stores" in log

@@ -27,6 +27,12 @@ __device__ __forceinline__ void threads_sync(int number) {
     asm volatile("barrier.sync.aligned %0, %1;" ::"r"(number), "n"(THREADS) : "memory");
 }
 
+// Says to THREADS threads at barrier `number`, these among them, that these have come, and does not wait.
+template <int THREADS>
+__device__ __forceinline__ void threads_arrive(int number) {
+    asm volatile("barrier.arrive.aligned %0, %1;" ::"r"(number), "n"(THREADS) : "memory");
+}
+
 // A kernel launched with `early` may start from here on, once all blocks have come here or ended.
 __device__ __forceinline__ void let_next_kernel_start() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
