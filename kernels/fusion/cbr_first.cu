@@ -1,38 +1,47 @@
-// The first CBR of a network: three channels of float32 as an image comes, NCHW, to float16 in NHWC, on tensor cores.
+// The first CBR of a network: three channels of float32 as an image comes, NCHW, to float16 or INT8 in NHWC, by mma.
 // Vectors of 16 bytes want channels in eights. Here a block brings the rows of x that its pixels' windows cover, once,
 // and writes them to shared memory as float16 with a fourth channel of zeros. Four taps of a window's row are then the 16
 // of the depth that mma takes, and two neighbouring elements of an operand are two channels of a pixel: one load of four
 // bytes. Lanes go along the pixels, so that their loads meet all banks once. Filters stay in registers, for tile after
-// tile. No kernel converts the image or pads it.
+// tile, in such an order that the eight results of a thread for a pixel are neighbours. No kernel converts or pads x.
 // A number that is no number spoils one more column: that of the tap which fills up a four, times zero.
 // Expected: the time of x and y, 70 MB for 7 × 7 / 2 at 224², batch 32: 23 µs at 3 TB/s.
-// Reached: 56 µs (59 with tiles of four rows always, 70 with pixels asked for one by one); 3 × 3 / 2 to 32 filters 25 µs,
-// with six blocks on a multiprocessor (two: 40). At 7 × 7 registers allow two, and what holds them up is not found
-// (H200, 2026-11-26).
+// Reached: at batch 128 174 µs, to INT8 180. While threads exchanged their results by shuffles, batch 32 took 56 µs (59
+// with tiles of four rows always, 70 with pixels asked for one by one); 3 × 3 / 2 to 32 filters 25 µs, with six blocks on
+// a multiprocessor (two: 40). At 7 × 7 registers allow two, and what holds them up is not found (H200, 2026-11-26).
 //
 // HALVES: of 32 filters, one or two, of a block. UP: rows of y of a tile, of WIDE pixels each.
 #include "cbr.cuh"
 
 constexpr int THREADS = 128, WIDE = 112, CHANNELS = 3, AT_ONCE = 8;  // AT_ONCE: pixels that a thread asks for
 
-// What thread t of four holds as word i, thread i gets as word t.
-__device__ __forceinline__ void exchange(unsigned (&word)[4]) {
+// Eight neighbouring results of a pixel, as they are stored.
+template <bool SWISH>
+__device__ __forceinline__ void keep(half *y, const float (&v)[8], const Cbr &g) {
+    const half2 least = least_of(g.relu), most = __float2half2_rn(g.most);
+    uint4 result;
 #pragma unroll
-    for (int far = 2; far > 0; far /= 2) {
-        const bool upper = threadIdx.x & far;
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (i & far) continue;
-            const unsigned got = __shfl_xor_sync(0xffffffff, upper ? word[i] : word[i + far], far);
-            (upper ? word[i] : word[i + far]) = got;
-        }
+    for (int i = 0; i < 4; i++) {
+        reinterpret_cast<half2 *>(&result)[i] = activated<SWISH>(v[i * 2], v[i * 2 + 1], least, most);
     }
+    *reinterpret_cast<uint4 *>(y) = result;
 }
 
-template <int R, int S, int STRIDE, int UP, int HALVES, bool SWISH>
+template <bool SWISH>
+__device__ __forceinline__ void keep(signed char *y, const float (&v)[8], const Cbr &g) {
+    const float per_step = g.per_step[0], least = g.relu && !SWISH ? 0 : -127;
+    const float most = SWISH ? 127 : fminf(127, g.most * per_step);
+    unsigned step[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) step[i] = in_steps((SWISH ? swish(v[i]) : v[i]) * per_step, least, most);
+    *reinterpret_cast<uint2 *>(y) = make_uint2(low_bytes(step[0], step[1], step[2], step[3]),
+                                               low_bytes(step[4], step[5], step[6], step[7]));
+}
+
+template <int R, int S, int STRIDE, int UP, int HALVES, bool SWISH, class Y>
 __global__ void __launch_bounds__(THREADS, R *((S + 3) / 4) <= 4 ? 6 : 2)
     cbr_first(const float *__restrict__ x, const unsigned *__restrict__ filters, const float *__restrict__ bias,
-              half *__restrict__ y, Cbr g) {
+              Y *__restrict__ y, Cbr g) {
     constexpr int FOURS = (S + 3) / 4, STEPS = R * FOURS, UNITS = WIDE / 16;  // of taps; of a tile's row, 16 pixels each
     constexpr int LINES = (UP - 1) * STRIDE + R, COLUMNS = (WIDE - 1) * STRIDE + FOURS * 4;
     __shared__ uint2 pixels[LINES * COLUMNS];  // four channels each
@@ -42,13 +51,12 @@ __global__ void __launch_bounds__(THREADS, R *((S + 3) / 4) <= 4 ? 6 : 2)
     unsigned b[STEPS][4][2];  // 16 of the depth × 32 filters
 #pragma unroll
     for (int i = 0; i < STEPS * 8; i++) {
-        const int step = i / 8, k = filter + i / 2 % 4 * 8 + lane / 4;
+        const int step = i / 8, k = filter + lane / 8 * 8 + i / 2 % 4 * 2 + lane / 4 % 2;
         b[step][i / 2 % 4][i % 2] = filters[k * STEPS * 8 + step * 8 + i % 2 * 4 + t];
     }
-    const half2 least = least_of(g.relu), most = __float2half2_rn(g.most);
     float more[4][2];  // their bias, with which sums begin
 #pragma unroll
-    for (int i = 0; i < 8; i++) more[i / 2][i % 2] = bias[filter + i / 2 * 8 + t * 2 + i % 2];
+    for (int i = 0; i < 8; i++) more[i / 2][i % 2] = bias[filter + t * 8 + i];
     const int across = (g.q - 1) / WIDE + 1, down = (g.p - 1) / UP + 1, tiles = g.pixels / (g.p * g.q) * across * down;
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int n = tile / (across * down), in_image = tile - n * across * down;
@@ -105,18 +113,12 @@ __global__ void __launch_bounds__(THREADS, R *((S + 3) / 4) <= 4 ? 6 : 2)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int unit = pair * 2 + i / 2, low = i % 2;
-                unsigned word[4];
+                float v[8];
 #pragma unroll
-                for (int j = 0; j < 4; j++) {
-                    const float *const v = &sum[i / 2][j][low * 2];
-                    const half2 rounded = activated<SWISH>(v[0], v[1], least, most);
-                    word[j] = *reinterpret_cast<const unsigned *>(&rounded);
-                }
-                exchange(word);
+                for (int j = 0; j < 8; j++) v[j] = sum[i / 2][j / 2][low * 2 + j % 2];
                 const int p = p0 + unit / UNITS, q = q0 + unit % UNITS * 16 + low * 8 + lane / 4;
                 if (unit < UP * UNITS && p < g.p && q < g.q) {
-                    *reinterpret_cast<uint4 *>(y + g.y[0].at(n, filter + t * 8, p, q)) =
-                        make_uint4(word[0], word[1], word[2], word[3]);
+                    keep<SWISH>(y + g.y[0].at(n, filter + t * 8, p, q), v, g);
                 }
             }
         }

@@ -25,6 +25,16 @@ template <> __device__ __forceinline__ signed char from_float(float value) {
     return max(-127, min(127, __float2int_rn(value)));
 }
 
+// To whole steps in the low byte: adding 1.5 · 2^23 leaves no room for fractions. Ties go to even.
+__device__ __forceinline__ unsigned in_steps(float value, float least, float most) {
+    return __float_as_uint(fminf(fmaxf(value, least), most) + 12582912.0f);
+}
+
+// The low bytes of four words as one.
+__device__ __forceinline__ unsigned low_bytes(unsigned a, unsigned b, unsigned c, unsigned d) {
+    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
+
 // A NaN stays one.
 __device__ __forceinline__ float relu(float value) { return value < 0 ? 0 : value; }
 

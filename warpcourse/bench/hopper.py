@@ -36,7 +36,7 @@ MAX_BOX = 256
 SWIZZLES = 128, 64, 32  # bytes of a box's rows
 MAX_STEP = 8  # pixels, in im2col mode
 CORNERS = -128, 127  # of a window of pixels, for tensors of four axes
-_KINDS = ("float16", "float32", "uint16")  # the last for any 16 bits
+_KINDS = ("float16", "float32", "uint16", "uint8")  # the last two for any 16 or 8 bits
 
 
 Pair = tuple[int, int]  # of the height's and the width's

@@ -6,9 +6,11 @@ mask computes in FP16 where kernels are there for heads of its size; copies betw
 else stays in FP32: a dense layer of a short vector, softmax, what no pass has fused. INT8 takes only convolutions in
 one group whose channels come in fours, the width of dp4a, and FP16 those whose channels come in pairs: kernels read 4
 bytes of a pixel at a time, or more. What reads an image of three channels computes in FP16, too, and takes the image as
-it comes.
+it comes. Where INT8 is asked for, such a layer and a dense one of a long vector, which INT8 does not take, compute in
+FP16.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -19,6 +21,7 @@ from kernels.fusion.passes.rewriting import FOLLOWERS, counted, unused
 from warpcourse.bench.attention import by_kernels
 
 CARRYING = ("reshape", *COPIES)  # what moves elements, or only names them anew
+KINDS = {"cbr": "convolution", "attention": "attention"}
 WORDS = {"float16": 2, "int8": 4}  # channels in 4 bytes
 LONG = 512  # features of a vector whose dense layer is worth float16: its weights are what takes time
 
@@ -31,21 +34,30 @@ def assign_precision(graph: Graph, precision: str, scales: Mapping[str, float] |
     """
     if precision not in PRECISIONS:
         raise GraphError(f"there is no precision {precision!r}; choose one of {', '.join(PRECISIONS)}")
-    chosen = [node for node in graph.nodes if precision != "float32" and suits(graph, node, precision)]
+    lower = {"float32": (), "float16": ("float16",), "int8": ("int8", "float16")}[precision]
+    chosen = {node.name: one for node in graph.nodes for one in reversed(lower) if _takes(graph, node, one, precision)}
     if not chosen:
         print("assign_precision: nothing to do")
         return graph
-    nodes = [_in_precision(node, precision) if node in chosen else node for node in graph.nodes]
+    nodes = [_in_precision(node, chosen[node.name]) if node.name in chosen else node for node in graph.nodes]
     tensors = _typed(graph, nodes, scales or {})
     nodes, converted = _converted(nodes, tensors, scales or {})
     stay = [node.name for node in nodes if node.op == "cbr" and node.attributes["precision"] == "float32"]
-    attentions = sum(node.op == "attention" for node in chosen)
-    done = counted(len(chosen) - attentions, "convolution") + (
-        f" and {counted(attentions, 'attention')}" if attentions else ""
-    )
-    done += f" in {precision}, {counted(len(converted), 'conversion')}"
+    kinds = Counter((node.op, chosen[node.name]) for node in nodes if node.name in chosen)
+    counts = [f"{counted(count, KINDS[op])} in {one}" for (op, one), count in kinds.items()]
+    done = ", ".join([*counts, counted(len(converted), "conversion")])
     print(f"assign_precision: {done}" + (f"; in float32 stay {', '.join(stay)}" if stay else ""))
     return graph.rebuilt(nodes, [*tensors.values(), *converted])
+
+
+def _takes(graph: Graph, node: Node, precision: str, asked: str) -> bool:
+    """Return whether a node computes in `precision` where `asked` was asked for, unless another suits better."""
+    if precision == asked:
+        return suits(graph, node, precision)
+    if node.op != "cbr":
+        return False
+    x = graph.tensors[node.inputs[0]]
+    return (len(x.shape) == 1 or x.channels == 3) and suits(graph, node, precision)
 
 
 def suits(graph: Graph, node: Node, precision: str) -> bool:
@@ -107,7 +119,7 @@ def _type(name: str, writers: list[Node], nodes: list[Node], tensors: Mapping[st
     if len(types) > 1:
         return "float32"
     (dtype,) = types
-    asked = {node.attributes["precision"] for node in readers if node.op == "cbr"}
+    asked = _asked(name, nodes)
     if len(asked) == 1 and all(node.op == "cbr" for node in writers) and all(_takes_any(node) for node in readers):
         return asked.pop()
     kept = any(
@@ -124,6 +136,13 @@ def _carried(tensor: str, nodes: list[Node]) -> bool:
         for node in nodes
         if tensor in node.inputs
     )
+
+
+def _asked(name: str, nodes: list[Node]) -> set[str]:
+    """Return the precisions of the cbrs that read a tensor, or what pools make of it."""
+    readers = [node for node in nodes if name in node.inputs]
+    found = {node.attributes["precision"] for node in readers if node.op == "cbr"}
+    return found.union(*(_asked(node.outputs[0].tensor, nodes) for node in readers if node.op in FOLLOWERS))
 
 
 def _takes_any(node: Node) -> bool:

@@ -334,8 +334,9 @@ def _refuses_first(layer: Layer) -> str:
     attributes, x, (k, _, r, s) = layer.node.attributes, layer.reads[0], filters_of(layer).shape
     if not reads_image(attributes.get("precision", "float32"), x.channels) or len(layer.reads) > 1:
         return "it takes an image of three channels alone, and computes in float16"
-    if len(layer.writes) > 1 or layer.writes[0][1].dtype != "float16" or layer.writes[0][1].layout != "NHWC":
-        return "it writes one tensor, float16 in NHWC"
+    y = layer.writes[0][1]
+    if len(layer.writes) > 1 or y.dtype not in ("float16", "int8") or y.layout != "NHWC":
+        return "it writes one tensor, float16 or INT8 in NHWC"
     (down, across), dilation = attributes["stride"], attributes["dilation"]
     if dilation != (1, 1) or down != across or down > 4:
         return "it takes equal strides up to 4, and no dilation"
@@ -359,7 +360,7 @@ def _bind_first(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], wei
     up = min((1, 2, 4), key=lambda up: math.ceil(count(up) / blocks) * (2 * up + (up - 1) * stride + r))
     tiles = count(up)
     swish = _flag(activation(layer)["swish"])
-    entry = f"cbr_first<{r}, {s}, {stride}, {up}, {halves}, {swish}>"
+    entry = f"cbr_first<{r}, {s}, {stride}, {up}, {halves}, {swish}, {CTYPES[layer.writes[0][1].dtype]}>"
     arguments = inputs[0], weights["filters"], weights["bias"], outputs[0], sizes(layer)
     grid = min(tiles, blocks), k // (32 * halves)
     return [call(Kernel(entry, SOURCES, "cbr_first.cu", entry), grid, 128, arguments)]

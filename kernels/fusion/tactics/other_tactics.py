@@ -23,7 +23,7 @@ BLOCK = 256  # threads per block
 WARPS = 8  # of a block of pool_images_*: WARPS in pool.cu
 ROWS = 4  # of a block, a warp each: in softmax.cu, rows.cu and attention.cu
 TILE = 16  # of a block, both ways: TILE in matmul.cu
-EIGHT, SIXTY_FOUR = 8, 64  # channels of a thread and of a block of pool_*eights
+EIGHT, SIXTEEN, SIXTY_FOUR = 8, 16, 64  # channels of a thread, and of a block of pool_images_wide
 MOST_AROUND = 9  # channels of a window of lrn_eights
 MOST_UNROLLED = 3  # the widest window that pool_eights unrolls
 
@@ -133,8 +133,11 @@ def _bind_pool(
         y=view(y, part),
     )
     maximum = str(layer.node.op == "max_pool").lower()
+    side = r if r == s and r <= MOST_UNROLLED else 0
     if per_thread == EIGHT:
-        entry = f"pool_eights<{maximum}, {r if r == s and r <= MOST_UNROLLED else 0}>"
+        entry = f"pool_eights<{maximum}, {side}>"
+    elif per_thread == SIXTEEN:
+        entry = f"pool_sixteens<{side}>"
     else:
         entry = f"pool<{CTYPES[x.dtype]}, {maximum}, {_nhwc(y)}>"
     blocks = math.ceil(elements / per_thread / BLOCK)
@@ -147,6 +150,15 @@ def _refuses_eights(layer: Layer) -> str:
         return "it takes float16 in NHWC"
     if any(number % EIGHT for number in (x.channels, part.start, y.channels)):
         return f"a thread has {EIGHT} channels"
+    return ""
+
+
+def _refuses_sixteens(layer: Layer) -> str:
+    x, (part, y) = layer.reads[0], layer.writes[0]
+    if x.dtype != "int8" or x.layout != "NHWC" or x.scale != y.scale:
+        return "it takes INT8 in NHWC, and keeps its scale"
+    if any(number % SIXTEEN for number in (x.channels, part.start, y.channels)):
+        return f"a thread has {SIXTEEN} channels"
     return ""
 
 
@@ -168,8 +180,8 @@ def _bind_pool_images(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any
         x=view(x),
         y=view(y),
     )
-    if x.layout == "NHWC" and x.dtype == "float16" and c % SIXTY_FOUR == 0:
-        kernel = _kernel("pool.cu", f"pool_images_eights<{CTYPES[y.dtype]}>")
+    if x.layout == "NHWC" and x.dtype != "float32" and c % SIXTY_FOUR == 0:
+        kernel = _kernel("pool.cu", f"pool_images_wide<{CTYPES[x.dtype]}, {CTYPES[y.dtype]}>")
         return [call(kernel, layer.batch * c // SIXTY_FOUR, 32 * WARPS, (inputs[0], outputs[0], sizes))]
     types = CTYPES[x.dtype] if y.dtype == "float32" else f"{CTYPES[x.dtype]}, {CTYPES[y.dtype]}"
     channels_last = x.layout == "NHWC"
@@ -299,6 +311,14 @@ TACTICS = (
         _no_weights,
         functools.partial(_bind_pool, per_thread=EIGHT),
         capability=80,
+        sort=lambda _layer: 0,
+    ),
+    Tactic(
+        "pool_sixteens",
+        ("max_pool",),
+        _refuses_sixteens,
+        _no_weights,
+        functools.partial(_bind_pool, per_thread=SIXTEEN),
         sort=lambda _layer: 0,
     ),
     Tactic("pool", ("max_pool", "average_pool"), _nothing, _no_weights, _bind_pool),

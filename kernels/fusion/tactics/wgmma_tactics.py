@@ -1,15 +1,16 @@
-"""Tactics for convolutions and dense layers in float16 on Hopper: cbr_wgmma.cu, with several sizes of tiles."""
+"""Tactics for convolutions and dense layers in float16 and INT8 on Hopper: cbr_wgmma.cu by sizes of tiles."""
 
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kernels.fusion.graph import Graph
-from kernels.fusion.graph.operators import as_image
+from kernels.fusion.graph.int8 import STEPS
+from kernels.fusion.graph.operators import ITEMSIZE, as_image
 from kernels.fusion.tactics.cbr_tactics import OPS, activation, filters_by_depth, filters_of, in_one_group
 from kernels.fusion.tactics.layer import Layer, layers
 from kernels.fusion.tactics.sources import MOST_OUTPUTS, SOURCES, view
@@ -19,13 +20,15 @@ from warpcourse.bench.hopper import Boxes, Pixels
 
 FILE, ENTRY = SOURCES.folder / "cbr_wgmma.cu", "cbr_wgmma"
 BOX_BYTES = 16 * hopper.LINE_BYTES  # of a warp's results
-WIDE = 8  # channels in 16 bytes, which TMA copies
-PRODUCTS, L2_BYTES, SHARED_BYTES = 2048, 5000, 128  # in a clock: of an SM, of all, of an SM's shared memory
+WIDE = 16  # bytes that TMA copies
+KINDS = {"float16": "float16", "int8": "uint8"}  # what tensor maps call them
+PRODUCTS, L2_BYTES, SHARED_BYTES = 4096, 5000, 128  # in a clock: bytes of an SM, of all, of an SM's shared memory
 LATENCY, BEGIN = 1500, 800  # clocks from the demand for a stage to its arrival, and of a tile beside its steps
 
 _OUTPUT = np.dtype([("to", np.uint64), ("first", np.int32), ("pitch", np.int32)])
 _FIELDS = (
     *(
+        "residual_scale",
         "residual_pitch",
         "outputs",
         "single",
@@ -48,7 +51,7 @@ LAYER = np.dtype(  # `Layer` of cbr_wgmma.cu
         *((name, f"V{hopper.MAP_BYTES}") for name in MAPS),
         ("y", _OUTPUT, (MOST_OUTPUTS,)),
         *((name, np.uint64) for name in ("residual", "bias")),
-        *((name, np.float32 if name == "most" else np.int32) for name in _FIELDS),
+        *((name, np.float32 if name in ("most", "residual_scale") else np.int32) for name in _FIELDS),
         ("rest", f"V{-_USED % hopper.MAP_ALIGNMENT}"),
     ]
 )
@@ -79,8 +82,10 @@ class Tiles:
 
     def options(self, layer: Layer) -> tuple[str, ...]:
         """Return options for the compiler."""
-        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "BK", "SILU"
-        numbers = zip(names, (*astuple(self), chunk(layer), int(activation(layer)["swish"])), strict=True)
+        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "BK", "SILU", "INT8"
+        flags = int(activation(layer)["swish"]), int(_type(layer) == "int8")
+        tiles = replace(self, stages=self.stages * hopper.LINE_BYTES // line_bytes(layer))
+        numbers = zip(names, (*astuple(tiles), chunk(layer), *flags), strict=True)
         return (f"-I{SOURCES.folder}", *(f"-D{name}={number}" for name, number in numbers))
 
     def count(self, layer: Layer) -> int:
@@ -99,6 +104,7 @@ TILES = (
     Tiles(128, 128, 2, 3, 2),
     Tiles(128, 128, 2, 6, 1),
     Tiles(192, 128, 3, 5, 1),
+    Tiles(128, 256, 2, 3, 1),
     *(Tiles(64, 32, 1, 8, 2, split) for split in (2, 4, 8)),
     *(Tiles(64, 64, 1, 6, 2, split) for split in (2, 4, 8)),
     *(Tiles(64, 128, 1, 4, 2, split) for split in (2, 4)),
@@ -107,9 +113,18 @@ TILES = (
 
 
 def chunk(layer: Layer) -> int:
-    """Return channels of a stage, 64 or fewer where that leaves fewer zeros: BK of cbr_wgmma.cu."""
-    channels = layer.reads[0].channels
-    return min((64, 32, 16), key=lambda few: (math.ceil(channels / few) * (few + 24), -few))
+    """Return channels of a stage: BK of cbr_wgmma.cu."""
+    return line_bytes(layer) // ITEMSIZE[_type(layer)]
+
+
+def line_bytes(layer: Layer) -> int:
+    """Return bytes of a stage's channels, 128 or fewer where that leaves fewer zeros; then there are more stages."""
+    nbytes = layer.reads[0].channels * ITEMSIZE[_type(layer)]
+    return min(hopper.SWIZZLES, key=lambda few: (math.ceil(nbytes / few) * (few + 48), -few))
+
+
+def _type(layer: Layer) -> str:
+    return layer.reads[0].dtype
 
 
 def compile_ahead(graph: Graph, batches: Iterable[int]) -> None:
@@ -129,18 +144,22 @@ def _steps(layer: Layer) -> int:
 
 
 def _refuses(tiles: Tiles, layer: Layer) -> str:
-    written = {tensor.dtype for _, tensor in layer.writes}
-    if any(t.dtype != "float16" or (t.layout != "NHWC" and not t.same_in_memory()) for t in layer.reads):
-        return "it takes float16 in NHWC"
-    if written != {"float16"} and (written != {"float32"} or tiles.split == 1):
-        return f"it writes float16, and this layer {' and '.join(sorted(written))}"
+    written, dtype = {tensor.dtype for _, tensor in layer.writes}, _type(layer)
+    if dtype not in KINDS or any(
+        t.dtype != dtype or (t.layout != "NHWC" and not t.same_in_memory()) for t in layer.reads
+    ):
+        return "it takes float16 or INT8 in NHWC"
+    if written != {dtype} and (written != {"float32"} or tiles.split == 1 or dtype == "int8"):
+        return f"it writes {dtype}, and this layer {' and '.join(sorted(written))}"
     if any(t.layout != "NHWC" and not t.same_in_memory() for _, t in layer.writes):
         return "it writes NHWC"
     numbers = [t.channels for t in layer.reads] + [
         n for p, t in layer.writes for n in (p.start, p.channels, t.channels)
     ]
-    if any(number % WIDE for number in numbers):
-        return f"it moves {WIDE} channels at a time"
+    if any(number * ITEMSIZE[dtype] % WIDE for number in numbers):
+        return f"it moves {WIDE} bytes of channels at a time"
+    if why := _refuses_int8(layer) if dtype == "int8" else "":
+        return why
     if tiles.split == 1 and len(layer.reads) == 2 and chunk(layer) > tiles.bn:
         return f"residuals come {chunk(layer)} channels at a time"
     if tiles.split > _steps(layer):
@@ -156,6 +175,15 @@ def _refuses(tiles: Tiles, layer: Layer) -> str:
     return ""
 
 
+def _refuses_int8(layer: Layer) -> str:
+    given = activation(layer)
+    if given["swish"]:
+        return "in INT8 it knows no SiLU"
+    if len(layer.writes) > 1 and (len(layer.reads) == 2 or given["most"] < np.inf):
+        return "in INT8 a residual or a bound needs one scale of what is written"
+    return ""
+
+
 def _window(layer: Layer, address: int, tiles: Tiles) -> Boxes | Pixels:
     """Return how TMA walks x: as a matrix where windows are pixels, else by windows."""
     attributes, (c, h, w) = layer.node.attributes, as_image(layer.reads[0].shape)
@@ -163,12 +191,13 @@ def _window(layer: Layer, address: int, tiles: Tiles) -> Boxes | Pixels:
     top, left = attributes.get("padding", (0, 0, 0, 0))[:2]
     stride, dilation = (attributes.get(name, (1, 1)) for name in ("stride", "dilation"))
     positions, few = as_image(layer.writes[0][1].shape)[1:], chunk(layer)
+    kind, item = KINDS[_type(layer)], ITEMSIZE[_type(layer)]
     if _flat(layer):
-        return Boxes(address, "float16", _pixels(layer), c, tiles.bm, few)
+        return Boxes(address, kind, _pixels(layer), c, tiles.bm, few)
     for taps, gap in zip((r, s), dilation, strict=True):
         hopper.demand(layer, ((taps - 1) * gap < 256, "the first tap and the last are 255 pixels apart at most"))
-    strides, shape = (h * w * c * 2, w * c * 2, c * 2), (layer.batch, h, w, c)
-    return Pixels(address, "float16", shape, strides, (-top, -left), positions, stride, tiles.bm, few * 2)
+    strides, shape = tuple(n * c * item for n in (h * w, w, 1)), (layer.batch, h, w, c)
+    return Pixels(address, kind, shape, strides, (-top, -left), positions, stride, tiles.bm, few * item)
 
 
 def _flat(layer: Layer) -> bool:
@@ -179,19 +208,30 @@ def _flat(layer: Layer) -> bool:
 
 def _weights(tiles: Tiles, layer: Layer) -> dict[str, np.ndarray]:
     found = filters_by_depth(layer)
-    bias = np.zeros(math.ceil(len(found["bias"]) / tiles.bn) * tiles.bn, np.float32)
+    if _type(layer) == "int8":
+        per_step = np.concatenate([np.full(part.channels, 1 / (t.scale or 1), np.float32) for part, t in layer.writes])
+        lines = np.stack([_in_columns(found[name] * per_step).reshape(-1, 2) for name in ("bias", "scale")], axis=1)
+        found = {"filters": _in_columns(found["filters"]), "bias": lines.ravel()}
+    each = len(found["bias"]) // len(found["filters"])
+    bias = np.zeros(math.ceil(len(found["filters"]) / tiles.bn) * tiles.bn * each, np.float32)
     bias[: len(found["bias"])] = found["bias"]
     return {**found, "bias": bias}
+
+
+def _in_columns(filters: np.ndarray) -> np.ndarray:
+    """Return INT8's filters in the order of wgmma's columns: `filter_of` of cbr_wgmma.cu."""
+    sixteens = filters.reshape(-1, 4, 2, 2, *filters.shape[1:])  # of threads, eights, and two of each
+    return np.ascontiguousarray(sixteens.swapaxes(1, 2).reshape(filters.shape))
 
 
 def _record(tiles: Tiles, layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> np.ndarray:
     attributes, (k, c, r, s) = layer.node.attributes, filters_of(layer).shape
     address = [hopper.address_of(array) for array in (inputs[0], weights["filters"])]
-    few, residual = chunk(layer), hopper.address_of(inputs[1]) if len(inputs) == 2 else 0
+    few, kind, residual = chunk(layer), KINDS[_type(layer)], hopper.address_of(inputs[1]) if len(inputs) == 2 else 0
     maps = (
         _window(layer, address[0], tiles),
-        Boxes(address[1], "float16", k, c, tiles.bn, few, r * s),
-        Boxes(residual, "float16", _pixels(layer), k, tiles.bm, few),
+        Boxes(address[1], kind, k, c, tiles.bn, few, r * s),
+        Boxes(residual, kind, _pixels(layer), k, tiles.bm, few),
     )
     (top, left), (p, q) = attributes.get("padding", (0, 0, 0, 0))[:2], as_image(layer.writes[0][1].shape)[1:]
     (down, right), dilation = (attributes.get(name, (1, 1)) for name in ("stride", "dilation"))
@@ -206,6 +246,7 @@ def _record(tiles: Tiles, layer: Layer, inputs: Sequence[Any], outputs: Sequence
     numbers = {
         "residual": residual,
         "bias": hopper.address_of(weights["bias"]),
+        "residual_scale": (layer.reads[-1].scale or 1) / (layer.writes[0][1].scale or 1),
         "residual_pitch": k,
         "outputs": len(outputs),
         "single": layer.writes[0][1].dtype == "float32",
@@ -225,6 +266,8 @@ def _record(tiles: Tiles, layer: Layer, inputs: Sequence[Any], outputs: Sequence
         "dilation_h": dilation[0],
         "dilation_w": dilation[1],
     }
+    if _type(layer) == "int8":
+        numbers["most"] = min(STEPS, numbers["most"] / layer.writes[0][1].scale)
     for name, number in numbers.items():
         made[name] = number
     return made
@@ -248,10 +291,11 @@ def _tactic(tiles: Tiles) -> Tactic:
         """Return a rough rank: turns of tiles, whose steps wait for products, operands, or their arrival."""
         blocks, sms = tiles.count(layer) * tiles.split, hopper.multiprocessors()
         together = min(tiles.blocks, math.ceil(blocks / sms))
-        arriving = (tiles.bm + tiles.bn) * chunk(layer) * 2
-        read = tiles.bm // 64 * (64 + tiles.bn) * chunk(layer) * 2
+        line = line_bytes(layer)
+        arriving = (tiles.bm + tiles.bn) * line
+        read = tiles.bm // 64 * (64 + tiles.bn) * line
         step = max(
-            tiles.bm * tiles.bn * chunk(layer) / PRODUCTS,
+            tiles.bm * tiles.bn * line / PRODUCTS,
             (read + arriving) / SHARED_BYTES,
             arriving * min(sms, blocks) / L2_BYTES,
             LATENCY / tiles.stages / together,

@@ -263,10 +263,11 @@ def test_no_relu_leaves_negative_numbers():
         {"k": 96, "h": 6, "w": 5, "r": 5, "padding": (2, 2, 2, 2)},
     ],
 )
-def test_an_image_of_three_channels_is_read_as_it_comes(case):
+@pytest.mark.parametrize("result", ["float16", "int8"])
+def test_an_image_of_three_channels_is_read_as_it_comes(case, result):
     """Float32 in NCHW, with numbers that float16 has, too."""
     node, tensors, values = cbr({"c": 3, **case}, "float16", "NHWC")
-    tensors[0] = tensor("x", tensors[0].shape)
+    tensors = [tensor("x", tensors[0].shape), tensor("y", tensors[1].shape, result, "NHWC", 0.1)]
     node = node.with_weights(filters=node.weights["filters"].astype(np.float16))
     ran = check(node, tensors, [values[0].astype(np.float16)], ("first", "f32_64x64"))
     assert ran == ["first", "f32_64x64"]
@@ -331,6 +332,14 @@ def test_pools_of_eight_channels_at_a_time(op, window):
     size = node.operator.shape([(16, 7, 6)], node.attributes, {})[1:]
     x, y = tensor("x", (16, 7, 6), "float16", "NHWC"), tensor("y", (40, *size), "float16", "NHWC")
     assert check(node, [x, y], [generator().uniform(-2, 2, (2, 16, 7, 6))]) == ["pool_eights", "pool"]
+
+
+@pytest.mark.parametrize("window", [(3, 3), (2, 4)])
+def test_pools_of_sixteen_int8_at_a_time(window):
+    node = Node("y", "max_pool", ("x",), (Slice("y", 16, 32),), {"window": window, "padding": (1, 0, 1, 1)})
+    size = node.operator.shape([(32, 7, 6)], node.attributes, {})[1:]
+    x, y = tensor("x", (32, 7, 6), "int8", "NHWC"), tensor("y", (64, *size), "int8", "NHWC")
+    assert check(node, [x, y], [generator().uniform(-9, 2, (2, 32, 7, 6))]) == ["pool_sixteens", "pool"]
 
 
 @pytest.mark.parametrize(("dtype", "layout"), SAME)

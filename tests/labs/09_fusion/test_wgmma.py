@@ -56,6 +56,49 @@ def test_windows_tiles_and_residuals(case, name, residual):
     check(name, *cbr(case, "float16", "NHWC", residual=residual))
 
 
+INT8_CASES = {
+    "1x1": ({"c": 48, "k": 80, "h": 9, "w": 8, "r": 1}, "wgmma_64x64_by_3"),
+    "3x3, stride 2": (
+        {"c": 32, "k": 144, "h": 9, "w": 9, "r": 3, "padding": (1, 1, 1, 1), "stride": (2, 2)},
+        "wgmma_128x128_by_2",
+    ),
+    "uneven": (
+        {"c": 16, "k": 16, "h": 9, "w": 11, "r": 2, "padding": (0, 2, 1, 1), "stride": (3, 1), "dilation": (1, 3)},
+        "wgmma_128x32_by_2",
+    ),
+    "wide": ({"c": 128, "k": 272, "h": 5, "w": 5, "r": 1}, "wgmma_64x256_by_2"),
+    "wider": ({"c": 64, "k": 288, "h": 9, "w": 9, "r": 1}, "wgmma_128x256_by_1"),
+    "a depth shared by two": ({"c": 48, "k": 48, "h": 5, "w": 5, "r": 3, "padding": (1, 1, 1, 1)}, "wgmma_64x32_in_2"),
+    "a depth shared by eight": ({"c": 272, "k": 80, "h": 6, "w": 6, "r": 2}, "wgmma_64x64_in_8"),
+}
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize(("case", "name"), INT8_CASES.values(), ids=INT8_CASES)
+def test_int8(case, name, residual):
+    check(name, *cbr(case, "int8", "NHWC", residual=residual))
+
+
+@pytest.mark.parametrize("activation", [{"relu": True, "most": 1.5}, {"relu": False}])
+@pytest.mark.parametrize("name", ["wgmma_64x64_by_3", "wgmma_64x32_in_2"])
+def test_activations_of_int8(name, activation):
+    found = check(name, *cbr({"c": 32, "k": 48, "h": 5, "w": 5, "r": 2}, "int8", "NHWC", residual=True, **activation))
+    assert (found["y"].min() < 0) != activation["relu"]
+
+
+@pytest.mark.parametrize("name", ["wgmma_64x64_by_3", "wgmma_64x64_in_2"])
+def test_slices_of_int8_have_scales_of_their_own(name):
+    def outputs(size, precision, layout):
+        rest = size[1:]
+        parts = Slice("wide", 16, 16), Slice("alone", 0, 32), Slice("wide", 0, 16)
+        return parts, [
+            tensor("wide", (48, *rest), precision, layout, 0.11),
+            tensor("alone", (32, *rest), precision, layout, 0.3),
+        ]
+
+    check(name, *cbr({"c": 160, "k": 64, "h": 5, "w": 5, "r": 1}, "int8", "NHWC", outputs=outputs))
+
+
 @pytest.mark.parametrize("name", ["wgmma_64x64_by_3", "wgmma_64x64_in_2"])
 def test_results_spread_over_slices(name):
     """Four destinations within a tile: the middle of a wider tensor, a whole one, and both ends of the first."""
@@ -87,14 +130,28 @@ def test_a_dense_layer_writes_float32():
 @pytest.mark.parametrize(
     ("case", "precision", "told"),
     [
-        ({"c": 12, "k": 8, "h": 4, "w": 4, "r": 1}, "float16", "8 channels at a time"),
-        ({"c": 16, "k": 8, "h": 4, "w": 4, "r": 1}, "int8", "takes float16"),
+        ({"c": 12, "k": 8, "h": 4, "w": 4, "r": 1}, "float16", "16 bytes of channels at a time"),
+        ({"c": 16, "k": 8, "h": 4, "w": 4, "r": 1}, "int8", "16 bytes of channels at a time"),
+        ({"c": 16, "k": 8, "h": 4, "w": 4, "r": 1}, "float32", "takes float16 or INT8"),
         ({"c": 16, "k": 8, "h": 4, "w": 4, "r": 1, "stride": (9, 1)}, "float16", "TMA cannot walk .* steps must be"),
     ],
 )
 def test_refusals_say_why(case, precision, told):
     node, tensors, _ = cbr(case, precision, "NHWC")
     assert re.search(told, refusal("wgmma_64x64_by_3", node, tensors))
+
+
+def test_what_int8_refuses():
+    sizes = {"c": 32, "k": 32, "h": 4, "w": 4, "r": 1}
+
+    def outputs(size, precision, layout):
+        parts = Slice("a", 0, 16), Slice("b", 0, 16)
+        return parts, [tensor(name, (16, *size[1:]), precision, layout, 0.1) for name in "ab"]
+
+    node, tensors, _ = cbr(sizes, "int8", "NHWC", swish=True)
+    assert "no SiLU" in refusal("wgmma_64x64_by_3", node, tensors)
+    node, tensors, _ = cbr(sizes, "int8", "NHWC", outputs=outputs, relu=True, most=6.0)
+    assert "one scale" in refusal("wgmma_64x64_by_3", node, tensors)
 
 
 def test_no_more_blocks_share_a_depth_than_it_has_parts():

@@ -321,6 +321,37 @@ WGMMA_HELD_OF(64, "128", LIST64, "%64, %65, %66, %67", "68", "69", "70", SUM32(0
 WGMMA_HELD_OF(128, "256", LIST128, "%128, %129, %130, %131", "132", "133", "134", SUM32(0), SUM32(32), SUM32(64),
               SUM32(96))
 
+// wgmma of signed 8-bit whole numbers, 32 of k at a time, both operands along it; sums are exact.
+#define WHOLE8(i)                                                                                             \
+    "+r"(sum[i]), "+r"(sum[i + 1]), "+r"(sum[i + 2]), "+r"(sum[i + 3]), "+r"(sum[i + 4]), "+r"(sum[i + 5]), \
+        "+r"(sum[i + 6]), "+r"(sum[i + 7])
+#define WHOLE32(i) WHOLE8(i), WHOLE8(i + 8), WHOLE8(i + 16), WHOLE8(i + 24)
+#define WGMMA_WHOLE_OF(COUNT, N, LIST, A, B, ADD, ...)                                                              \
+    template <int A_MAJOR, int B_MAJOR>                                                                             \
+    __device__ __forceinline__ void wgmma(int (&sum)[COUNT], unsigned long long a, unsigned long long b, int add) { \
+        static_assert(A_MAJOR == K_MAJOR && B_MAJOR == K_MAJOR, "8 bits only along the sum's index");               \
+        asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" N      \
+                     "k32.s32.s8.s8 {" LIST "}, %" A ", %" B ", add;\n}"                                            \
+                     : __VA_ARGS__                                                                                  \
+                     : "l"(a), "l"(b), "r"(add));                                                                   \
+    }
+
+WGMMA_WHOLE_OF(16, "32", LIST16, "16", "17", "18", WHOLE8(0), WHOLE8(8))
+WGMMA_WHOLE_OF(32, "64", LIST32, "32", "33", "34", WHOLE32(0))
+WGMMA_WHOLE_OF(64, "128", LIST64, "64", "65", "66", WHOLE32(0), WHOLE32(32))
+WGMMA_WHOLE_OF(128, "256", LIST128, "128", "129", "130", WHOLE32(0), WHOLE32(32), WHOLE32(64), WHOLE32(96))
+
+template <int SUMS>
+__device__ __forceinline__ void settle(int (&sum)[SUMS]) {
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) {
+        asm volatile("" : "+r"(sum[i])::"memory");
+    }
+}
+
+#undef WGMMA_WHOLE_OF
+#undef WHOLE32
+#undef WHOLE8
 #undef WGMMA_HELD_OF
 #undef WGMMA_HELD
 #undef WGMMA_OF
