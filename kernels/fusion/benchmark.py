@@ -58,12 +58,22 @@ BENCHMARK = Benchmark(
             {"precision": "kind", "batch": "batch", "latency in µs": "latency_seconds"}
             | {"images/s": lambda row: row["batch"] / row["steady_seconds"]},
         ),
-        **dict.fromkeys(("resnet50", "googlenet", "mobilenet_v2"), Table(_networks, lambda value: value["ratios"])),
+        **dict.fromkeys(
+            ("resnet50", "resnet50_int8", "resnet50_autotuned", "googlenet", "mobilenet_v2"),
+            Table(_networks, lambda value: value["ratios"]),
+        ),
         **dict.fromkeys(
             ("peers", "peers_large", "autotuned", "autotuned_large"), Table(_peers, lambda value: value["ratios"])
         ),
+        "weight_only": Table.of_rows(
+            "Square dense layers of one vector, by what a weight has",
+            {"features": "size", "weights": "weights", "MB": "bytes", "µs": "seconds"}
+            | {"GB/s": lambda row: row["bytes_per_second"] / 1e9, "error": lambda row: row.get("error", "")}
+            | {"right": lambda row: row.get("correct", "")},
+        ),
     },
     __doc__,
+    not_recorded=frozenset({"resnet50_int8", "resnet50_autotuned", "weight_only"}),
 )
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kernels.fusion.measured import engine as measured_engine
+from kernels.fusion.measured import few_bits
 from kernels.fusion.measured import networks as measured_networks
 from kernels.fusion.measured import others as measured_peers
 
@@ -24,6 +25,9 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
         key: functools.partial(measured_networks.networks, name)
         for key, name in zip(("resnet50", "googlenet", "mobilenet_v2"), measured_networks.NETWORKS, strict=True)
     },
+    "resnet50_int8": functools.partial(measured_networks.int8, "ResNet-50"),
+    "resnet50_autotuned": functools.partial(measured_networks.autotuned, "ResNet-50", 1),
+    "weight_only": few_bits.weight_only,
     "autotuned": functools.partial(measured_peers.peers, autotuned=True),
     "autotuned_large": functools.partial(measured_peers.peers, LARGE, autotuned=True),
 }

@@ -19,6 +19,7 @@ from kernels.fusion.exchange.onnx_import import import_onnx
 from kernels.fusion.graph import Graph, Node
 from kernels.fusion.graph.build import Builder
 from kernels.fusion.measured import clocks, others
+from kernels.fusion.passes import quantise
 from kernels.fusion.passes.optimise import optimise
 from kernels.fusion.peers import on_pytorch
 from kernels.fusion.plan import build, tuning
@@ -32,7 +33,8 @@ SHIPPED = {"ResNet-50": "light_resnet50.onnx", "GoogLeNet": "light_inception_v1.
 NETWORKS = (*SHIPPED, "MobileNetV2")
 BATCHES = (1, 32, 128)
 MOST_TACTICS = 12  # of a layer that are timed
-TOLERANCE = 1e-2  # of the largest number
+TOLERANCES = {"float32": 1e-2, "float16": 1e-2, "int8": 0.1}  # of the largest number
+CALIBRATED = 2  # images, of random numbers as those measured
 OURS, CUDNN = "our engine", "cuDNN's fused graphs"
 WAYS = (
     ("CUDA graph", "float32"),
@@ -110,8 +112,13 @@ def cache() -> TimingCache:
 @functools.cache
 def fused(name: str, precision: str = "float16") -> Graph:
     """Return a network after all passes."""
+    calibrate = functools.partial(_scales, images(name, CALIBRATED))
     with contextlib.redirect_stdout(io.StringIO()):
-        return optimise(network(name), precision)
+        return optimise(network(name), precision, calibrate)
+
+
+def _scales(given: np.ndarray, graph: Graph) -> dict[str, float]:
+    return quantise.scales(graph, given, method="min-max")
 
 
 def engine(name: str, batch: int, precision: str = "float16") -> Engine:
@@ -146,10 +153,7 @@ def networks(name: str) -> dict[str, Any]:
         expected = result()
         rows.append(_row(name, batch, "eager", "float32", eager, expected, expected))
         del eager, result
-        made = engine(name, batch)
-        about = {"launches": len(made.launches), "tensor_bytes": made.plan.memory.nbytes}
-        rows.append(_row(name, batch, OURS, "float16", made.queue, made.run(x), expected) | about)
-        del made
+        rows.append(_our_row(name, batch, "float16", x, expected))
         for way, precision in WAYS:
             started = time.perf_counter()
             try:
@@ -164,14 +168,49 @@ def networks(name: str) -> dict[str, Any]:
     return found | {"versions": on_pytorch.versions()}
 
 
+def int8(name: str) -> dict[str, Any]:
+    """Measure a network in this lab's engine by batch, in float16 and in INT8, each checked against PyTorch in FP32.
+
+    `profile`: launches at the largest batch, one by one, by precision.
+    """
+    timing.cupy_on_gpu()
+    rows, precisions = [], ("float16", "int8")
+    for precision in precisions:
+        wgmma_tactics.compile_ahead(fused(name, precision), BATCHES)
+    for batch in BATCHES:
+        x = images(name, batch)
+        expected = on_pytorch.prepared(network(name), x, "eager", "float32")[1]()
+        rows += [_our_row(name, batch, precision, x, expected) for precision in precisions]
+    profiles = {precision: profile(engine(name, BATCHES[-1], precision)) for precision in precisions}
+    return {"rows": rows, "missing": {}, "ratios": ratios(rows), "profile": profiles}
+
+
+def autotuned(name: str, batch: int) -> dict[str, Any]:
+    """Measure a network in this lab's engine and by torch.compile's max-autotune, which searches for minutes:
+    `search_seconds`."""
+    timing.cupy_on_gpu()
+    x = images(name, batch)
+    wgmma_tactics.compile_ahead(fused(name), (batch,))
+    expected = on_pytorch.prepared(network(name), x, "eager", "float32")[1]()
+    started = time.perf_counter()
+    queue, result = on_pytorch.prepared(network(name), x, on_pytorch.AUTOTUNED, "float16")
+    searched = time.perf_counter() - started
+    rows = [_row(name, batch, on_pytorch.AUTOTUNED, "float16", queue, result(), expected)]
+    rows.append(_our_row(name, batch, "float16", x, expected))
+    found = {"rows": rows, "missing": {}, "ratios": ratios(rows), "search_seconds": searched}
+    return found | {"versions": on_pytorch.versions()}
+
+
 def ratios(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Return, by batch, the time of others in FP16 over that of our engine."""
+    """Return, by batch, the time of others in FP16, and of our engine in INT8, over that of our engine in FP16."""
     found: dict[str, dict[str, float]] = {}
-    ours = {row["batch"]: row["gpu_seconds"] for row in rows if row["way"] == OURS}
+    ours = {row["batch"]: row["gpu_seconds"] for row in rows if (row["way"], row["precision"]) == (OURS, "float16")}
     for row in rows:
-        if row["way"] != OURS and row["precision"] == "float16":
-            of_batch = found.setdefault(f"batch {row['batch']}", {})
-            of_batch[row["way"]] = row["gpu_seconds"] / ours[row["batch"]]
+        ratio, of_batch = row["gpu_seconds"] / ours[row["batch"]], found.setdefault(f"batch {row['batch']}", {})
+        if row["precision"] == "int8":
+            of_batch["our engine in INT8"] = ratio
+        elif row["way"] != OURS and row["precision"] == "float16":
+            of_batch[row["way"]] = ratio
     return found
 
 
@@ -183,11 +222,17 @@ def _prepared(name: str, x: np.ndarray, way: str, precision: str) -> others.Prep
     return made.queue, functools.partial(made.run, x)
 
 
+def _our_row(name: str, batch: int, precision: str, x: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
+    made = engine(name, batch, precision)
+    found = _row(name, batch, OURS, precision, made.queue, made.run(x), expected)
+    return found | {"launches": len(made.launches), "tensor_bytes": made.plan.memory.nbytes}
+
+
 def _row(
     name: str, batch: int, way: str, precision: str, queue: Any, found: np.ndarray, expected: np.ndarray
 ) -> dict[str, Any]:
     error = float(np.abs(found - expected).max() / np.abs(expected).max())
     made = {"network": name, "batch": batch, "way": way, "precision": precision, **clocks.times(queue)}
-    made |= {"error": error, "correct": error <= TOLERANCE}
+    made |= {"error": error, "correct": error <= TOLERANCES[precision]}
     print(f"  {made}", flush=True)
     return made
