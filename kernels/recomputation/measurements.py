@@ -108,7 +108,7 @@ def pytorch_timeline(layers: int = LAYERS, width: int = WIDTH, batch: int = BATC
     return {"layers": layers, "activation_bytes": 4 * width * batch, "torch": str(torch.__version__), "held": held}
 
 
-def pytorch_resnet(depth: int = 101, batches: tuple[int, ...] = (16, 64)) -> dict[str, Any]:
+def pytorch_resnet(depth: int = 101, batches: tuple[int, ...] = (64, 256)) -> dict[str, Any]:
     """Measure forward and backward pass of ResNet-101 by plan, batch and precision."""
     torch = on_pytorch.torch_on_gpu()
     modules = on_pytorch.resnet(torch, depth)
@@ -129,7 +129,7 @@ def pytorch_resnet(depth: int = 101, batches: tuple[int, ...] = (16, 64)) -> dic
         for precision in ("float32", "bfloat16"):
             for way, plan in ways.items():
                 step = functools.partial(_resnet_step, torch, modules, x, target, plan, precision)
-                found = on_pytorch.measure_step(torch, step)
+                found = on_pytorch.measure_step(torch, step, runs=20)
                 rows.append({"batch": batch, "precision": precision, "way": way, "segments": len(plan)} | found)
         del x, target, step
     return {
