@@ -27,12 +27,14 @@ from nbformat.notebooknode import NotebookNode
 
 from tests.support.exercise_answers import FOLDER, answers_and_tests, cells_by_id, source_notebook, wrong_answers
 from warpcourse.bench.lab import Lab, find, labs
+from warpcourse.bench.recordings import Measurement
 from warpcourse.bench.timing import host
 from warpcourse.paths import COURSE
 from warplab.text.tables import markdown
 
 INDEX = COURSE / "docs" / "labs.md"
 README = COURSE / "README.md"
+LIBRARIES = ("nvidia-cublas", "nvidia-cudnn-cu13", "nvidia-cuda-nvrtc")
 PLANNED = COURSE / "kernels" / "planned_labs.json"
 BEGIN, END = "<!-- Labs, written by tools/labs_page.py -->", "<!-- End of the labs -->"
 
@@ -42,9 +44,9 @@ HEAD = """# The labs: what was measured and counted
 
 A lab's page has its tables of kernels, its counters beside Nsight Compute's, some of its pictures, and the verdict.
 Tables are from `make record` on the GPU that is named with them; `make bench` prints the same for yours. Ratios are to
-a copy, to libraries and to peaks timed in the same run, alternating; each output was checked. Counters are from
-`make compare-ncu`; how they are counted: [simulator.md](simulator.md). Pictures are some of those in the lessons, as
-last run."""
+a copy, to libraries and to peaks timed in the same run, alternating; each output was checked. The libraries' versions
+stand with what was measured since 2026-11-25; nobody recorded them before. Counters are from `make compare-ncu`; how
+they are counted: [simulator.md](simulator.md). Pictures are some of those in the lessons, as last run."""
 LAB_HEAD = "<!-- Written by tools/labs_page.py; do not edit. How to read this page: {index} -->"
 NOT_MEASURED = (
     "Not measured yet: nobody has recorded these kernels on a GPU. No time, and no ratio to a library or to a measured "
@@ -142,8 +144,8 @@ def _kernels(lab: Lab) -> Iterator[str]:
     assert lab.benchmark  # the caller has looked
     benchmark = lab.module(lab.benchmark).BENCHMARK
     measured = {key: m for key, m in lab.recordings.load().items() if key in benchmark.tables}
-    for origin in dict.fromkeys(m.origin for m in measured.values()):
-        own = {key: m.value for key, m in measured.items() if m.origin == origin}
+    for origin in dict.fromkeys(map(_origin, measured.values())):
+        own = {key: m.value for key, m in measured.items() if _origin(m) == origin}
         yield f"{origin}."
         yield f"```text\n{benchmark.text(own)}\n```"
     if benchmark.not_recorded:
@@ -151,6 +153,12 @@ def _kernels(lab: Lab) -> Iterator[str]:
     profile = lab.folder / "profile.json"
     if profile.exists():
         yield from _profile(json.loads(profile.read_text(encoding="utf-8")))
+
+
+def _origin(measured: Measurement) -> str:
+    """Return GPU and date, and the versions of NVIDIA's libraries where they were recorded."""
+    packages = measured.machine.get("packages", {})
+    return ", ".join([measured.origin, *(f"{name[7:]} {packages[name]}" for name in LIBRARIES if name in packages)])
 
 
 def _profile(recorded: Mapping[str, Any]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from itertools import pairwise
 
 import nbformat
 import numpy as np
@@ -27,6 +28,9 @@ EXERCISE = next((one for one in shipped() if one.is_exercise), None)
 if EXERCISE is None:
     pytest.skip("the course has no lab with an exercise", allow_module_level=True)
 LESSON = next(one for one in shipped() if one.number == EXERCISE.number)
+EARLY = [one for one in shipped() if not one.is_exercise and one.number < "07"]
+NAMED = ("radio", "radiogroup", "button", "slider")
+HEADINGS = "return [...document.querySelectorAll('.jp-Notebook :is(h1, h2, h3, h4)')].map(one => one.tagName[1])"
 PREDICTION = (
     "from warplab import compare, predict",
     'predict("98/sectors", "How many sectors?", unit="sectors per request")',
@@ -157,6 +161,36 @@ def test_a_lesson_by_keyboard_and_for_a_screen_reader(lab):
     assert ("StaticText", words) not in seen
     lab.browser.type(lab.element(draws, "summary"), "\ue007")
     until(lambda: ("StaticText", words) in seen_by_a_screen_reader(lab), "the picture's words")
+
+
+def by_tab(lab, text):
+    """Press Tab until the focus is on the button with this text; return the button."""
+    focused = "return document.activeElement"
+    for _ in range(9):
+        found = lab.browser.run(focused)
+        if lab.browser.run(f"{focused}.textContent") == text:
+            return found
+        lab.browser.type(found, "\ue004")
+    raise AssertionError(f"nine times Tab, and no {text}")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("lesson", EARLY, ids=lambda one: one.own.stem)
+def test_each_early_lessons_first_prediction_by_keyboard(lab, lesson):
+    lab.open_notebook(str(lesson.own))
+    asks = cell_with(lab, "predict(")
+    for cell in (cell_with(lab, "from warplab import"), asks):
+        lab.run_cell(cell)
+    until(lambda: lab.element(asks, "input"), "the form")
+    unnamed = [role for role, name in seen_by_a_screen_reader(lab) if role in NAMED and not name.strip()]
+    assert not unnamed, unnamed
+    field = lab.element(asks, "input")
+    lab.browser.type(field, " \ue004" if lab.element(asks, "input[type=radio]") else "4\ue004")
+    lab.browser.type(by_tab(lab, "Commit"), "\ue007")
+    until(lambda: "You predicted" in lab.output(asks), "the prediction in the form's place")
+    headings = [int(level) for level in lab.browser.run(HEADINGS)]
+    assert headings[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings)), headings
 
 
 def test_a_prediction_from_the_form_to_the_comparison(lab):
