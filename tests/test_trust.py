@@ -23,7 +23,7 @@ from warpcourse.paths import COURSE
 EVIDENCE = COURSE / "evidence"
 RECORDED = COURSE / "tests" / "warplab" / "simulator" / "run" / "recorded"
 PAGE = (COURSE / "docs" / "trust.md").read_text(encoding="utf-8")
-CARDS = {"NVIDIA H100 80GB HBM3": "H100"}
+CARDS = {"NVIDIA H100 80GB HBM3": "H100", "NVIDIA H200": "H200"}
 NUMBERS = [
     "no",
     "one",
@@ -82,13 +82,13 @@ def counters(pages: list[Path], held: str) -> Cells:
     launches, compared, differ, beyond = sums
     assert beyond == 0
     cards, tools, dates = zip(*heads, strict=True)
-    ((card,), (tool,)) = ({*cards}, {*tools})
+    (tool,) = {*tools}
     return (
         held.format(launches=launches),
         f"{compared - differ:,} of {compared:,} equal; {unbounded} are branches or divergent branches, for which any "
         f"difference is allowed; {differ - unbounded} differ for a reason that is given; warp efficiency is off by "
         f"up to {apart} points",
-        f"{days(dates)}, {CARDS[card]}, {tool}",
+        f"{days(dates)}, {' and '.join(sorted({CARDS[card] for card in cards}))}, {tool}",
     )
 
 
