@@ -109,7 +109,7 @@ def wrong_values(
     values, wanted = got[wrong], expected[wrong]
     if np.issubdtype(expected.dtype, np.floating):
         if np.isnan(values).all():
-            return "what is read: the result is NaN, as if it came from memory that holds no result yet"
+            return "what makes NaN: a value read before any result was stored there, 0 / 0 or inf - inf"
         types = _wrong_types(values, wanted)
         if types:
             return types
