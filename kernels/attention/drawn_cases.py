@@ -22,15 +22,16 @@ def queries_keys(rng, n, m, d, kind=PLAIN, shift=None):
 
     Of the two factors of a product one has 12 bits, too many for a half or a bfloat16, the other 4; and one of them is
     out of a half's range. `kind`, of the scores over √d: PLAIN, a few units; FAR, all of a row far above or far below
-    0, where an exponential is infinite or 0; MIXED, far above and far below 0 in one row. `shift`: the scale of q, a
-    power of two, by default one that a half cannot hold.
+    0, where an exponential is infinite or 0; MIXED, far above 0 in one half of a row and far below in the other, so
+    that the maxima of tiles rise or fall that far. `shift`: the scale of q, a power of two, by default one that a half
+    cannot hold.
     """
     most = np.where(rng.integers(0, 2, d), 4095, 8)
     q, k = rng.integers(-most, most + 1, (n, d)), rng.integers(most - 4103, 4104 - most, (m, d))
     if kind != PLAIN:
         moved = rng.permutation(d)[: d // 2]
         q[:, moved] = most[moved] * _signs(rng, n)
-        k[:, moved] = (4103 - most[moved]) * (_signs(rng, m) if kind == MIXED else 1)
+        k[:, moved] = (4103 - most[moved]) * (np.where(np.arange(m) < m // 2, -1, 1)[:, None] if kind == MIXED else 1)
     unit, shift = 2.0 ** (-12 if kind == PLAIN else -8), shift or 2.0 ** int(rng.choice([-30, 20]))
     return (q * shift).astype(np.float32), (k * (unit / shift)).astype(np.float32)
 
@@ -105,6 +106,10 @@ def _known_mistakes(q, s, v, tile):
     ] = _quietly(unshifted)
     known["rows whose scores all lie far below 0: does their maximum start at 0?"] = _quietly(
         lambda: np.where(np.exp(_float32(s)).any(axis=1, keepdims=True), softmax(s)[0] @ v, np.nan)
+    )
+    first = s[:, :tile].max(axis=1, keepdims=True)
+    known["the maximum: is it the first tile's alone? A later tile may hold a score far above it"] = _quietly(
+        lambda: np.exp(_float32(s - first)) @ v / np.exp(_float32(s - first)).sum(axis=1, keepdims=True)
     )
     known["the scores: they are not divided by √d"] = lambda: softmax(s * math.sqrt(q.shape[1]))[0] @ v
     known[NO_NUMBER] = lambda: np.full((len(s), v.shape[1]), np.nan)
