@@ -238,7 +238,7 @@ def _over_limit(profile: LaunchProfile, counter: str, got: float, most: float) -
         if left:
             text += f"\nand {len(left)} more line{'s' * (len(left) > 1)} ({_number(sum(parts[x] for x in left))})"
     if counter == "global_store_bytes" and most:
-        text += f"\n{_number(got / most)} times the bytes allowed: is an element stored several times, by one or more threads?"
+        text += f"\n{_number(got / most)} times the bytes allowed: is an element stored several times?"
     return text + (f"\n{_BEHIND[counter]}" if counter in _BEHIND else "")
 
 

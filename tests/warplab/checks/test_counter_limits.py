@@ -48,7 +48,7 @@ def test_repeated_writes_are_counted():
         limits={"global_store_bytes": lambda n: 4 * n},
     )
     assert (error.expected, error.got) == ("at most 16,384", "1,048,576")
-    assert "64 times the bytes allowed: is an element stored several times, by one or more threads?" in error.look_at
+    assert "64 times the bytes allowed: is an element stored several times?" in error.look_at
 
 
 def test_limit_of_something_never_counted_fails():
