@@ -21,7 +21,8 @@ from warplab import cp
 
 BLOCK = 256  # threads per block
 WARPS = 8  # of a block of pool_images_*: WARPS in pool.cu
-ROWS = 4  # of a block, a warp each: in softmax.cu, rows.cu and attention.cu
+ROWS = 4  # of a block, a warp each: in softmax.cu and rows.cu; WARPS in attention.cu
+QUERIES = 16  # of a block of attention.cu
 TILE = 16  # of a block, both ways: TILE in matmul.cu
 EIGHT, SIXTEEN, SIXTY_FOUR = 8, 16, 64  # channels of a thread, and of a block of pool_images_wide
 MOST_AROUND = 9  # channels of a window of lrn_eights
@@ -226,11 +227,11 @@ def _bind_attention(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any],
     if len(inputs) == 4:
         shape = layer.reads[3].shape
         mask = dict(zip(mask, (math.prod(shape), *broadcast_strides(shape, (heads, s, t))), strict=True))
-    queries = layer.batch * heads * s
     scale = layer.node.attributes["scale"]
-    sizes = record(ATTENTION, queries=queries, heads=heads, s=s, t=t, d=d, e=e, scale=scale, **mask)
+    sizes = record(ATTENTION, heads=heads, s=s, t=t, d=d, e=e, scale=scale, **mask)
     arguments = *inputs, *[None] * (4 - len(inputs)), outputs[0], sizes
-    return [call(_kernel("attention.cu", "attention"), math.ceil(queries / ROWS), 32 * ROWS, arguments)]
+    blocks = layer.batch * heads * math.ceil(s / QUERIES)
+    return [call(_kernel("attention.cu", "attention"), blocks, 32 * ROWS, arguments)]
 
 
 def _refuses_halves(layer: Layer) -> str:

@@ -62,7 +62,7 @@ ELEMENTWISE = np.dtype(
 )
 ATTENTION = np.dtype(
     [
-        *_integers("queries heads s t d e mask_image mask_head mask_row mask_column"),
+        *_integers("heads s t d e mask_image mask_head mask_row mask_column"),
         ("scale", np.float32),
     ]
 )

@@ -480,18 +480,18 @@ def test_matmul(sizes):
     check(Node("y", "matmul", ("a", "b"), (Slice("y", 0, 3),)), tensors, values)
 
 
-@pytest.mark.parametrize("mask", [None, (1, 1, 40), (2, 5, 40)])
-@pytest.mark.parametrize("sizes", [(40, 8, 8), (1, 3, 1), (65, 16, 40)])
+@pytest.mark.parametrize("mask", [None, (1, False), (2, True)])
+@pytest.mark.parametrize("sizes", [(5, 40, 8, 8), (5, 1, 3, 1), (17, 65, 40, 140)])
 def test_attention(sizes, mask):
-    (t, d, e), rng = sizes, generator()
-    tensors = [tensor("q", (2, 5, d)), tensor("k", (2, t, d)), tensor("v", (2, t, e))]
-    tensors += [tensor("mask", (*mask[:2], t))] if mask else []
+    (s, t, d, e), rng = sizes, generator()
+    tensors = [tensor("q", (2, s, d)), tensor("k", (2, t, d)), tensor("v", (2, t, e))]
+    tensors += [tensor("mask", (mask[0], s if mask[1] else 1, t))] if mask else []
     values = [rng.standard_normal((2, *one.shape)) for one in tensors]
     if mask:
         values[3][..., ::3] = -np.inf
         values[3][..., -1] = 0
     node = Node("y", "attention", tuple(one.name for one in tensors), (Slice("y", 0, 2),), {"scale": 0.3})
-    check(node, [*tensors, tensor("y", (2, 5, e))], values)
+    check(node, [*tensors, tensor("y", (2, s, e))], values)
 
 
 @pytest.mark.skipif(by_kernels() is None, reason="no lab offers kernels for attention")
