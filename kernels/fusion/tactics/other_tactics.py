@@ -227,11 +227,10 @@ def _bind_attention(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any],
     if len(inputs) == 4:
         shape = layer.reads[3].shape
         mask = dict(zip(mask, (math.prod(shape), *broadcast_strides(shape, (heads, s, t))), strict=True))
-    scale = layer.node.attributes["scale"]
-    sizes = record(ATTENTION, heads=heads, s=s, t=t, d=d, e=e, scale=scale, **mask)
+    sizes = record(ATTENTION, heads=heads, s=s, t=t, d=d, e=e, scale=layer.node.attributes["scale"], **mask)
     arguments = *inputs, *[None] * (4 - len(inputs)), outputs[0], sizes
-    blocks = layer.batch * heads * math.ceil(s / QUERIES)
-    return [call(_kernel("attention.cu", "attention"), blocks, 32 * ROWS, arguments)]
+    kernel = _kernel("attention.cu", "attention")
+    return [call(kernel, layer.batch * heads * math.ceil(s / QUERIES), 32 * ROWS, arguments)]
 
 
 def _refuses_halves(layer: Layer) -> str:
