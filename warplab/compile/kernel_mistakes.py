@@ -307,6 +307,18 @@ def _undefined(kernel: ast.FunctionDef, error: str) -> Found:
             yield node, f"{node.id} has no value here, and had none outside when the kernel was compiled."
 
 
+def _members(kernel: ast.FunctionDef, error: str) -> Found:
+    """Find `out.rows` and `math.max`."""
+    missing = re.search(r"Unknown attribute '(\w+)' of type array|module '\w+' has no attribute '(max|min)'", error)
+    for node in ast.walk(kernel):
+        if missing and isinstance(node, ast.Attribute) and node.attr in missing.groups():
+            owner = ast.unparse(node.value)
+            here = (
+                f"has .size and .shape, no {node.attr}" if missing[1] else f"has no {node.attr}: write {node.attr}(...)"
+            )
+            yield node, f"{owner} {here}."
+
+
 def _rows(kernel: ast.FunctionDef, error: str) -> Found:
     """Find `out[i] = pixels[k]` where `pixels` has two dimensions."""
     if not re.search(r"setitem\(array\([^()]*\), [^(]*, array\(", error):
@@ -532,6 +544,7 @@ _FINDERS: tuple[Finder, ...] = (
     _matrix_products,
     _numpy_habits,
     _rows,
+    _members,
 )
 
 

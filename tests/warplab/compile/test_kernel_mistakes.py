@@ -396,7 +396,22 @@ def guard_first(x, y, out):
         out[i] = x[i] + y[i]
 
 
+@cuda.jit
+def asks_for_rows(x, y, out):
+    i = cuda.grid(1)
+    if i < out.rows:
+        out[i] = x[i]
+
+
+@cuda.jit
+def largest_by_math(x, y, out):
+    i = cuda.grid(1)
+    out[i] = math.max(x[i], 0)
+
+
 MISTAKES = [
+    (asks_for_rows, "if i < out.rows:\n", "out has .size and .shape, no rows."),
+    (largest_by_math, "out[i] = math.max(x[i], 0)\n", "math has no max: write max(...)."),
     (halves, "half /= 2", "half starts as a whole number, and / makes a float: write half //= 2."),
     (halved_offset, "half = half / 2", "half starts as a whole number, and / makes a float: write half = half // 2."),
     (two_indices, "out[i] = x[i, i] + y[i]", "x has 1 dimension, and here 2 indices."),
