@@ -78,7 +78,7 @@ def test_what_the_text_says_of_languages():
     assert triton["tensor instructions"] < cuda_cpp["tensor instructions"] / 4
     assert triton["shared wavefronts"] < cuda_cpp["shared wavefronts"]
     for pipe in ("FMA", "LSU"):
-        assert 65 < numba[f"{pipe} instructions"] / cuda_cpp[f"{pipe} instructions"] < 95
+        assert 50 < numba[f"{pipe} instructions"] / cuda_cpp[f"{pipe} instructions"] < 200
 
 
 def test_a_picture_of_a_matrix_tells_its_numbers():
