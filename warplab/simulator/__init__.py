@@ -37,8 +37,9 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             that nobody wrote. `races` looks for accesses by different threads that nothing orders:
             `race_records` keeps who touched what, `race_words` compares, `vector_clocks` knows what synchronisation
             weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp, and `race_report`
-            words the error. `cluster_lifetimes` finds accesses to blocks that may have ended, `proxy_fences` what TMA
-            and wgmma may not see yet, `stale_texels` textures of what the same launch has written.
+            words the error; `operand_reads` keeps what each warpgroup's wgmma reads. `cluster_lifetimes` finds accesses
+            to blocks that may have ended, `proxy_fences` what TMA and wgmma may not see yet, `stale_texels` textures of
+            what the same launch has written.
             For kernels of several devices, `device_races` does the same between these, with `device_clocks`, which
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;

@@ -36,6 +36,14 @@ MUTANTS = {
         FULL,
         "under way",
     ),
+    "values_released_early": (
+        "4_wgmma.cu",
+        "wgmma_wait<0>();\n            settle(result);\n            release(v_empty[step++ % STAGES]);",
+        "release(v_empty[step++ % STAGES]);\n            wgmma_wait<0>();\n            settle(result);",
+        wgmma,
+        (1, 1, 1, 40, 900, 32, False),
+        "after wgmma.wait_group",
+    ),
     "scores_from_another_stage": (
         "4_wgmma.cu",
         "k_tiles + step % STAGES * TILE_BYTES",
@@ -82,6 +90,14 @@ MUTANTS = {
     ),
     "one_tile_of_ds": ("backward_wgmma.cu", "+ n % 2 * DS_BYTES", "", gradients_wgmma, FULL_128, "race"),
     "dp_not_waited_for": ("backward_wgmma.cu", "wgmma_wait<EARLY>();", "", gradients_wgmma, FULL_128, "under way"),
+    "queries_released_early": (
+        "backward_wgmma.cu",
+        "wgmma_wait<0>();\n        settle(dk);\n        settle(dv);\n        release(q_empty[stage]);",
+        "release(q_empty[stage]);\n        wgmma_wait<0>();\n        settle(dk);\n        settle(dv);",
+        gradients_wgmma,
+        FULL_128,
+        "after wgmma.wait_group",
+    ),
     "keys_past_the_end": (
         "decode.cu",
         "j % 2 >= end - first)",

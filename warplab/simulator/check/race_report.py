@@ -37,6 +37,10 @@ _ASYNCHRONOUS = (
     "all have read it: readers arrive at an mbarrier, or pass a barrier, after their loads or after wgmma.wait_group. "
     "Before a stage is read, each reader must wait at the mbarrier to which its copy reports."
 )
+_OPERAND = (
+    "A wgmma reads its tiles until its warpgroup has executed wgmma.wait_group for it. Whoever writes there must know: "
+    "arrive at the mbarrier, or pass the barrier, where the writer waits, after wgmma.wait_group, not before it."
+)
 _FLAG = (
     "Does this loop wait for a flag? Of an ordinary variable the compiler may load the value once, before the loop, "
     "and nothing orders what the flag guards. Make it `volatile` and put a __threadfence() before it is set, or use "
@@ -90,7 +94,7 @@ def race_error(
         elif any(".volatile" in place.text for place in sites):
             reason = _FENCE
         if any(_moves_pieces(place) for place in sites):
-            reason = _ASYNCHRONOUS
+            reason = _OPERAND if did.endswith("read") and earlier.text.startswith("wgmma") else _ASYNCHRONOUS
         elif any(_waits(chunk, place, name) for place in sites):
             reason = _FLAG
         elif own_block and other < 0 and earlier.where.line == site.where.line:
@@ -98,9 +102,10 @@ def race_error(
         elif own_block and verbs == ("writes", "writes") and earlier.where.line == site.where.line:
             reason += _SAME_PLACE
     who = "other threads" if other < 0 else f"thread {_numbers(chunk.thread_index(other))}"
+    by = f" by `{earlier.text.split()[0]}`" if _moves_pieces(earlier) else ""
     return DataRace(
         f"race: thread {_numbers(chunk.thread_index(thread))} {does} {what}, which {who} {did} "
-        f"at line {earlier.where.line}, and nothing orders the two",
+        f"at line {earlier.where.line}{by}, and nothing orders the two",
         reason=reason,
         array=name,
         index=index,

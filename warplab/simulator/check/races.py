@@ -22,6 +22,7 @@ import numpy as np
 
 from warplab.simulator.check.cluster_lifetimes import ClusterLifetimes
 from warplab.simulator.check.lockstep import REASON, Lockstep, relies_on_it
+from warplab.simulator.check.operand_reads import OperandReads
 from warplab.simulator.check.race_records import GridNumbers, LaneSnapshot, Narrowing, Record, RecordedAccess
 from warplab.simulator.check.race_words import WordRaces
 from warplab.simulator.check.vector_clocks import Clocks, clocks_needed
@@ -47,6 +48,7 @@ class Races(WordRaces):
         self.sites = len(sites)
         self.written = {s.space for s in sites if s.op != "load"}
         self.needs_clocks = clocks_needed([i for block in translation.blocks for i in block.counted])
+        self.multiplies = any(_multiplies(s) for s in sites)
         self.relies_on_lockstep = volatile_orders and relies_on_it(translation)
         # In a kernel that waits for memory, volatile words are flags, and what these guard may be volatile as well.
         self.volatile_flags = volatile_orders and turns_on_memory(translation.blocks)
@@ -67,6 +69,7 @@ class Races(WordRaces):
         self.cluster = chunk.cluster_blocks
         self.clocks = Clocks(chunk) if self.needs_clocks or self.cluster > 1 else None
         self.lifetimes = ClusterLifetimes(chunk, self.clocks) if self.clocks is not None and self.cluster > 1 else None
+        self.operands = OperandReads(chunk, self.clocks) if self.clocks is not None and self.multiplies else None
         self.epoch_stored = False  # was there a store to shared memory since the last barrier of all blocks?
         self.shared = Record(chunk.access.shared.nbytes // self.word["shared"], self.sites)
         self.initialised = Record(self.shared.words, self.sites)  # mbarriers, by whom
@@ -88,6 +91,8 @@ class Races(WordRaces):
         self._turn()
         if self.clocks is not None:
             self.clocks.sync_blocks(lanes)
+        if self.operands is not None:
+            self.operands.barrier(lanes)
         if lanes is not None:
             self._flush(self.shared, "shared")
             self.epochs = self.epochs.copy()  # earlier accesses keep the old ones
@@ -199,6 +204,8 @@ class Races(WordRaces):
         if followed is None:
             return
         self._note(*followed, space)
+        if self.operands is not None and lanes is not None and _multiplies(site):
+            self.operands.read(addresses.at(site.offset).view(np.int64), lanes)
 
     copy_read = load
 
@@ -243,6 +250,17 @@ class Races(WordRaces):
         first = access.word
         for k in range(self._words(site, space)):
             self._write(record, space, access, first + k if k else first, addresses, values)
+        if self.operands is not None and space == "shared":
+            self._after_operands(self.operands, access, first, addresses, values)
+
+    def _after_operands(self, operands: OperandReads, access: RecordedAccess, word, addresses, values) -> None:
+        """Compare a write with the reads of wgmma before it."""
+        reader = operands.unaware(word * self.word["shared"], access.by.thread - self.numbers.first_thread)
+        race = (reader >= 0) & ~self._unchanged(access.site, "shared", addresses, values)
+        if race.any():
+            self.shared.reader[word] = reader + self.numbers.first_thread
+            readers = self.shared.reader, self.shared.read_site
+            self._report("writes", "may still read", self.shared, *readers, "shared", access, word, race)
 
     copy_done = store
 
@@ -355,3 +373,7 @@ class Races(WordRaces):
     def _forget(self, record: Record) -> None:
         self.pending_lanes -= record.lanes
         record.forget()
+
+
+def _multiplies(site) -> bool:
+    return site.text.startswith("wgmma")

@@ -20,6 +20,7 @@ from warplab.simulator.errors import IllegalAddress, MisalignedAddress, Simulato
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import subgroup
 from warplab.simulator.run.copy_reductions import combined, element_dtype
+from warplab.simulator.run.late_reads import require_unchanged
 from warplab.simulator.translate.block_writer import Site
 
 _BULK_BYTES = 16  # addresses and sizes of cp.async.bulk are multiples of this
@@ -322,12 +323,8 @@ class AsynchronousCopies:
             copy.is_read = True
         copy.values = self.fetch(copy.source, Addresses(copy.origin), copy.lanes)
         changed = np.any([old != new for old, new in zip(before, copy.values, strict=True)], axis=0)
-        if self.chunk.checked and changed.any():
-            raise SimulatorError(
-                "shared memory was written while a bulk copy still had to read it",
-                reason=_LATER if isinstance(copy, OutCopy) else _ARRIVED,
-                **self.chunk.where(copy.source, int(copy.lanes[np.argmax(changed)])),
-            )
+        start, reason = copy.origin + np.uint64(copy.source.offset), _LATER if isinstance(copy, OutCopy) else _ARRIVED
+        require_unchanged(self.chunk, copy.source, start, copy.lanes, changed, "a bulk copy still had to", reason)
 
     def finish(self) -> None:
         """Deliver what is still in flight to global memory: the chunk has ended."""

@@ -29,6 +29,7 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import subgroup
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.program import Where
+from warplab.simulator.run.late_reads import require_unchanged
 from warplab.simulator.translate.block_writer import Site
 from warplab.simulator.translate.tensor_memory_instructions import (
     COLUMNS,
@@ -642,10 +643,9 @@ class TensorMemory:
         """Let the issuing thread know that these operands have been read."""
         addresses = Addresses(reading.address)
         changed = (self._bytes(reading.site, addresses) != reading.data).any(axis=1)
-        if self.chunk.checked and changed.any():
-            what = f"shared memory was written while `{reading.site.text.split()[0]}` could still read it"
-            reason = "Whoever writes there must wait until it is over: at the mbarrier of its tcgen05.commit."
-            raise self._error(reading.site, reading.lanes[np.argmax(changed)], what, reason)
+        reader = f"`{reading.site.text.split()[0]}` could still"
+        reason = "Whoever writes there must wait until it is over: at the mbarrier of its tcgen05.commit."
+        require_unchanged(self.chunk, reading.site, reading.address, reading.lanes, changed, reader, reason)
         self._notify_read(reading.site, addresses, reading.lanes)
 
 

@@ -16,6 +16,7 @@ from warplab.simulator.errors import DivergentWarp, SimulatorError, UnorderedReg
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.fragments import BITS
+from warplab.simulator.run.late_reads import require_unchanged
 from warplab.simulator.translate.block_writer import Site
 from warplab.simulator.translate.warpgroup_instructions import (
     ADDRESS_BYTES,
@@ -34,6 +35,10 @@ from warplab.simulator.translate.warpgroup_instructions import (
 NEEDS_WARPGROUP = (
     "A wgmma instruction needs its whole warpgroup, four warps in a row whose first has a number that is a multiple of "
     "4: all 128 threads must reach it, and the number of threads of a block that does must be a multiple of 128."
+)
+_UNCHANGED = (
+    "Whoever writes there must wait until the product is over: wgmma.wait_group first, and a barrier or an mbarrier "
+    "where other threads write."
 )
 _PLACES = -(10**9)  # of warpgroups, among the places where threads synchronise
 
@@ -142,13 +147,8 @@ class Warpgroups:
         """Let a thread know that these operands have been read."""
         addresses = Addresses(reading.address)
         changed = (self._bytes(reading.site, addresses) != reading.data).any(axis=1)
-        if self.chunk.checked and changed.any():
-            raise SimulatorError(
-                f"shared memory was written while `{reading.site.text.split()[0]}` could still read it",
-                reason="Whoever writes there must wait until the product is over: wgmma.wait_group first, and a "
-                "barrier or an mbarrier where other threads write.",
-                **self.chunk.where(reading.site, int(reading.lanes[np.argmax(changed)])),
-            )
+        reader = f"`{reading.site.text.split()[0]}` could still"
+        require_unchanged(self.chunk, reading.site, reading.address, reading.lanes, changed, reader, _UNCHANGED)
         self._notify_read(reading.site, addresses, reading.lanes)
 
     def _notify_read(self, site: Site, addresses: Addresses, lanes: np.ndarray) -> None:

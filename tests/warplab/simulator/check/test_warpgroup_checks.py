@@ -151,14 +151,20 @@ def test_all_threads_must_give_the_same():
 
 
 @pytest.mark.parametrize(
-    ("by", "error", "what"),
+    ("by", "how", "error", "what"),
     [
-        (0, simulator.SimulatorError, "shared memory was written while `wgmma.mma_async.* could still read it"),
-        (77, simulator.DataRace, r"thread \(77, 0, 0\) .* writes .* which thread \(0, 0, 0\) .* read at line"),
+        (
+            0,
+            "int",
+            simulator.SimulatorError,
+            "shared memory was written while `wgmma.mma_async.* could still read it: byte 14192 .* of `tiles`",
+        ),
+        (0, "volatile int", simulator.DataRace, r"which thread \(0, 0, 0\) .* may still read at line"),
+        (77, "int", simulator.DataRace, r"thread \(77, 0, 0\) .* writes .* which thread \(0, 0, 0\) .* read at line"),
     ],
 )
-def test_tiles_must_stay_until_the_product_is_over(by, error, what):
-    write = f"if (threadIdx.x == {by}) {{ *reinterpret_cast<volatile int *>(tiles[1] + 6000) = 7; }}"
+def test_tiles_must_stay_until_the_product_is_over(by, how, error, what):
+    write = f"if (threadIdx.x == {by}) {{ *reinterpret_cast<{how} *>(tiles[1] + 6000) = 7; }}"
     with pytest.raises(error, match=what):
         run(changed("// end", write))
     run(changed("    settle(sum);\n", "    settle(sum);\n    __syncthreads();\n    " + write + "\n"))
@@ -169,6 +175,118 @@ def test_operands_must_lie_in_the_blocks_shared_memory():
         run(changed("mn_major(of_b, 48, 64)", "mn_major(of_b, 64, 64)"))
     with pytest.raises(simulator.UninitializedRead, match="never written"):
         run(changed("i < 64 * 8; i", "i < 63 * 8; i"))
+
+
+# -- stages that one warpgroup fills and others release ----------------------------------------------------------------
+
+PIPELINE = """
+#include <warplab/hopper.cuh>
+#include <cuda_fp16.h>
+
+extern "C" __global__ void product(const half *a, float *c, int steps) {
+    __shared__ alignas(1024) unsigned char tiles[2][64 * LINE_BYTES];
+    __shared__ unsigned long long full[2], empty[2];
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < 2; s++) {
+            barrier_init(shared_address(&full[s]), FILLERS);
+            barrier_init(shared_address(&empty[s]), blockDim.x / 32 - 4);
+        }
+        fence_barrier_init();
+    }
+    __syncthreads();
+    if (threadIdx.x < FILLERS) {
+        for (int n = 0; n < steps; n++) {
+            const unsigned here = shared_address(&full[n % 2]), to = shared_address(tiles[n % 2]);
+            barrier_wait(shared_address(&empty[n % 2]), n / 2 % 2 ^ 1);
+            // fill
+        }
+    }
+    if (threadIdx.x < 128) return;
+    auto release = [&](int n) {
+        if (threadIdx.x % 32 == 0) barrier_arrive(shared_address(&empty[n % 2]));
+    };
+    float sum[32];
+    for (int i = 0; i < 32; i++) sum[i] = 0;
+    for (int n = 0; n < steps; n++) {
+        const unsigned tile = shared_address(tiles[n % 2]);
+        barrier_wait(shared_address(&full[n % 2]), n / 2 % 2);
+        wgmma_fence();
+        for (int k = 0; k < 64; k += 16) wgmma<K_MAJOR, MN_MAJOR>(sum, k_major(tile, 0, k), mn_major(tile, k, 64), 1);
+        wgmma_commit();
+        // used
+    }
+    wgmma_wait<0>();
+    settle(sum);
+    for (int i = 0; i < 32; i++) c[(threadIdx.x - 128) * 32 + i] = sum[i];
+}
+"""
+BY_TMA = (
+    1,
+    """
+            barrier_expect(here, 8192);
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 8192, [%2];"
+                         :: "r"(to), "l"(a + n * 4096), "r"(here) : "memory");""",
+)
+BY_STORES = (
+    128,
+    """
+            for (int i = threadIdx.x; i < 512; i += 128) {
+                reinterpret_cast<uint4 *>(tiles[n % 2])[i] = reinterpret_cast<const uint4 *>(a + n * 4096)[i];
+            }
+            fence_for_tma();
+            barrier_arrive(here);""",
+)
+AT_ONCE = "wgmma_wait<0>(); release(n);"
+ONE_BEHIND = "wgmma_wait<1>(); if (n > 0) release(n - 1);"
+
+
+def pipeline(filled: tuple[int, str], used: str, warpgroups: int) -> None:
+    a = generator().integers(-3, 4, (5, 64, 64)).astype(np.float16)
+    c = np.zeros((warpgroups, 128 * 32), np.float32)
+    code = PIPELINE.replace("FILLERS", str(filled[0])).replace("// fill", filled[1]).replace("// used", used)
+    source = CudaSource(code, "product", ("-arch=sm_90a", *hopper.include()))
+    simulate(source, 1, 128 * (1 + warpgroups), (a, c, np.int32(5)))
+    np.testing.assert_array_equal(c, np.broadcast_to(c[:1], c.shape))
+
+
+@pytest.mark.parametrize("filled", [BY_TMA, BY_STORES], ids=["TMA", "stores"])
+@pytest.mark.parametrize("used", [AT_ONCE, ONE_BEHIND], ids=["at once", "one behind"])
+def test_stages_released_after_the_wait_are_right(filled, used):
+    pipeline(filled, used, 2)
+
+
+@pytest.mark.parametrize("warpgroups", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("filled", "used"),
+    [
+        (BY_TMA, "release(n); wgmma_wait<0>();"),
+        (BY_STORES, "release(n); wgmma_wait<0>();"),
+        (BY_TMA, "if (n > 0) release(n - 1); wgmma_wait<1>();"),
+        (BY_TMA, "wgmma_wait<1>(); release(n);"),
+    ],
+    ids=["TMA", "stores", "the stage before", "one too young"],
+)
+def test_stages_released_before_the_wait_are_reported(filled, used, warpgroups):
+    """What loads and stores by several warpgroups hide: each has read the stage before, and said so."""
+    what = r"writes byte \d+ of shared memory \(element \d+ of `tiles`\), which .* read at line \d+ by `wgmma.mma_async"
+    with pytest.raises(simulator.DataRace, match=what) as caught:
+        pipeline(filled, used, warpgroups)
+    assert caught.value.array == "tiles"
+    assert "where the writer waits, after wgmma.wait_group" in caught.value.reason
+
+
+def test_one_warpgroup_of_two_that_releases_too_early_is_reported():
+    used = "if (threadIdx.x < 256) release(n); wgmma_wait<0>(); if (threadIdx.x >= 256) release(n);"
+    with pytest.raises(simulator.DataRace, match=r"which thread \(128, 0, 0\) .* may still read at line"):
+        pipeline(BY_TMA, used, 2)
+
+
+@pytest.mark.parametrize("by", [128, 129, 200])
+def test_a_warpgroup_does_not_write_before_its_own_wait(by):
+    write = f"if (threadIdx.x == {by}) reinterpret_cast<volatile int *>(tiles[n % 2])[5] = 77;"
+    with pytest.raises(simulator.DataRace, match=r"which thread \(128, 0, 0\) .* read at line"):
+        pipeline(BY_TMA, f"{write} group_sync(1); {AT_ONCE}", 1)
+    pipeline(BY_TMA, f"wgmma_wait<0>(); {write} fence_for_tma(); group_sync(1); release(n);", 1)
 
 
 # -- factor A in registers, in PTX -------------------------------------------------------------------------------------
