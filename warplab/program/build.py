@@ -51,8 +51,8 @@ class Unit:
 
 @dataclass
 class Kernel:
-    """A kernel of a unit. `name`: as in the source, with template arguments. `dynamic_bytes`: of shared memory, which
-    the program has asked for."""
+    """A kernel of a unit. `name`: as in the source, with template arguments. `dynamic_bytes` of shared memory and
+    `wide_clusters`, of more than 8 blocks: what the program has asked for."""
 
     name: str
     entry: simulator.Entry
@@ -61,6 +61,7 @@ class Kernel:
     options: tuple[str, ...]
     expressions: tuple[str, ...]
     dynamic_bytes: int | None = None
+    wide_clusters: bool = False
 
     def assemble(self, arch: int) -> Assembled:
         """Return machine code for capability `arch` (75 for 7.5), with the assembler's report."""

@@ -339,7 +339,7 @@ class Runtime:
         if self.sticky:
             return Reply(self.sticky)
         together = {"cooperative": name == "launch_cooperative", "cluster": cluster if any(cluster) else None}
-        options = simulator.Options(**together, counters=True)  # type: ignore[arg-type]
+        options = simulator.Options(**together, counters=True, wide_clusters=kernel.wide_clusters)  # type: ignore[arg-type]
         bound = BoundKernel(kernel.entry, params, kernel.assemble)
         launch = PreparedLaunch(kernel.name, bound, self.device, {}, lambda: None, (), "CUDA C++ program")
         how = f"cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared_bytes})"
@@ -379,6 +379,8 @@ class Runtime:
             )
         if attribute == 8:
             self._kernel(address).dynamic_bytes = value
+        if attribute == 14:  # cudaFuncAttributeNonPortableClusterSizeAllowed
+            self._kernel(address).wide_clusters = bool(value)
         return Reply()
 
     def _resources(self, address: int) -> resources.Resources:

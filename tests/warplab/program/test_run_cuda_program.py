@@ -125,6 +125,16 @@ def test_what_a_launch_asks_for(tmp_path, name, printed):
 
 
 @pytest.mark.thorough
+def test_clusters_of_16_blocks_run_where_the_program_asks_for_them(tmp_path):
+    done, report = run(tmp_path, "wide_clusters.cu", "asked")
+    assert (done.returncode, done.stdout) == (0, "15 15\n"), done.stderr
+    assert report["defects"] == []
+    done, report = run(tmp_path, "wide_clusters.cu")
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert [defect["error"] for defect in report["defects"]] == ["InvalidLaunch"]
+
+
+@pytest.mark.thorough
 def test_a_file_in_c_is_compiled_as_c(tmp_path):
     """Rodinia's are of the 1980s: types of parameters after the list, a variable `new`."""
     (tmp_path / "old.c").write_text("int twice(n)\nint n;\n{\n  int new = 2 * n;\n  return new;\n}\n")

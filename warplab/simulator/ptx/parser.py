@@ -66,7 +66,8 @@ _OCTAL_LITERAL = re.compile(r"-?0[0-7]++U?", re.ASCII)
 _SECTION = re.compile(r"\s*\.section\s+[^{;]*\{[^}]*\}")
 _IDENTIFIER = r"[%$A-Za-z_][\w$.]*"
 _NAME = re.compile(rf"{_IDENTIFIER}+", re.ASCII)
-_WORD = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
+_WORD = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*(?:\.[xyzwrgba]\b)?")
+_COLOURS = ".r", ".g", ".b", ".a"  # other names of the parts of a vector
 _ADDRESS = re.compile(rf"({_IDENTIFIER}+|\d\w*+)?\s*+(?:\+?\s*+(-?\w++))?$")
 # Instructions become Python code, in which none of these characters can end a string or a line.
 _INSTRUCTION = re.compile(r"[\w \t\n\r$%.,:|@!+\-<>\[\]{}()~*&^]*+", re.ASCII)
@@ -317,17 +318,26 @@ class _Parser:
 
     def _directive(self, entry: Entry, statement: str, names: dict[str, str], suffix: str) -> None:
         if statement.startswith(".reg"):
-            kind, *declared = statement.removeprefix(".reg").replace(",", " ").split()  # inline asm: `.reg.b16 x, y`
+            # Inline asm: `.reg.b16 x, y`.
+            kind, *declared = statement.removeprefix(".reg").replace(",", " ").replace(".", " .").split()
+            parts: tuple[str, ...] = ("",)
+            if kind in (".v2", ".v4"):
+                parts, (kind, *declared) = tuple(f".{axis}" for axis in "xyzw"[: int(kind[2])]), declared
             for name in declared:
                 stem, _, count = name.partition("<")
                 number = int(count.rstrip(">")) if count else 1
-                self.registers += abs(number)
+                self.registers += abs(number) * len(parts)
                 if self.registers > MAX_REGISTERS:
                     raise UnsupportedInstruction(f"the PTX declares more than {MAX_REGISTERS:,} registers")
                 for register in [f"{stem}{i}" for i in range(number)] if count else [stem]:
                     new = f"{'' if register[0] == '%' else '%'}{register}{suffix}"
-                    entry.registers[new] = kind[1:]
-                    if new != register:
+                    entry.registers.update(dict.fromkeys((new + part for part in parts), kind[1:]))
+                    if len(parts) > 1:
+                        names[register] = f"{{{', '.join(new + part for part in parts)}}}"
+                        names.update(
+                            (register + of, new + part) for k, part in enumerate(parts) for of in (part, _COLOURS[k])
+                        )
+                    elif new != register:
                         names[register] = new
         elif any(statement.startswith(f".{space}") for space in SPACES):
             variable = self._variable(statement)

@@ -83,7 +83,8 @@ def check_cluster(entry: Entry, grid: Index3, asked: Sequence[int] | None, wide:
     if min(given) < 1 or blocks > most:
         raise InvalidLaunch(
             f"clusters of {_times(given)} = {blocks} blocks; a GPU with clusters has 1 to {most}",
-            reason="Some GPUs allow 16 if asked (wide_clusters=True); 8 are portable.",
+            reason="Some GPUs allow 16 if asked (cudaFuncAttributeNonPortableClusterSizeAllowed, wide_clusters=True); "
+            "8 are portable.",
         )
     for axis, n, size in zip("xyz", grid, given, strict=True):
         if n % size:

@@ -44,6 +44,7 @@ FORMS = """
     set.eq.f16x2.f16x2 %r1, %r2, %r3
     add.cc.u32 %r1, %r2, %r3
     addc.u32 %r1, %r2, %r3
+    addc.u16 %rs1, %rs2, %rs3
     addc.cc.u32 %r1, %r2, %r3
     sub.cc.u32 %r1, %r2, %r3
     subc.u32 %r1, %r2, %r3

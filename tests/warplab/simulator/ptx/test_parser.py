@@ -113,3 +113,36 @@ def test_malformed_text_is_refused_with_its_line(text):
     with pytest.raises(simulator.UnsupportedInstruction) as caught:
         simulator.load(ptx)
     assert f"at line {line} of the PTX" in str(caught.value)
+
+
+VECTORS = {
+    "whole": ".reg .v2 .b32 %v; mov.b32 %v.x, %r1; mov.b32 %v.y, 5; mov.b64 %rd3, %v; shr.u64 %rd4, %rd3, 32; "
+    "cvt.u32.u64 %r2, %rd4; add.u32 %r2, %r2, %v.x; st.global.b32 [%rd2], %r2;",
+    "colours": ".reg .v4 .u32 v; mov.u32 v.r, %r1; mov.u32 v.y, 1; mov.u32 v.b, 2; mov.u32 v.a, 2; "
+    "add.u32 %r2, v.x, v.g; add.u32 %r2, %r2, v.z; add.u32 %r2, %r2, v.w; st.global.b32 [%rd2], %r2;",
+    "memory": ".shared .align 8 .b8 s[256]; .reg.v2.b32 v; mov.u32 %r3, s; mad.lo.u32 %r3, %r1, 8, %r3; "
+    "mov.u32 v.x, %r1; mov.u32 v.y, 5; st.shared.v2.b32 [%r3], v; { .reg .v2 .b32 v; ld.shared.v2.b32 v, [%r3]; "
+    "add.u32 %r2, v.x, v.y; } st.global.b32 [%rd2], %r2;",
+}
+
+
+@pytest.mark.parametrize("body", VECTORS.values(), ids=VECTORS)
+def test_registers_of_a_vector_type(body):
+    np.testing.assert_array_equal(run(body), np.arange(32) + 5)
+
+
+@pytest.mark.parametrize("body", [".reg .v3 .b32 %v;", ".reg .v2;", ".reg .v2 .b32 %v; mov.u32 %r2, %v.z;"])
+def test_vectors_that_there_are_not_are_refused(body):
+    with pytest.raises(simulator.SimulatorError):
+        run(body)
+
+
+def test_a_sum_of_16_bits_ends_a_chain():
+    """ptxas takes addc.u16, whose operands it adds as numbers of 32 bits with the carry: of that the lower half."""
+    start = ".reg .b16 h; mov.u32 %r4, -16; add.cc.u32 %r3, %r1, %r4;"
+    for end, wanted in (("addc.u16 h, h, 65535;", -1), ("addc.s16 h, h, 0;", 0)):
+        found = run(f"{start} cvt.u16.u32 h, %r1; {end} cvt.u32.u16 %r2, h; st.global.b32 [%rd2], %r2;")
+        lanes = np.arange(32)
+        np.testing.assert_array_equal(found, (lanes + wanted + (lanes >= 16)) % 65536)
+    with pytest.raises(simulator.UnsupportedInstruction):
+        run(f"{start} cvt.u16.u32 h, %r1; addc.cc.u16 h, h, h;")
