@@ -103,7 +103,7 @@ def _sensible(plan: Plan, shape: Shape, transposed: str, multiprocessors: int) -
     if plan.refuses(m, n, k, transposed, multiprocessors):
         return False
     if tile.any_rows:
-        return 1.0 * m * n * k < MOST_ANY
+        return 1.0 * m * n * k < MOST_ANY and (plan.parts == 1 or tiles * plan.parts <= 2 * multiprocessors)
     if (tile.bm > 64 and tile.bm > 2 * rows + 62) or (tile.bn > 64 and tile.bn > 2 * columns + 62):
         return False
     if 2.0 * m * n * k > 4e11 and tile.bm * tile.bn < 128 * 128:
