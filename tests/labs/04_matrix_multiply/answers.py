@@ -196,6 +196,8 @@ OTHER = "now = 1 - now"
 
 PEAK = "peak(sms, cores, clock_mhz)"
 INTENSITY = "intensity(m, n, k)"
+HALVES = "a_tile = cuda.shared.array((32, 32), np.float16)"
+TOTAL = "total += float32(1) * a"
 BUSY = "busy(m, n, tile, sms)"
 TILES = "math.ceil(m / tile) * math.ceil(n / tile)"
 CEILING = "math.ceil(m * n / tile**2)"
@@ -244,6 +246,9 @@ ANSWERS = {
                 "too many global load bytes"
             ),
             SERIAL_PRODUCT.replace("KERNEL", "any_k"): "too many global load bytes",
+            any_k().replace("a_tile = cuda.shared.array((32, 32), float32)", HALVES).replace("total += a", TOTAL): (
+                "c is wrong"
+            ),
         },
     ),
     "your-turn-two-by-two": Answers(
@@ -316,6 +321,9 @@ ANSWERS = {
             one_line(
                 BUSY, f"m * n / (math.ceil({CEILING} / sms) * sms * tile * tile)"
             ): "busy(m=16, n=1024, tile=128, sms=4)",
+            one_line(BUSY, "m * n / (math.ceil(math.ceil(m / tile) * (n // tile) / sms) * sms * tile * tile)"): (
+                "busy(m=256, n=144, tile=128, sms=2)"
+            ),
             one_line(BUSY, "1.0"): "the same value for all",
         },
     ),

@@ -110,6 +110,7 @@ ANSWERS = {
             one_line(EXPECTED, "depth * (rows + columns)"): "0.5 times the right one",
             one_line(EXPECTED, "2 * (rows * columns)"): "the error differs from input to input",
             one_line(EXPECTED, "2 * 64 * (rows + columns)"): "expected(rows=128, columns=256, depth=32)",
+            one_line(EXPECTED, "2 * depth * (rows + 256)"): "expected(rows=128, columns=128, depth=64)",
             one_line(EXPECTED, "49152"): "expected(rows=128, columns=256, depth=32)",
         },
     ),
