@@ -249,7 +249,7 @@ def combine_case(far):
                 np.full(size, 1 / parts)
             ),
             "the exponentials: that of a large lse is infinite, and those of low ones are all 0. Subtract the largest "
-            "lse first": lambda: by(np.where(none, 0, np.exp(lse) / np.exp(lse).sum(axis=1, keepdims=True))),
+            "lse first": _quietly(lambda: by(np.where(none, 0, np.exp(lse) / np.exp(lse).sum(axis=1, keepdims=True)))),
             "the weights: they are not divided by their sum": _quietly(
                 lambda: by(weights * np.exp(lse - lse.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True))
             ),
