@@ -66,8 +66,6 @@ INT8_CASES = {
         {"c": 16, "k": 16, "h": 9, "w": 11, "r": 2, "padding": (0, 2, 1, 1), "stride": (3, 1), "dilation": (1, 3)},
         "wgmma_128x32_by_2",
     ),
-    "wide": ({"c": 128, "k": 272, "h": 5, "w": 5, "r": 1}, "wgmma_64x256_by_2"),
-    "wider": ({"c": 64, "k": 288, "h": 9, "w": 9, "r": 1}, "wgmma_128x256_by_1"),
     "a depth shared by two": ({"c": 48, "k": 48, "h": 5, "w": 5, "r": 3, "padding": (1, 1, 1, 1)}, "wgmma_64x32_in_2"),
     "a depth shared by eight": ({"c": 272, "k": 80, "h": 6, "w": 6, "r": 2}, "wgmma_64x64_in_8"),
 }
@@ -77,6 +75,13 @@ INT8_CASES = {
 @pytest.mark.parametrize(("case", "name"), INT8_CASES.values(), ids=INT8_CASES)
 def test_int8(case, name, residual):
     check(name, *cbr(case, "int8", "NHWC", residual=residual))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize(("k", "name"), [(272, "wgmma_64x256_by_2"), (288, "wgmma_128x256_by_1")])
+def test_int8_of_256_filters_at_a_time(k, name, residual):
+    check(name, *cbr({"c": 128, "k": k, "h": 9, "w": 9, "r": 1}, "int8", "NHWC", residual=residual))
 
 
 @pytest.mark.parametrize("activation", [{"relu": True, "most": 1.5}, {"relu": False}])
