@@ -65,9 +65,9 @@ How a launch runs:
     `copy_reductions`) and `mbarriers` serve copies that arrive only where a thread waits for them. `warp_operations`
     exchanges values between the lanes of a warp (`undefined_values` finds out whether a result depends on one that no
     lane gave), and `matrix_operations` multiplies matrices that its lanes hold together, `warpgroups` those of wgmma,
-    for which `warpgroup_convergence` brings four warps together, `tensor_memory` those of tcgen05. `textures` and
-    `surfaces` share `texel_access`. `system_services` provides what a kernel asks of the driver: `printf`, assert,
-    clocks, memory.
+    for which `warpgroup_convergence` brings four warps together, `tensor_memory` those of tcgen05; `late_reads` looks
+    whether what they read was left alone. `textures` and `surfaces` share `texel_access`. `system_services` provides
+    what a kernel asks of the driver: `printf`, assert, clocks, memory.
 5.  All the while, observers are told what happens. The launch returns a `LaunchProfile`: its counters, and the trace of
     its first warps.
 

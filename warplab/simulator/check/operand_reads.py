@@ -1,7 +1,7 @@
 """Which pieces of shared memory each warpgroup's wgmma has read, and when: who writes there must know that it is over.
 
-`race_words` keeps of several readers of a word only the first time: enough for loads, each of which is over when it is
-made, but a wgmma reads until its warpgroup waits, and tiles are read by several. Here each warpgroup has a time of its
+`race_words` keeps of several readers of a word two times at most, before which none of them read last: enough for most
+loads, but a wgmma reads until its warpgroup waits, and tiles are read by several. Here each warpgroup has a time of its
 own for each 16 bytes. `vector_clocks` know who has heard of it.
 """
 

@@ -119,9 +119,9 @@ class Record:
     """Who touched each word of an allocation, or of a chunk's shared memory, in arrays made on demand."""
 
     _DTYPES: ClassVar[dict[str, type]] = {
-        # For `vector_clocks`: when words were written, last and first read, and by which warps of the reader's cluster.
-        **dict.fromkeys(("written_at", "read_at", "first_read_at"), np.int32),
-        "read_by": np.uint32,
+        # For `vector_clocks`: when words were written, last read, first and again, and by which warps of the cluster.
+        **dict.fromkeys(("written_at", "read_at", "first_read_at", "again_at"), np.int32),
+        **dict.fromkeys(("read_by", "again_by"), np.uint32),
         **dict.fromkeys(("writer", "reader", "reader_warp", "reader_block", "reader_cluster"), np.int32),
         "plain_reader": np.int32,
         **dict.fromkeys(("write_epoch", "write_time", "write_fences", "write_wide"), np.int32),

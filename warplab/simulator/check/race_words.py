@@ -169,13 +169,24 @@ class WordRaces(Observer):
     def _add_reading_warps(
         self, record: Record, access: RecordedAccess, word: np.ndarray, fresh: np.ndarray | None
     ) -> None:
-        """Add readers. `fresh`: lanes that read after all others of their word since it was written; None for all."""
+        """Add readers. `fresh`: lanes that read after all others of their word since it was written; None for all.
+
+        Of the warps in `read_by`, those in `again_by` last read at `again_at` or later, the others at `first_read_at`
+        or later."""
         if self.clocks is None:
             return
         first = word if fresh is None else word[fresh]
-        record.first_read_at[first], record.read_by[first] = access.now, 0
+        record.first_read_at[first], record.read_by[first], record.again_by[first] = access.now, 0, 0
         column = (access.by.warp - 1) % (self.warps_per_block * self.cluster)
-        np.bitwise_or.at(record.read_by, word, np.uint32(1) << (column % WARP_BITS).astype(np.uint32))
+        bits = np.uint32(1) << (column % WARP_BITS).astype(np.uint32)
+        np.bitwise_or.at(record.read_by, word, bits)
+        if fresh is None:
+            return
+        word = word[~fresh]
+        record.again_at[word[record.again_by[word] == 0]] = access.now
+        np.bitwise_or.at(record.again_by, word, bits[~fresh])
+        word = word[record.again_by[word] == record.read_by[word]]
+        record.first_read_at[word], record.again_by[word] = record.again_at[word], 0
 
     def _write(self, record: Record, space: str, access: RecordedAccess, word: np.ndarray, addresses, values) -> None:
         atomic = access.site.op == "atomic"
@@ -251,7 +262,9 @@ class WordRaces(Observer):
         """Return the lanes that know of all reads of their word."""
         blocks = record.reader_block[word]
         lanes, time = access.by.thread - self.numbers.first_thread, record.read_at[word]
-        several = clocks.knows_warps(lanes, record.read_by[word], record.first_read_at[word])
+        again = record.again_by[word]
+        several = clocks.knows_warps(lanes, record.read_by[word] & ~again, record.first_read_at[word])
+        several &= clocks.knows_warps(lanes, again, record.again_at[word])
         one = self._knows(clocks, access, reader, np.where(reader > 0, blocks, 0), time)
         own_warp = record.reader_warp[word] == access.by.warp
         own_warp &= time < clocks.met[self.chunk.warp_of[lanes]]

@@ -75,6 +75,24 @@ template <bool JOIN> __device__ void one_waits(int* y) {  // for its warp
     if (T < 32) { s[T] = T; arrive(&bar); }
     else { if (T == 32) wait(&bar, 0); if (JOIN) __syncwarp(); y[T - 32] = s[63 - T]; }
 }
+
+template <bool EARLY> __device__ void twice_read(int* y) {  // by two warps, of which each must have read both times
+    __shared__ int s[32];
+    __shared__ mbarrier full, empty;
+    start(&full, 32);
+    start(&empty, 64);
+    for (int k = 0; k < ROUNDS; k++) {
+        if (T < 32) { wait(&empty, k & 1 ^ 1); s[T] = k + T; arrive(&full); continue; }
+        wait(&full, k & 1);
+        y[T - 32] = s[31 - T % 32];
+        if (EARLY) arrive(&empty);
+        asm volatile("" ::: "memory");
+        y[T - 32] += s[31 - T % 32];
+        if (!EARLY) arrive(&empty);
+    }
+}
+KERNEL released_when_read(int* y) { twice_read<false>(y); }
+KERNEL released_too_early(int* y) { twice_read<true>(y); }
 KERNEL one_waits_for_its_warp(int* y) { one_waits<true>(y); }
 KERNEL one_waits_alone(int* y) { one_waits<false>(y); }
 
@@ -214,6 +232,7 @@ def test_what_a_pipeline_may_lack(name, line, other):
         ("one_waits_for_its_warp", "one_waits_alone", 64, range(31, -1, -1)),
         ("two_of_three", "with_the_third", 96, [*range(32, 64), *range(32), *[0] * 32]),
         ("before_it_arrives", "after_it_arrives", 64, range(31, -1, -1)),
+        ("released_when_read", "released_too_early", 96, 2 * [*range(68, 4, -2)]),
         ("released", "only_relaxed", 64, [7]),
         ("fenced", "fenced_too_early", 64, [7]),
         ("fenced_and_joined", "fenced_alone", 64, range(31, -1, -1)),
