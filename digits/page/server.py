@@ -36,7 +36,7 @@ CELL = "from digits.page.page import Page\nPage()"
 # What a browser may download of the workspace: what a run or a plan is made of, and no images of others' datasets.
 FILES = r"((?:runs|plans)/[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9][A-Za-z0-9_.-]*)"
 UPLOAD = 1 << 30  # bytes of one message from the browser: all files of one upload
-GONE = 60.0  # seconds without a browser after which a page's kernel ends
+GONE, OPENING = 60.0, 600.0  # seconds without a browser after which a page's kernel ends, once one was there or not yet
 # The browser asks this server for everything, and runs no script that stands in the page's own HTML: a name that
 # escaped the escaping would still be no script. Widgets set styles of elements, hence unsafe-inline for styles alone.
 POLICY = "; ".join(
@@ -99,7 +99,7 @@ class Server(Voila):
         for kernel in self.kernel_manager.list_kernel_ids():
             if self.kernel_manager.kernel_model(kernel)["connections"]:
                 self.kernels_seen[kernel] = now
-            elif now - self.kernels_seen.setdefault(kernel, now) > GONE:
+            elif now - self.kernels_seen.setdefault(kernel, now + OPENING - GONE) > GONE:
                 del self.kernels_seen[kernel]
                 await ensure_async(self.kernel_manager.shutdown_kernel(kernel, now=True))
 

@@ -249,8 +249,10 @@ def test_a_kernel_that_no_browser_comes_back_to_ends(monkeypatch):
             assert await look(0) == {opened, left}
             assert await look(server.GONE) == {opened, left}
             kernels.notify_disconnect(opened)  # its page was closed
-            assert await look(server.GONE + 1) == {opened}
-            assert await look(2 * server.GONE + 0.5) == set()
+            assert await look(server.GONE + 1) == {opened, left}
+            assert await look(2 * server.GONE + 0.5) == {left}
+            assert await look(server.OPENING) == {left}  # it works before its browser can connect
+            assert await look(server.OPENING + 1) == set()
         finally:
             await kernels.shutdown_all(now=True)
 
