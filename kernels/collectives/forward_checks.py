@@ -41,6 +41,7 @@ _LOOK_AT = {
     "no fence before the flag": "what keeps a flag from being seen before the data",
     "no fence after the wait": "what keeps the data from being read before the flag",
     "narrow flag": "how the flag is stored and loaded: by an operation that other devices see?",
+    "split word": "the size of the accesses on both sides: what is written in two parts may be seen half written",
     "volatile data": "what `volatile` does: each access is made. In which order others see two of them is left open",
     "plain flag": "the type of the flags: an ordinary variable may be loaded once and never again",
 }

@@ -114,7 +114,7 @@ class DeviceRace(DataRace):
 
     `device`, `other_device`: their numbers. `other_kernel`, `other_file`: the kernel of the earlier access, and its
     file. `cause`: "no wait", "no fence before the flag", "no fence after the wait", "narrow fence", "narrow flag",
-    "plain flag" or "no barrier"; `reason` says it in a sentence.
+    "plain flag", "split word", "volatile data" or "no barrier"; `reason` says it in a sentence.
     """
 
     def __init__(

@@ -32,6 +32,8 @@ def _reason(cause: str, before: str, now: str) -> str:
         "narrow flag": "The flag has too narrow a scope: an atomic operation without _system, or an access with .gpu, "
         "is for the threads of one device. Use a volatile flag, atomicExch_system or cuda::thread_scope_system (in "
         "Numba, whose atomic functions are for one device, link functions in CUDA C++, cuda.declare_device).",
+        "split word": "The two have different sizes, so neither is one access to the other: half of a word may be seen "
+        "without the other half. Write and read data and flag by one access each, of the same size.",
         "no fence before the flag": f"A flag is set after {before}, but no fence stands between the two, so the other "
         f"device may see the flag first: put a {_SYSTEM_FENCE} between them.",
         "no fence after the wait": "The thread has waited for the flag, but no fence stands between the wait and "
@@ -110,7 +112,7 @@ def _members(shared, thread: int):
 def _cause(shared, now: Access, before: Access, time: int, here, there, holds_flags: bool) -> str:
     strong = now.kind.strong, before.kind.strong
     if all(strong) and holds_flags:
-        return "narrow flag"
+        return "split word" if now.kind.system and before.kind.system else "narrow flag"
     lane, other, when = np.array([now.lane]), np.array([before.lane]), np.array([time])
     # What is volatile on one side is a flag, unless the fences of another one would have brought it into order.
     for cause, rules in _CAUSES[:_BARRIERS] if any(strong) and holds_flags else _CAUSES:

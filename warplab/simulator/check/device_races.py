@@ -2,7 +2,7 @@
 
 For each word of global memory and each device, the latest write and the latest read are recorded: by which thread, when
 and where in the program. An access by another device is ordered if its thread knows of the earlier one
-(`device_clocks`). Flags, which are strong accesses with the scope .sys on both sides, do not race with one another.
+(`device_clocks`). Flags, strong accesses of one size with the scope .sys on both sides, do not race with one another.
 Races between threads of one device are those that `races` finds.
 
 Volatile accesses have the scope .sys, atomic operations without a scope .gpu. Loads and stores with a cache operator,
@@ -60,13 +60,13 @@ class Kind(NamedTuple):
 
 
 class _Touched:
-    """Who touched each word of an allocation last, of one device: threads numbered from 1, times, sites."""
+    """Who touched each word last, of one device: threads numbered from 1, times, sites, the bytes of a flag or 0."""
 
     def __init__(self, words: int) -> None:
         self.writer, self.written_at, self.write_site, self.reader, self.read_at, self.read_site = np.zeros(
             (6, words), np.int32
         )
-        self.write_is_flag, self.read_is_flag = np.zeros((2, words), bool)
+        self.write_flag, self.read_flag = np.zeros((2, words), np.int8)
 
 
 @dataclass(eq=False)
@@ -323,32 +323,32 @@ class DeviceRaces(Observer):
             word = (word[:, None] + np.arange(count)).ravel()
             own, thread = np.repeat(own, count), np.repeat(thread, count)
         by_device = shared.touched.setdefault(allocation.address, {})
-        is_flag = kind.strong and kind.system and allocation.holds_flags
+        flag = site.item if kind.strong and kind.system and allocation.holds_flags else 0
         for device, touched in by_device.items():
             if device == self.device:
                 continue
-            earlier = touched.writer, touched.written_at, touched.write_site, touched.write_is_flag
-            self._compare("wrote", earlier, site, kind, allocation, word, own, thread, is_flag)
+            earlier = touched.writer, touched.written_at, touched.write_site, touched.write_flag
+            self._compare("wrote", earlier, site, kind, allocation, word, own, thread, flag)
             if kind.writes:
-                earlier = touched.reader, touched.read_at, touched.read_site, touched.read_is_flag
-                self._compare("read", earlier, site, kind, allocation, word, own, thread, is_flag)
+                earlier = touched.reader, touched.read_at, touched.read_site, touched.read_flag
+                self._compare("read", earlier, site, kind, allocation, word, own, thread, flag)
         mine = by_device.get(self.device)
         if mine is None:
             mine = by_device[self.device] = _Touched(-(-allocation.nbytes // size))
         number = self.first_site + site.index
         if kind.writes:
             mine.writer[word], mine.written_at[word] = thread, shared.now
-            mine.write_site[word], mine.write_is_flag[word] = number, is_flag
+            mine.write_site[word], mine.write_flag[word] = number, flag
         else:
             mine.reader[word], mine.read_at[word] = thread, shared.now
-            mine.read_site[word], mine.read_is_flag[word] = number, is_flag
+            mine.read_site[word], mine.read_flag[word] = number, flag
 
-    def _compare(self, did: str, earlier, site, kind: Kind, allocation, word, own, thread, is_flag: bool) -> None:
+    def _compare(self, did: str, earlier, site, kind: Kind, allocation, word, own, thread, flag: int) -> None:
         others, when, sites, flags = earlier
         time = when[word]
         suspect = time > 0
-        if is_flag:
-            suspect &= ~flags[word]
+        if flag:
+            suspect &= flags[word] != flag
         if not suspect.any():
             return
         places = np.flatnonzero(suspect)

@@ -180,6 +180,34 @@ def test_where_no_flags_are_volatile_on_both_sides_is_no_excuse(missing):
         assert (pass_message(code, data_holds_flags=False) == np.arange(1, 101)).all()
 
 
+WORD = r"""
+#define LOOK(at) (((volatile unsigned*)word)[at])
+extern "C" __global__ void send(volatile unsigned long long* word) { @; }
+extern "C" __global__ void receive(volatile unsigned long long* word, unsigned* out) {
+    unsigned long long both;
+    do both = *word; while (both >> 32 != 1);
+    *out = both;
+}
+"""
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_data_and_flag_in_one_word_are_written_and_read_by_one_access_each(split):
+    """NCCL's protocol LL. PTX: accesses of two sizes are not morally strong, so they race."""
+    code = WORD.replace("@", "LOOK(0) = 7; LOOK(1) = 1" if split else "*word = 1ull << 32 | 7")
+    with virtual_devices(2) as devices:
+        word, out = devices[1].zeros(1, np.uint64), devices[1].zeros(1, np.uint32)
+        devices[0].launch(CudaSource(code, "send"), 1, 1, (word,))
+        devices[1].launch(CudaSource(code, "receive"), 1, 1, (word, out))
+        if split:
+            with pytest.raises(DeviceRace, match="half of a word") as caught:
+                devices.synchronize()
+            assert caught.value.cause == "split word"
+        else:
+            devices.synchronize()
+            assert out.get() == 7
+
+
 @pytest.mark.parametrize("sender_first", [True, False])
 @pytest.mark.parametrize(
     "changes",
