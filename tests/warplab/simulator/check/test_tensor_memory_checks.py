@@ -16,7 +16,7 @@ typedef unsigned long long u64;
 #define IS(x) (WRONG == x)
 enum { NONE, KEPT, FREED_TWICE, FREED_LESS, UNWAITED, UNHEARD, UNCOMMITTED, QUARTER, UNALLOCATED, UNWRITTEN, BY_ALL,
        UNSTORED, UNLOADED, AFTER_PERMIT, TOO_MANY, ODD_COUNT, OVERWRITTEN, NO_PROXY, OUTSIDE, FREED_EARLY, OTHER_PLACE,
-       HALF_WARP, HEARD_BY_BARRIER, HEARD_BY_WARP };
+       HALF_WARP, HEARD_BY_BARRIER, HEARD_BY_WARP, REUSED, RELEASED_EARLY };
 __device__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ u64 described(const void *p, u64 high) { return high | (at(p) >> 4) | 8ull << 16 | 16ull << 32; }
 __device__ unsigned allocate(unsigned *given, int columns) {
@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(128) product(const unsigned short *
                                                           unsigned idesc, u64 high) {
     __shared__ __align__(1024) unsigned short left[128 * 16], right[32 * 16];
     __shared__ unsigned given;
-    __shared__ u64 done;
+    __shared__ u64 done, issued;
     const int t = threadIdx.x;
     for (int i = t; i < 128 * 16; i += 128) left[i] = a[i];
     for (int i = t; i < 32 * 16; i += 128) right[i] = b[i];
@@ -49,7 +49,10 @@ extern "C" __global__ void __launch_bounds__(128) product(const unsigned short *
         if (IS(TOO_MANY)) allocate(&given, 512);
         if (!IS(HALF_WARP) || t < 16) allocate(&given, IS(ODD_COUNT) ? 48 : 64);
     }
-    if (t == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at(&done)) : "memory");
+    if (t == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at(&done)) : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at(&issued)) : "memory");
+    }
     if (!IS(NO_PROXY)) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     const unsigned base = given, quarter = (IS(QUARTER) ? 0 : t / 32) << 21;
@@ -67,6 +70,11 @@ extern "C" __global__ void __launch_bounds__(128) product(const unsigned short *
             asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];"
                          :: "r"(at(&done)) : "memory");
         if (IS(OVERWRITTEN)) left[5] = 0;
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at(&issued)) : "memory");
+    }
+    if (t == 77 && (IS(REUSED) || IS(RELEASED_EARLY))) {
+        wait(IS(REUSED) ? &done : &issued);
+        left[5] = 0;
     }
     if (IS(FREED_EARLY) && t < 32) release(base, 64);
     if (IS(HEARD_BY_BARRIER)) {
@@ -110,7 +118,7 @@ def run(wrong: str = "NONE", idesc: int = IDESC, high: int = HIGH, **options) ->
     return d - 2 * a.astype(np.float64) @ b.astype(np.float64).T
 
 
-@pytest.mark.parametrize("how", ["NONE", "HEARD_BY_BARRIER", "HEARD_BY_WARP"])
+@pytest.mark.parametrize("how", ["NONE", "HEARD_BY_BARRIER", "HEARD_BY_WARP", "REUSED"])
 def test_the_kernel_is_right_without_a_mistake(how):
     assert np.abs(run(how)).max() < 1e-5
 
@@ -151,7 +159,8 @@ def test_what_is_left_to_chance_runs_without_checks():
         ("AFTER_PERMIT", errors.SimulatorError, r"alloc after tcgen05\.relinquish_alloc_permit"),
         ("TOO_MANY", errors.SimulatorError, r"no 64 columns of tensor memory in a row are free, as the block has 512"),
         ("ODD_COUNT", errors.SimulatorError, r"`tcgen05\.alloc\S*` of 48 columns"),
-        ("OVERWRITTEN", errors.SimulatorError, r"shared memory|left"),
+        ("OVERWRITTEN", errors.SimulatorError, r"written while `tcgen05\.mma\S*` could still read it: .* of `left`"),
+        ("RELEASED_EARLY", errors.SimulatorError, r"writes byte .* of `left`|could still read it: .* of `left`"),
         ("NO_PROXY", errors.MissingProxyFence, r"fence\.proxy\.async"),
         ("OTHER_PLACE", errors.UnorderedTensorMemory, r"sums overlap, in another place or shape"),
         ("HALF_WARP", errors.DivergentWarp, r"tcgen05\.alloc"),

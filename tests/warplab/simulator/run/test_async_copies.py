@@ -538,6 +538,7 @@ def test_a_buffer_must_have_been_read_before_it_is_written_again():
     with pytest.raises(simulator.SimulatorError, match="written while a bulk copy still had to read it") as caught:
         run("send_too_soon", 1, TILE, x, y, np.int32(5))
     assert "bulk.global.shared" in caught.value.source
+    assert caught.value.array == "t"
     run("send_too_soon", 1, TILE, x, y, np.int32(5), checks=False)
     assert y.reshape(5, TILE).tolist() == (2 * x).reshape(5, TILE)[[2, 3, 4, 3, 4]].tolist()
 
