@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(WARPS * 32)
 
 #pragma unroll
     for (int h = 0; h < 2 * ROWS; h++) {
-        const float whole = row_sum(sum[h]), inverse = whole > 0 ? 1 / whole : 0;
+        const float whole = row_sum(sum[h]), inverse = whole == 0 ? 0 : 1 / whole;
         const int query = row + h * 8;
         if (query >= g.queries) continue;
         T *const to = out + (size_t(head) * g.queries + query) * SIZE + lane % 4 * 2;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(WARPS * 32)
             *reinterpret_cast<unsigned *>(to + j * 8) = packed(both[0] * inverse, both[1] * inverse, T());
         }
         if (lane % 4 == 0) {
-            lse[size_t(head) * g.queries + query] = whole > 0 ? largest[h] * g.scale + logf(whole) : -CUDART_INF_F;
+            lse[size_t(head) * g.queries + query] = whole == 0 ? -CUDART_INF_F : largest[h] * g.scale + logf(whole);
         }
     }
 }

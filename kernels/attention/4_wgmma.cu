@@ -202,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         const int row = work.first_query + (group - 1) * 64 + warp * 16 + lane / 4;  // the second is eight below
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const float whole = row_sum(sum[h]), inverse = whole > 0 ? 1 / whole : 0;
+            const float whole = row_sum(sum[h]), inverse = whole == 0 ? 0 : 1 / whole;
             const int query = row + h * 8;
             const size_t at = size_t(work.head) * g.queries + query;
             // Neighbours exchange halves of two fragments: 8 bytes of a lane, 32 of a row, are side by side.
@@ -220,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                 if (query < g.queries) *reinterpret_cast<uint2 *>(to) = mine;
             }
             if (lane % 4 == 0 && query < g.queries) {
-                lse[at] = whole > 0 ? largest[h] * g.scale + logf(whole) : -CUDART_INF_F;
+                lse[at] = whole == 0 ? -CUDART_INF_F : largest[h] * g.scale + logf(whole);
             }
         }
     }

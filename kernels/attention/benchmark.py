@@ -16,7 +16,7 @@ def _table(heading: str, given: dict[str, str], ours: tuple[str, ...], rates: st
     unit = "GB/s" if rates == "gbps" else "TFLOP/s"
     others = (*BACKENDS, *(["copy"] if rates == "gbps" else []))
     return Table.of_rows(
-        heading,
+        lambda value: heading.format(**value) + (", copied from what was printed" if "transcribed" in value else ""),
         given
         | {f"{name}, {unit}": of(rates, name) for name in (*ours, *others)}
         | {f"{name} / best": of("ratio_to_best", name) for name in ours}
@@ -28,15 +28,17 @@ _LENGTHS = {"length": "length", "causal": "causal"}
 _FORWARD = _table(
     "{heads} heads of {size}, {tokens:,} tokens, float16, PyTorch {torch}", _LENGTHS, ("mma", "wgmma"), "tflops"
 )
+_BACKWARD = _table(
+    "backward: {heads} heads of {size}, {tokens:,} tokens, float16, PyTorch {torch}",
+    _LENGTHS,
+    ("mma", "wgmma"),
+    "tflops",
+)
 TABLES = {
     "forward_table": _FORWARD,
     "forward_64": _FORWARD,
-    "backward_table": _table(
-        "backward: {heads} heads of {size}, {tokens:,} tokens, float16, PyTorch {torch}",
-        _LENGTHS,
-        ("mma", "wgmma"),
-        "tflops",
-    ),
+    "backward_table": _BACKWARD,
+    "backward_64": _BACKWARD,
     "decode_table": _table(
         "one token, {keys:,} keys, {heads} heads of keys of {size}, float16, PyTorch {torch}",
         {"batch": "batch", "query heads for each": "shared_by"},

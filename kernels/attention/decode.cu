@@ -38,11 +38,11 @@ struct Sum {
     }
 
     __device__ __forceinline__ float4 mean() const {
-        const float inverse = whole > 0 ? 1 / whole : 0;
+        const float inverse = whole == 0 ? 0 : 1 / whole;
         return make_float4(weighed.x * inverse, weighed.y * inverse, weighed.z * inverse, weighed.w * inverse);
     }
 
-    __device__ __forceinline__ float log_sum() const { return whole > 0 ? top * LN2 + logf(whole) : -CUDART_INF_F; }
+    __device__ __forceinline__ float log_sum() const { return whole == 0 ? -CUDART_INF_F : top * LN2 + logf(whole); }
 };
 
 template <typename T, int SIZE, int WARPS>

@@ -195,5 +195,6 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "forward_table": forward_table,
     "forward_64": functools.partial(forward_table, 64),
     "backward_table": backward_table,
+    "backward_64": functools.partial(backward_table, 64),
     "decode_table": decode_table,
 }

@@ -53,11 +53,11 @@ def softmax(s, lse):
         total += math.exp(s[head, row, key] - shift)
     for step in (16, 8, 4, 2, 1):
         total += cuda.shfl_xor_sync(ALL, total, step)
-    inverse = np.float32(1) / total if total > 0 else np.float32(0)
+    inverse = np.float32(0) if total == 0 else np.float32(1) / total
     for key in range(lane, s.shape[2], 32):
         s[head, row, key] = math.exp(s[head, row, key] - shift) * inverse
     if lane == 0:
-        lse[head, row] = shift + math.log(total) if total > 0 else NOTHING
+        lse[head, row] = NOTHING if total == 0 else shift + math.log(total)
 
 
 @cuda.jit
@@ -159,11 +159,11 @@ def fused(size: int) -> Any:
                 total[r] += cuda.shfl_xor_sync(ALL, total[r], step)
             query = first_query + warp * each + r
             if query < q.shape[1]:
-                inverse = np.float32(1) / total[r] if total[r] > 0 else np.float32(0)
+                inverse = np.float32(0) if total[r] == 0 else np.float32(1) / total[r]
                 for c in range(columns):
                     if lane + 32 * c < size:
                         out[head, query, lane + 32 * c] = result[r, c] * inverse
                 if lane == 0:
-                    lse[head, query] = largest[r] + math.log(total[r]) if total[r] > 0 else NOTHING
+                    lse[head, query] = NOTHING if total[r] == 0 else largest[r] + math.log(total[r])
 
     return attention_fused

@@ -60,7 +60,7 @@ def attention_triton(
         of_v = tl.load(v + key[:, None] * SIZE + columns[None, :], mask=here, other=0.0)
         result = tl.dot(p.to(of_v.dtype), of_v, result * less[:, None])
         largest = top
-    any_key = total > 0
+    any_key = total != 0
     result = tl.where(any_key[:, None], result / tl.where(any_key, total, 1.0)[:, None], 0.0)
     tl.store(out + at, result.to(out.dtype.element_ty), mask=inside)
     sums = tl.where(any_key, largest * scale + tl.log(tl.where(any_key, total, 1.0)), float("-inf"))

@@ -7,6 +7,7 @@ from kernels.attention.decoding import decode, splits_for
 from tests.support.random_inputs import generator
 from warplab import cp
 
+from .bounds import operands
 from .held import check_decode
 
 # batch, heads, query heads for a head of keys, keys, size; type; splits.
@@ -64,3 +65,12 @@ def test_wrong_arguments_are_named():
         decode(q, k[:2], k[:2], cp.zeros(2, np.int64))
     with pytest.raises(ValueError, match="splits is 0"):
         decode(q, k[:2], k[:2], splits=0)
+
+
+def test_keys_that_are_no_numbers_give_none():
+    q, k, v = (x.given.copy() for x in operands(generator(), 2, 2, 1, 1, 40, 32, "float16"))
+    k[0] = np.nan
+    for splits in (1, 3):
+        for found in decode(*map(cp.asarray, (q[:, :, 0].copy(), k, v)), splits=splits):
+            assert np.isnan(cp.asnumpy(found)[0]).all()
+            assert np.isfinite(cp.asnumpy(found)[1]).all()

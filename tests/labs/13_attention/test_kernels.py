@@ -84,6 +84,8 @@ def test_a_head_reads_nothing_of_its_neighbours(name):
     exact, bound = reference.forward(*alone), forward_bounds(*alone, False, None, kind)
     assert within(cp.asnumpy(out)[:, 1:2], exact[0], bound[0])
     assert within(cp.asnumpy(lse)[:, 1:2], exact[1], bound[1])
+    for found in (out, lse):
+        assert np.isnan(cp.asnumpy(found)[:, ::2]).all(), "a fault upstream must not become zeros"
 
 
 def test_the_bounds_tell_wrong_results_apart():
