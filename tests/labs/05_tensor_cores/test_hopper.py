@@ -276,7 +276,7 @@ def product_changed(name, old, new):
             "barrier_arrive(empty_at + 8 * done, lane);",
             "barrier_arrive(empty_at + 8 * done, rank);",
             simulator.DataRace,
-            r"of block \(1, 0, 0\) writes byte .* of block \(0, 0, 0\), which other threads read at line",
+            r"of block \(1, 0, 0\) writes byte .* of block \(0, 0, 0\), which thread .* read at line",
         ),
         ("wgmma_persistent", "fence_for_tma();", "", simulator.MissingProxyFence, "without a fence.proxy.async"),
         (

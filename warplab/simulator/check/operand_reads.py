@@ -36,8 +36,10 @@ class OperandReads:
         chunk, piece = self.chunk, start // PIECE
         block, found = start // chunk.shared_stride, np.full(lanes.shape, -1)
         for group, latest in enumerate(self.latest):
-            time, reader = latest[piece] - 1, block * chunk.threads + group * THREADS
-            passed = (chunk.block_of[lanes] == block) & (time < self.passed[block])
-            found[~passed & ~self.clocks.knows(lanes, reader, time)] = group
+            if not (time := latest[piece]).any():
+                continue
+            passed = (chunk.block_of[lanes] == block) & (time <= self.passed[block])
+            known = passed | self.clocks.knows(lanes, block * chunk.threads + group * THREADS, time - 1)
+            found[~known] = group
             latest[piece] = 0
         return np.where(found < 0, -1, block * chunk.threads + found * THREADS)

@@ -264,7 +264,8 @@ class WordRaces(Observer):
         lanes, time = access.by.thread - self.numbers.first_thread, record.read_at[word]
         again = record.again_by[word]
         several = clocks.knows_warps(lanes, record.read_by[word] & ~again, record.first_read_at[word])
-        several &= clocks.knows_warps(lanes, again, record.again_at[word])
+        if again.any():
+            several &= clocks.knows_warps(lanes, again, record.again_at[word])
         one = self._knows(clocks, access, reader, np.where(reader > 0, blocks, 0), time)
         own_warp = record.reader_warp[word] == access.by.warp
         own_warp &= time < clocks.met[self.chunk.warp_of[lanes]]

@@ -248,15 +248,17 @@ class Races(WordRaces):
         self._flush(record, space)
         self.epoch_stored |= space == "shared"
         first = access.word
-        for k in range(self._words(site, space)):
-            self._write(record, space, access, first + k if k else first, addresses, values)
         if self.operands is not None and space == "shared":
             self._after_operands(self.operands, access, first, addresses, values)
+        for k in range(self._words(site, space)):
+            self._write(record, space, access, first + k if k else first, addresses, values)
 
     def _after_operands(self, operands: OperandReads, access: RecordedAccess, word, addresses, values) -> None:
         """Compare a write with the reads of wgmma before it."""
         reader = operands.unaware(word * self.word["shared"], access.by.thread - self.numbers.first_thread)
-        race = (reader >= 0) & ~self._unchanged(access.site, "shared", addresses, values)
+        race = reader >= 0
+        if race.any():
+            race &= ~self._unchanged(access.site, "shared", addresses, values)
         if race.any():
             self.shared.reader[word] = reader + self.numbers.first_thread
             readers = self.shared.reader, self.shared.read_site
