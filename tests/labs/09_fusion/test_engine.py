@@ -10,10 +10,12 @@ import pytest
 from kernels.fusion import plan, tactics
 from kernels.fusion.graph import interpret
 from kernels.fusion.graph.build import Builder
+from kernels.fusion.measured import networks
 from kernels.fusion.passes import optimise, quantise
 from kernels.fusion.plan import PlanError, engine, memory_plan, plan_file, tuning
 from kernels.fusion.plan.engine import Engine
 from kernels.fusion.plan.memory_plan import MemoryPlanError
+from kernels.fusion.tactics.layer import layers
 from kernels.fusion.tactics.tactic import Call, Tactic
 from kernels.fusion.tactics.timing_cache import TimingCache, TimingCacheError
 from kernels.fusion.trained import digits, network
@@ -24,6 +26,7 @@ from warplab.hardware import backend
 from . import fuzz_plans, random_graphs
 
 PRECISIONS = ("float32", "float16", "int8")
+BY_WGMMA = "wgmma_128x128_by_2"
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +118,17 @@ def test_random_graphs_run_as_the_interpreter_says(seed):
         found = found if isinstance(found, dict) else {graph.outputs[0]: found}
         for output, exact in interpret.run(graph if name == "float32" else made[name], *inputs).items():
             assert np.abs(found[output] - exact).max() <= tolerance * (np.abs(exact).max() + 1e-3), (name, output)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("precision", ["float16", "int8"])
+def test_resnet_50_runs_whole(precision):
+    """An image of 224 × 224 through 56 launches, most by wgmma: a minute each in the simulator."""
+    graph, x = networks.fused("ResNet-50", precision), networks.images("ResNet-50", 1)
+    able = {layer.node.name: {t.name for t in tactics.candidates(layer)} for layer in layers(graph, 1)}
+    found = Engine(plan.build(graph, 1, choices={name: BY_WGMMA for name in able if BY_WGMMA in able[name]})).run(x)
+    (exact,) = interpret.run(networks.network("ResNet-50"), x, dtype=np.float32).values()
+    assert np.abs(found - exact).max() <= networks.TOLERANCES[precision] * np.abs(exact).max()
 
 
 def test_engines_of_one_plan_run_in_several_threads():
