@@ -87,19 +87,19 @@ ANSWERS = {
             one_line(PRODUCTS, "queries * keys * size // 1024"): "products(heads=4",
         },
     ),
+    "your-turn-cache": Answers(
+        one_line(CACHE, "2 * layers * kv_heads * head * tokens * itemsize"),
+        {
+            one_line(CACHE, "layers * kv_heads * head * tokens * itemsize"): "every result is",
+            one_line(CACHE, "2 * kv_heads * head * tokens * itemsize"): "cache_bytes(layers=2",
+        },
+    ),
     "your-turn-kv-head": Answers(
         one_line(KV_HEAD, "head * kv_heads // heads"),
         {
             one_line(KV_HEAD, "head % kv_heads"): "kv_head(head=",
             one_line(KV_HEAD, "head // kv_heads"): "kv_head(head=",
             one_line(KV_HEAD, "head"): "kv_head(head=",
-        },
-    ),
-    "your-turn-cache": Answers(
-        one_line(CACHE, "2 * layers * kv_heads * head * tokens * itemsize"),
-        {
-            one_line(CACHE, "layers * kv_heads * head * tokens * itemsize"): "every result is",
-            one_line(CACHE, "2 * kv_heads * head * tokens * itemsize"): "cache_bytes(layers=2",
         },
     ),
     "your-turn-split": Answers(
