@@ -14,8 +14,8 @@ from warpcourse.bench.timing import rows_table
 
 def _heading(value: Mapping[str, Any]) -> str:
     heading = (
-        f"{value['pass']}, {value['dtype']} {value['layout']}, beside the fastest plan of cuDNN {value['cudnn']}: "
-        f"geometric mean {value['geometric_mean']:.3f}, least {value['least']:.3f}"
+        f"{value['pass']}, {value['dtype']} {value['layout']}, L2 cold, beside the fastest plan of cuDNN "
+        f"{value['cudnn']}: geometric mean {value['geometric_mean']:.3f}, least {value['least']:.3f}"
     )
     if "cost_of_fusion" in value:
         heading += f"; with bias and ReLU {value['cost_of_fusion']:.3f} × the time without"

@@ -52,7 +52,7 @@ STEPS: dict[str, dict[str, Step]] = {
 def step(name: str | int, of: str = "forward") -> Any:
     """Return the step of that name or number in the table of a pass; ValueError names the others."""
     for known in STEPS[of].values():
-        if name in (known.name, known.number):
+        if name is not None and name in (known.name, known.number):
             return known
     choices = ", ".join(f"{known.name!r}" for known in STEPS[of].values())
     raise ValueError(f"there is no step {name!r} for {of}; choose 'auto' or one of {choices}")

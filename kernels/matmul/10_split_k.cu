@@ -9,8 +9,8 @@
 // Reached: 76 µs for it, 0.85 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random,
 // of any size from 16 to 16384, 1.06 of that algorithm, the geometric mean; one is below 0.8, 37 × 947 × 1952 with 0.74.
 // Over networks' shapes 1.07, the least 0.84, over the lab's 1.08, the least 0.85 (H200, 2026-11-26, operands not in the L2
-// cache; two more processes gave 1.06 for the first). The choice takes 3.4 % longer than the best plan, the mean of 40
-// shapes that it was not fitted to, at worst 21 %; by the best plans none of these is below 0.85.
+// cache; two more processes gave 1.06 for the first); with operands in it 1.00, 1.05 and 1.07. The choice takes 3.1 %
+// longer than the best plan, the mean of 54 shapes that it was not fitted to, at worst 23 %.
 // What made it 1.05 of what it was: neighbouring threads copied eight words of a row of A, so that a warp's copy touched
 // four rows and more lines of L1; now they copy up to 32 (A_LINE), and what would meet in one bank is turned by a row or
 // two (233 × 329 × 12701: 83 to 79 µs). And parts with which all multiprocessors have as many blocks: 813 × 32 × 11969

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from kernels.matmul import split_k
-from kernels.matmul.ladder import Step, step
+from kernels.matmul.ladder import STEPS, Step
 from kernels.matmul.shape_rule import RULE
 from warpcourse.bench.device_arguments import check_factors, check_product
+from warpcourse.bench.lab_kernels import choose
 from warplab import cp
 
 EVERY_SHAPE = "split_k"  # step 10, which chooses by shape
@@ -24,7 +25,7 @@ def matmul(a: Any, b: Any, out: Any = None, kernel: str = "tuned") -> Any:
     (fused multiply-add), so the error of an element grows with k.
     Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
-    chosen = None if kernel == EVERY_SHAPE else step(kernel)
+    chosen = choose({**STEPS, EVERY_SHAPE: None}, kernel)
     m, n, k = check_factors(a, b)
     if out is None:
         out = cp.empty((m, n), np.float32)

@@ -94,9 +94,9 @@ def prefix_sum(a: Any, out: Any, kernel: str = "cuda_pipelined") -> Any:
     from run to run. Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     chosen = choose(SCANS, kernel)
+    check_array("a", a, alignment=chosen.alignment)
     if len(a.shape) != 1:
         raise ValueError(f"a has {len(a.shape)} dimensions; it must have one: a.ravel()")
-    check_array("a", a, alignment=chosen.alignment)
     check_array("out", out, tuple(a.shape), alignment=chosen.alignment)
     if a.size:
         check_apart("a", a, out)

@@ -90,9 +90,9 @@ def total(a: Any, kernel: str = "cuda_float4") -> Any:
     Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     chosen = choose(SUMS, kernel)
+    check_array("a", a, alignment=chosen.alignment)
     if len(a.shape) != 1:
         raise ValueError(f"a has {len(a.shape)} dimensions; it must have one: a.ravel()")
-    check_array("a", a, alignment=chosen.alignment)
     out = cp.empty(1, np.float32)
     if a.size == 0:
         out.fill(0)  # a grid of no blocks is an invalid launch

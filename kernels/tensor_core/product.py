@@ -68,7 +68,7 @@ def multiply_any(a: Any, b: Any, out: Any = None, dtype: Any = None, transposed:
     of e4m3, transposed "NT", with k a multiple of 16. `dtype`: by default float16, or uint16 for bfloat16.
     Raise as `multiply` does.
     """
-    if len(transposed) != 2 or not set(transposed) <= set("NT"):
+    if transposed not in ("NN", "NT", "TN", "TT"):
         raise ValueError(f'transposed is {transposed!r}; it must be "NN", "NT", "TN" or "TT"')
     factors, results = _KINDS.get(np.dtype(getattr(a, "dtype", np.float16)).name, _KINDS["float16"])
     if factors == "float16" and hopper.missing("every_shape", "mma_stages"):

@@ -223,6 +223,8 @@ def by_name(*kernels: Any) -> dict[str, Any]:
 
 def choose(table: Mapping[str, Named], name: str) -> Named:
     """Return the kernel of that name. ValueError lists the others, only those of the same kind where there are any."""
+    if not isinstance(name, str):
+        raise ValueError(f"a kernel is chosen by name, not by {name!r}; choose one of {', '.join(table)}")
     if name not in table:
         alike = [known for known in table if _kind(name) and _kind(known) == _kind(name)]
         raise ValueError(f"there is no kernel {name!r}; choose one of {', '.join(alike or table)}")

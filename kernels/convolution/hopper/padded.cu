@@ -2,11 +2,10 @@
 // A thread writes 8 neighbours, 16 bytes. Where each element of a row comes from does not change from row to row: a block
 // finds it once, so that no thread divides for each element.
 // Expected: the time of memory for what is read and written, and 2 to 3 µs for the launch.
-// Reached, copies and product, of the speed of cuDNN 9.19's fastest plan, over 40 convolutions drawn at random: forward
-// 1.61, the least 0.74; the gradient of x 1.56, that of w 0.94 (H100 80GB HBM3, 2026-11-26, in one process). Four were
-// below 0.6: a dilated gradient of two channels, whose taps were dense (0.30), and 73 groups of one filter, not joined
-// (0.28), both mended since and not timed again; 0.51 and 0.58 are gradients of one and three filters, of whose 64 × 64
-// tiles most is empty. Sums of one split, added by blocks of 32 threads, took 13 of 22 µs for 148 × 960 × 4 × 1.
+// Reached, copies and product, of the speed of cuDNN 9.19's fastest plan, over 40 convolutions drawn at random, the
+// geometric mean and the least: forward 1.75 and 0.83, the gradient of x 1.74 and 0.95, that of w 1.48 and 0.67, of which
+// two took other steps; two are below 0.8, both of w with strides (H100 80GB HBM3, 2026-11-26; two more processes are
+// within 2 % of the means). Sums of one split, added by blocks of 32 threads, took 13 of 22 µs for 148 × 960 × 4 × 1.
 #include <warplab/hopper.cuh>
 #include "sizes.cuh"
 

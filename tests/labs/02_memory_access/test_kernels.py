@@ -154,6 +154,8 @@ def test_sum_of_real_numbers_is_near(name):
 
 
 def test_sum_refuses_what_does_not_fit():
+    with pytest.raises(TypeError, match=r"a is a list in host memory; copy it with cp\.asarray\(a\)"):
+        total([1.0])
     with pytest.raises(TypeError, match=r"a is a ndarray in host memory; copy it with cp\.asarray\(a\)"):
         total(fresh(8))
     with pytest.raises(ValueError, match=r"a has 2 dimensions; it must have one: a\.ravel\(\)"):
@@ -231,6 +233,8 @@ def test_look_back_over_more_tiles_than_one_look():
 
 def test_prefix_sum_refuses_what_does_not_fit():
     a = cp.asarray(fresh(64))
+    with pytest.raises(TypeError, match="a is a float in host memory"):
+        prefix_sum(1.0, a)
     with pytest.raises(ValueError, match="overlap"):
         prefix_sum(a, a)
     with pytest.raises(ValueError, match=r"out has shape \(32,\); it must be \(64,\)"):

@@ -127,7 +127,9 @@ def test_wrong_arguments_are_named():
         ((a, b, cp.zeros((8, 4), np.float32)), ValueError, r"out has shape \(8, 4\); the product has \(4, 8\)"),
         ((a, cp.zeros((8, 6), np.float32).T), ValueError, r"b is not contiguous, .* cp\.ascontiguousarray\(b\)"),
         ((out[:, :4][:, :4], b, out), ValueError, "contiguous|as many as"),
-        ((a, b, out, "fast"), ValueError, "there is no kernel 'fast'; choose one of naive, coalesced"),
+        ((a, b, out, "fast"), ValueError, "there is no kernel 'fast'; choose one of naive, coalesced.* split_k"),
+        ((a, b, out, 10), ValueError, "chosen by name, not by 10; choose one of naive, coalesced.* split_k"),
+        ((a, b, out, ["tuned"]), ValueError, "chosen by name, not by"),
     ):
         with pytest.raises(error, match=message):
             matmul(*arguments)

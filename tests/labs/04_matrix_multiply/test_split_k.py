@@ -10,12 +10,13 @@ from kernels.matmul import matmul, measured_shapes, recordings
 from kernels.matmul.ladder import SOURCES
 from kernels.matmul.shape_rule import RULE, TILES
 from kernels.matmul.split_k import Plan, function_of, launch
-from kernels.matmul.split_regret import regrets
+from kernels.matmul.split_regret import BLOCKS, regrets
 from kernels.matmul.tiles import Tiles
 from tests.support.matrix_products import guarded, operands
 from tests.support.random_inputs import generator
 from warpcourse.bench import measured_plans
 from warpcourse.bench.shape_rule import mean_regret, packed
+from warpcourse.paths import COURSE
 from warplab import cp, simulator
 from warplab.estimating.launch_time import launch_time
 from warplab.estimating.rates import rates
@@ -159,6 +160,29 @@ def test_what_was_measured_is_what_the_rule_chooses():
             assert row["plan"] == str(RULE.chosen(*row["shape"])), row["shape"]
         for of in ("cold", "warm"):
             assert measured_plans.summary(found, of) == pytest.approx(value["summaries"][group][of], rel=1e-3)
+
+
+def test_header_and_lesson_quote_what_was_recorded():
+    text = " ".join(SOURCES.text("10_split_k.cu").partition("#include")[0].replace("//", "").split())
+    recorded = recordings.values()["every_shape"]["summaries"]
+    drawn, networks, lab = (recorded[name]["cold"] for name in ("drawn", "networks", "lab"))
+    assert f"{drawn['mean']:.2f} of that algorithm, the geometric mean" in text
+    for name, found in (("networks' shapes", networks), ("the lab's", lab)):
+        assert f"{name} {found['mean']:.2f}, the least {found['least']:.2f}" in text
+    warm = (f"{recorded[name]['warm']['mean']:.2f}" for name in ("drawn", "networks", "lab"))
+    assert "with operands in it {}, {} and {}".format(*warm) in text
+    held_out, shapes = RULE.table["rule"]["regret_held_out"], len(RULE.rows()[1::2])
+    assert f"{100 * held_out['mean'] - 100:.1f} % longer than the best plan, the mean of {shapes} shapes" in text
+    assert f"at worst {100 * held_out['most'] - 100:.0f} %" in text
+
+    never, most = (
+        [each for tile in BLOCKS for each in regrets(choose, tile)]
+        for choose in (lambda *given: 1, lambda *given: max(given[-1]))
+    )
+    lesson = (COURSE / "notebooks" / "04_matrix_multiply.ipynb").read_text(encoding="utf-8")
+    said = f"{mean_regret(never):.1f} times as long as the best choice, in the mean over {len(never)} recorded products"
+    assert f"Never to divide k takes {said}" in lesson
+    assert f"as often as possible {mean_regret(most):.1f} times" in lesson
 
 
 SMALL = 256  # of a block's depth, in the launches that stand for all others

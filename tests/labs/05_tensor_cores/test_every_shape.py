@@ -188,6 +188,8 @@ def test_empty_products_and_wrong_arguments():
     assert multiply_any(half(3, 5), half(7, 3), transposed="TT").shape == (5, 7)
     for arguments, options, error, message in (
         ((half(4, 6), half(6, 8)), {"transposed": "N"}, ValueError, r"it must be \"NN\", \"NT\", \"TN\" or \"TT\""),
+        ((half(4, 6), half(6, 8)), {"transposed": None}, ValueError, "transposed is None; it must be"),
+        ((half(4, 6), half(6, 8)), {"transposed": ("N", "N")}, ValueError, r"transposed is \('N', 'N'\); it must be"),
         ((half(4, 6), half(6, 8)), {"transposed": "TN"}, ValueError, r"rows of a \(4\) .* rows of b \(6\)"),
         ((half(4, 6), half(6, 8)), {"transposed": "NT"}, ValueError, r"columns of a \(6\) .* columns of b \(8\)"),
         ((half(4, 6), half(6, 8)), {"dtype": np.float64}, ValueError, "write float32 or float16"),
@@ -332,6 +334,29 @@ def test_what_was_measured_is_what_the_rule_chooses():
     machine = recordings.recorded("every_shape").machine
     assert machine["driver"]
     assert "nvidia-cublas" in machine["packages"]
+
+
+def test_the_header_quotes_what_was_recorded():
+    text = " ".join(ENTRY_FILE.read_text(encoding="utf-8").partition("#include")[0].replace("//", "").split())
+    recorded = recordings.values()["every_shape"]["summaries"]
+    groups = [recorded[name] for name in ("drawn", "drawn multiples of 8", "networks", "lab")]
+    drawn, eights, networks, lab = (group["cold"] for group in groups)
+    assert (
+        f"{drawn['mean']:.2f} of cuBLASLt's fastest algorithm, the geometric mean, the least {drawn['least']:.2f}"
+        in text
+    )
+    assert f"multiples of 8, {eights['mean']:.2f}, three below 0.8, the least {eights['least']:.2f}" in text
+    assert eights["below_0.8"] == 3
+    for name, found in (("networks' shapes", networks), ("the lab's", lab)):
+        assert f"{name} {found['mean']:.2f}, the least {found['least']:.2f}" in text
+    warm = [group["warm"] for group in groups]
+    least = min(found["least"] for found in warm)
+    means = "{}, {}, {} and {}".format(*(f"{found['mean']:.2f}" for found in warm))
+    assert f"with operands in it {means}, the least {least:.2f}" in text
+    for name, words in (("held_out", "{:.1f} % longer than"), ("fitted", "of the others {:.1f}")):
+        regret = RULE.table["rule"][f"regret_{name}"]
+        assert words.format(100 * regret["mean"] - 100) in text
+        assert f"at worst {100 * regret['most'] - 100:.0f} %" in text
 
 
 def test_lesson_05_quotes_the_errors_of_sums_of_e4m3():

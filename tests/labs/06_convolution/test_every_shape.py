@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from kernels.convolution import convolve, ladder
+from kernels.convolution import convolve, ladder, recordings
 from kernels.convolution.beside import few_filters, patch
 from kernels.convolution.common.sources import SOURCES
 from kernels.convolution.definition import reference
@@ -207,6 +207,31 @@ def test_auto_takes_it_on_a_hopper_gpu_for_arrays_at_multiples_of_16_bytes(monke
     monkeypatch.setattr(hopper, "available", lambda: True)
     steps = [ladder.fastest(CASES["groups of three"], "NHWC", np.float16, of, address) for address in (16, 8)]
     assert [step.name == padded.NAME for step in steps] == [True, False]
+
+
+def test_headers_quote_what_was_recorded():
+    def header(file):
+        return " ".join(SOURCES.text(file).partition("#include")[0].replace("//", "").split())
+
+    value = recordings.values()["every_shape"]
+    tables, text = value["tables"], header("hopper/padded.cu")
+    for of, words in zip(PASSES, ("forward", "the gradient of x", "that of w"), strict=True):
+        found = tables[f"{of}, drawn"]
+        assert f"{words} {found['geometric_mean']:.2f} and {found['least']:.2f}" in text
+        for again in value["processes"]:
+            assert again[f"{of}, drawn"]["cold"]["mean"] == pytest.approx(found["geometric_mean"], rel=0.02)
+    rows = [(of, row) for of in PASSES for row in tables[f"{of}, drawn"]["rows"]]
+    assert sum(row["step"] != padded.NAME for _, row in rows) == 2
+    assert [of for of, row in rows if row["ratio"] < 0.8] == ["backward_filter"] * 2
+    by_layer = {row["layer"]: row for row in tables["forward"]["rows"] if row["step"] == "mma_patch"}
+    for layer, words in (
+        ("Inception stem", "{:.0f} µs for it, {:.2f} of the speed"),
+        ("ResNet conv1", "7 × 7 / 2 {:.0f} µs and {:.2f}"),
+        ("VGG conv1_1", "first layer {:.0f} µs and {:.2f}"),
+        ("U-Net first", "U-Net's {:.0f} µs and {:.2f}"),
+    ):
+        (row,) = (row for name, row in by_layer.items() if name.startswith(f"{layer},"))
+        assert words.format(1e6 * row["seconds"], row["ratio"]) in header("beside/patch.cu")
 
 
 def test_the_call_takes_any_channels_and_groups():

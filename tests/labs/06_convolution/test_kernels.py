@@ -462,6 +462,7 @@ def test_wrong_arguments_are_named():
         ((x, w), {"stride": 2**30 + 1}, ValueError, r"the stride is .*; the kernels count up to 1,073,741,824"),
         ((x, w), {"padding": 2**30}, ValueError, "more than|the padded image is"),
         ((x, w), {"layout": "CHWN"}, ValueError, "there is no layout 'CHWN'; choose one of NCHW, NHWC"),
+        ((x, w), {"step": None}, ValueError, "there is no step None for forward; choose 'auto' or one of 'fft'"),
         ((x, w), {"step": "cudnn"}, ValueError, "there is no step 'cudnn' for forward; choose 'auto' or one of 'fft'"),
         (
             (x, w),
