@@ -6,8 +6,8 @@
 // is not the same to the last bit each time. It lies there as the warpgroups hold it; attention_dq rounds it.
 // Expected: the rate of wgmma (step 6 of lab 05), less what of exp and ds neither the other warpgroup's products nor
 // dv's hide. A product of 64 × 64 with both factors in shared memory reads there all that can be read in its time.
-// Reached (H200, 2026-11-26, 16 heads, 16k tokens, float16): 436 TFLOP/s at a length of 1k, 599 at 8k, causal 312 and
-// 553; of cuDNN's 1.01, 1.08, 1.00, 1.08. Heads of 64: 379, 528, causal 268, 486; of cuDNN's 1.07, 1.14, 1.12, 1.18.
+// Reached (H200, 2026-11-26, 16 heads, 16k tokens, float16): 443 TFLOP/s at a length of 1k, 583 at 8k, causal 318 and
+// 568; of cuDNN's 1.00, 1.01, 1.00, 1.08. Heads of 64: 379, 540, causal 268, 497; of cuDNN's 1.06, 1.15, 1.11, 1.20.
 // ncu at 4k: L1 and shared memory at 75 % of their throughput (heads of 64: 66 %), L2 at 58 %. At 1k an eighth of the
 // time goes to delta, zeros and the rounding of dq. racecheck of compute-sanitizer names lse and delta, of which one
 // lane of a warp says that all have read them, after threads_sync; where all lanes say so it finds nothing.

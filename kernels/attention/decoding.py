@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernels.attention.forward_pass import ENOUGH, HALVES, busy
-from kernels.attention.sources import TYPES, Queued, check_size, compiled, queue
+from kernels.attention.sources import TYPES, Queued, check_size, checked_scale, compiled, queue
 from warpcourse.bench import hopper
 from warpcourse.bench.device_arguments import check_array
 from warpcourse.bench.lab_kernels import card
@@ -69,7 +69,9 @@ def decode(
     None where each sequence has one page, its own. `lengths`: int32, (batch,), keys of each sequence, no more than its
     pages hold; None for all. A page has a multiple of 16 keys, unless a sequence has only one. `splits`: over how many
     blocks the keys of a sequence are split; None to fill the GPU.
-    Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit. What `table` holds
+    is on the device and not checked: numbers of pages that do not exist are read, but for those past a length.
+    Unlike in `reference`, keys whose scores are -inf give NaN where a warp meets 16 of them before any other.
     """
     check_array("q", q, (None, None, None), dtype=HALVES, alignment=16)
     batch, heads, size = q.shape
@@ -94,8 +96,6 @@ def decode(
     if lengths is None:
         lengths = cp.asarray(np.full(batch, most_pages * page, np.int32))
     check_array("lengths", lengths, (batch,), dtype=np.int32)
-    if scale is not None and not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be more than 0")
     shared_by = heads // of_keys
     blocks = of_keys * math.ceil(shared_by / HEADS)
     if max(batch, blocks) > 65535 or most_pages * page >= 2**30:
@@ -109,7 +109,7 @@ def decode(
         splits = splits_for(batch * blocks, most_pages * page, hopper.multiprocessors())
     elif splits < 1:
         raise ValueError(f"splits is {splits}; it must be at least 1")
-    cache = np.array([(heads, shared_by, page, most_pages, splits, scale or size**-0.5)], CACHE)
+    cache = np.array([(heads, shared_by, page, most_pages, splits, checked_scale(scale, size))], CACHE)
     parts, part_lse = cp.empty((batch * heads, splits, size), np.float32), cp.empty((batch * heads, splits), np.float32)
     arrived = _none_arrived(batch * blocks, cp.cuda.Device().id, cp.cuda.get_current_stream().ptr)
     queue(launches((q, k, v, table, lengths), (parts, part_lse), (out, lse, arrived), cache))

@@ -131,7 +131,9 @@ def _wgmma(q: Any, k: Any, v: Any, out: Any, lse: Any, call: Call) -> None:
 
 
 def _naive(*arguments: Any) -> None:
-    call = arguments[-1]
+    call, most = arguments[-1], 65535 * numba_kernels.TILE  # blocks in y
+    if call.queries > most:
+        raise ValueError(f"q has {call.queries:,} queries; naive takes at most {most:,}")
     queue(naive(*arguments, cp.empty((call.heads, call.queries, call.keys), np.float32)))
 
 

@@ -68,7 +68,7 @@ def checked_call(q: Any, k: Any, v: Any, causal: bool, scale: float | None, dtyp
     Raise TypeError for arrays in host memory, ValueError for what does not fit.
     """
     for name, array in (("q", q), ("k", k), ("v", v)):
-        check_array(name, array, dtype=dtypes if name == "q" else q.dtype, alignment=16 if q.dtype.itemsize == 2 else 4)
+        check_array(name, array, dtype=dtypes if name == "q" else q.dtype, alignment=alignment_of(dtypes[0]))
         if len(array.shape) != 4:
             raise ValueError(f"{name} has shape {tuple(array.shape)}; it must be (batch, heads, length, size)")
     batch, heads, queries, size = q.shape
@@ -80,11 +80,24 @@ def checked_call(q: Any, k: Any, v: Any, causal: bool, scale: float | None, dtyp
         )
     if not of_keys or heads % of_keys:
         raise ValueError(f"q has {heads} heads, and k {of_keys}: the heads of q must be a multiple of those of k")
-    if scale is not None and not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be more than 0")
     if max(queries, keys) >= 2**30 or batch * heads > 65535:
         raise ValueError(f"q has shape {tuple(q.shape)}; a grid has at most 65,535 heads, and a length is below 2^30")
-    return Call(batch, batch * heads, heads // of_keys, queries, keys, size, causal, scale or size**-0.5)
+    return Call(batch, batch * heads, heads // of_keys, queries, keys, size, causal, checked_scale(scale, size))
+
+
+def alignment_of(dtype: Any) -> int:
+    """Return the bytes that addresses of arrays of q's type must be a multiple of: halves move 16 bytes at a time."""
+    return 16 if dtype.itemsize == 2 else 4
+
+
+def checked_scale(scale: float | None, size: int) -> float:
+    """Return the scale; ValueError unless float32 has it, as a normal number above 0."""
+    if scale is None:
+        return max(size, 1) ** -0.5
+    normal = np.finfo(np.float32)
+    if not normal.tiny <= scale <= normal.max:
+        raise ValueError(f"scale is {scale}; it must be more than 0, and a normal number of float32")
+    return scale
 
 
 def check_size(size: int) -> None:
@@ -95,7 +108,7 @@ def check_size(size: int) -> None:
 
 def check_output(name: str, array: Any, shape: tuple[int, ...], dtype: Any, *inputs: Any) -> None:
     """Raise unless `array` can take an output of that shape without overlap with the inputs."""
-    check_array(name, array, shape, dtype=dtype, alignment=4)
+    check_array(name, array, shape, dtype=dtype, alignment=alignment_of(np.dtype(dtype)))
     for given in inputs:
         if given.nbytes and array.nbytes:
             check_apart("an input", given, array)

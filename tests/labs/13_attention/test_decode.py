@@ -65,6 +65,8 @@ def test_wrong_arguments_are_named():
         decode(q, k[:2], k[:2], cp.zeros(2, np.int64))
     with pytest.raises(ValueError, match="splits is 0"):
         decode(q, k[:2], k[:2], splits=0)
+    with pytest.raises(ValueError, match="scale is inf"):
+        decode(q, k[:2], k[:2], scale=np.inf)
 
 
 def test_keys_that_are_no_numbers_give_none():

@@ -119,26 +119,35 @@ def test_outputs_are_allocated_and_no_keys_give_zeros():
 
 def test_wrong_arguments_are_named():
     q, k, v = (cp.asarray(x.given) for x in operands(generator(), 1, 4, 2, 5, 7, 32, "float16"))
+    off = cp.zeros(q.size + 2, np.float16)[2:].reshape(q.shape)  # wgmma's step stores 8 bytes at a time
     for arguments, error, message in (
         ((cp.asnumpy(q), k, v), TypeError, r"q is a ndarray in host memory; copy it with cp\.asarray\(q\)"),
         ((q, k.astype(np.float32), v), ValueError, "k is float32; the kernel takes float16"),
         ((q[0], k, v), ValueError, r"q has shape \(4, 5, 32\); it must be \(batch, heads, length, size\)"),
         ((q, k, v[:, :, 1:].copy()), ValueError, "k and v must be of one shape"),
         ((q[:, :3].copy(), k, v), ValueError, "q has 3 heads, and k 2: the heads of q must be a multiple"),
-        ((q, k, v, False, 0.0), ValueError, "scale is 0.0; it must be more than 0"),
+        (([1.0], k, v), TypeError, "q is a list in host memory"),
+        *(
+            ((q, k, v, True, scale), ValueError, re.escape(f"scale is {scale}; it must be more than 0, and a normal"))
+            for scale in (0.0, -1.0, np.nan, np.inf, 1e-40, 1e39)
+        ),
         ((q, k, v, False, None, "fused"), ValueError, "q is float16; the kernel takes float32"),
         ((q, k, v, False, None, "flash"), ValueError, "there is no step 'flash'; choose one of 1 or 'naive', 2 or"),
         ((q, k, v, False, None, 3, k), ValueError, r"out has shape \(1, 2, 7, 32\); it must be \(1, 4, 5, 32\)"),
         ((q, k, v, False, None, 3, q), ValueError, "an input and out overlap"),
+        ((q, k, v, False, None, 4, off), ValueError, "out starts 4 bytes past a multiple of 16"),
     ):
         with pytest.raises(error, match=message):
             forward(*arguments)
     odd = [cp.zeros((1, 1, 4, 40), np.float16)] * 3
     with pytest.raises(ValueError, match="heads have a size of 40; kernels with tensor cores are for 32, 64, 80"):
         forward(*odd)
-    wide = [cp.zeros((1, 1, 4, 257), np.float32)] * 3
-    with pytest.raises(ValueError, match="heads have a size of 257; fused takes 1 to 256"):
-        forward(*wide, step=2)
+    for size in (0, 257):
+        with pytest.raises(ValueError, match=f"heads have a size of {size}; fused takes 1 to 256"):
+            forward(*[cp.zeros((1, 1, 4, size), np.float32)] * 3, step=2)
+    long, one = (cp.zeros((1, 1, length, 1), np.float32) for length in (16 * 65535 + 1, 1))
+    with pytest.raises(ValueError, match="q has 1,048,561 queries; naive takes at most 1,048,560"):
+        forward(long, one, one, step=1)
 
 
 @pytest.mark.thorough
