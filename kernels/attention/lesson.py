@@ -21,6 +21,10 @@ from warplab.draw.style import closed, finish, ink
 HEAD = 32
 SCALE = np.float32(HEAD**-0.5)
 NEAR = {"rtol": 1e-4, "atol": 2e-5}  # float32 sums of hundreds of terms
+FAR = "the exponentials: without the row's maximum they are no float32, or all 0"
+BEYOND = "the exponentials: without the largest maximum they are infinite, or all 0"
+HIGH = "the maximum: it starts too high for a row of low scores; -inf is lower than any"
+UNSCALED = "the scale: 1/√32, once"
 MOST_RUNS = 4  # of equal numbers in a row that a picture's words tell one by one
 # D of A (16 × 16) times B (16 × 8), from what each lane holds of both; the map of lanes is lab 05's.
 PRODUCT = """
@@ -79,13 +83,13 @@ def scores_case(rng: np.random.Generator, size: tuple[int, int]) -> checks.Case:
     """Return a case of S from q and the transposed k."""
     q, k, v = inputs(rng, *size)
     s = exact(q, k, v)[0]
-    mistakes = {"the scale: 1/√32, once": lambda: _single(s / SCALE)}
+    mistakes = {UNSCALED: lambda: _single(s / SCALE)}
     return checks.Case({"q": q, "kt": _single(k.T), "s": None}, {"s": _single(s)}, mistakes)
 
 
 def softmax_case(rng: np.random.Generator, size: tuple[int, int]) -> checks.Case:
-    """Return a case of P from S, whose exponentials are no float32."""
-    s = (100 + 6 * rng.standard_normal(size)).astype(np.float32)
+    """Return a case of P from S; exponentials of some rows are no float32, and of some all 0."""
+    s = _far(rng, size, 100, -160, 0)
     e = np.exp(s.astype(np.float64) - s.max(axis=1, keepdims=True))
     lanes = np.arange(size[1]) % 32  # who takes which element
 
@@ -96,17 +100,26 @@ def softmax_case(rng: np.random.Generator, size: tuple[int, int]) -> checks.Case
         shifted = np.exp(s.astype(np.float64) - by_lane(np.max, s))
         return _single(shifted / shifted.sum(axis=1, keepdims=True))
 
-    def no_maximum() -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
-
     mistakes = {
         "the division by the row's sum": lambda: _single(e),
         "the sum: a lane has only its own elements': warp_sum": lambda: _single(e / by_lane(np.sum, e)),
         "the maximum: a lane has only its own elements': warp_max": own_maxima,
-        "the exponentials: without the row's maximum they are no float32": no_maximum,
+        FAR: lambda: _weights(s, 0),
+        HIGH: lambda: _weights(s, s.max(axis=1, keepdims=True, initial=0)),
     }
     return checks.Case({"s": s, "p": None}, {"p": _single(e / e.sum(axis=1, keepdims=True))}, mistakes)
+
+
+def _far(rng: np.random.Generator, size: tuple[int, int], *centres: float) -> np.ndarray:
+    """Return scores of rows around these centres in turn."""
+    return (np.resize(centres, size[0])[:, None] + 6 * rng.standard_normal(size)).astype(np.float32)
+
+
+@np.errstate(all="ignore")
+def _weights(s: np.ndarray, top: Any) -> np.ndarray:
+    """Return P by exponentials in float32 that refer to `top`, in place of each row's maximum."""
+    e = _single(np.exp(s - top))
+    return e / e.sum(axis=1, keepdims=True)
 
 
 def weighted_case(rng: np.random.Generator, size: tuple[int, int]) -> checks.Case:
@@ -118,7 +131,7 @@ def weighted_case(rng: np.random.Generator, size: tuple[int, int]) -> checks.Cas
 
 def statistics_case(rng: np.random.Generator, size: tuple[int, int]) -> checks.Case:
     """Return a case of each row's maximum and sum from S."""
-    s = (4 * rng.standard_normal(size)).astype(np.float32)
+    s = _far(rng, size, 0, 120, -160)
     lanes = [s[:, lane::32] for lane in range(32)]
     tops, totals = (np.stack([of(part) for part in lanes], axis=1) for of in (lambda part: part.max(axis=1), _sums))
     stale = [np.exp(part - np.maximum.accumulate(part, axis=1)).sum(axis=1) for part in lanes]
@@ -127,9 +140,17 @@ def statistics_case(rng: np.random.Generator, size: tuple[int, int]) -> checks.C
         "the lanes' sums: each refers to its own lane's maximum": lambda: _single(totals.sum(axis=1)),
         "the sum: lane 0 has only its own elements'": lambda: _single(totals[:, 0]),
         "what a lane added before its maximum grew": lambda: _single((shrink * np.stack(stale, axis=1)).sum(axis=1)),
+        FAR: lambda: _sums_from_0(s, s.max(axis=1)),
+        HIGH: lambda: s.max(axis=1, initial=0),
     }
     outputs = {"top": s.max(axis=1), "total": _single(_sums(s))}
     return checks.Case({"s": s} | dict.fromkeys(outputs), outputs, mistakes)
+
+
+@np.errstate(all="ignore")
+def _sums_from_0(s: np.ndarray, top: Any = 0) -> np.ndarray:
+    """Return sums of exponentials in float32 that refer to 0, and then, too late, to `top`."""
+    return _single(np.exp(s)).sum(axis=1) * _single(np.exp(-top))
 
 
 def _sums(s: np.ndarray) -> np.ndarray:
@@ -141,11 +162,14 @@ def attention_case(
 ) -> checks.Case:
     """Return a case of O from q, k and v, for kernels that rescale after each `tile` keys; `seen`: see `exact`.
 
-    Scores grow from key to key, so that the maximum runs.
+    Of four queries, the first one's scores grow so far that a tile's first weigh nothing beside its last, those of two
+    grow a little, around 120 and -120, and the last one's fall.
     """
     q, k, v = inputs(rng, *size)
-    q[:, 0] = 3
-    k[:, 0] = np.linspace(-6, 6, size[1])
+    q[:, 0] = np.resize([7.3, 6 / size[1], 6 / size[1], -7.3], size[0]) / SCALE
+    q[:, -1] = np.resize([20, 120, -120, 0], size[0]) / SCALE
+    k[:, 0], k[:, -1] = np.arange(size[1]), 1
+    q, k = np.round(q * 1024) / 1024, np.round(k * 2) / 2  # sums of products are exact, but no half holds a query
     s, _, o = exact(q, k, v, seen)
     e = np.exp(s - s.max(axis=1, keepdims=True))
     tops = np.maximum.accumulate(s.reshape(size[0], -1, tile).max(axis=2), axis=1).repeat(tile, axis=1)
@@ -157,12 +181,35 @@ def attention_case(
         f"acc: {old}": lambda: _single(stale @ v / total),
         f"total and acc: {old}": lambda: _single(stale @ v / stale.sum(axis=1, keepdims=True)),
         "the division by total, in the end": lambda: _single(e @ v),
+        UNSCALED: lambda: _single(exact(q / SCALE, k, v, seen)[2]),
+        FAR: lambda: _attended(s, 0, v),
+        HIGH: lambda: _attended(s, s.max(axis=1, keepdims=True, initial=0), v),
+        "the maximum: one before the tile's may be larger": lambda: _attended(s, s[:, -tile:].max(1, keepdims=True), v),
     }
+    if tile == 32:
+        mistakes["total: a lane has only its own keys' weights: warp_sum"] = lambda: _by_lane(s, v)
     if seen is not None:
         tiles = 32 * ((8 * (seen - 1 >> 3) + 7 >> 5) + 1)  # keys in the tiles that a block of eight queries loads
         mistakes["the mask: later keys of a tile must weigh nothing"] = lambda: _single(exact(q, k, v, tiles)[2])
+        late = exact(q, k, v, tiles)[0].max(axis=1, keepdims=True)
+        mistakes["the mask: it comes too late, after the maximum of scores that do not count"] = lambda: _attended(
+            s, late, v
+        )
         mistakes["the mask: a token sees itself"] = lambda: _single(exact(q, k, v, seen - 1)[2])
     return checks.Case({"q": q, "k": k, "v": v, "o": None}, {"o": _single(o)}, mistakes)
+
+
+def _attended(s: np.ndarray, top: Any, v: np.ndarray) -> np.ndarray:
+    """Return O by exponentials in float32 that refer to `top`, in place of each row's maximum."""
+    return _weights(s, top) @ v
+
+
+@np.errstate(all="ignore")
+def _by_lane(s: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return O where each lane divides by the sum of its own keys' weights, of scores rounded as a kernel does."""
+    s = _single(s * math.sqrt(HEAD)) * SCALE
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    return e @ v / e.reshape(len(e), -1, 32).sum(axis=1)
 
 
 def tile_case(rng: np.random.Generator, size: tuple[int, int]) -> checks.Case:
@@ -179,27 +226,46 @@ def split_case(rng: np.random.Generator, size: tuple[int, int]) -> checks.Case:
     """Return a case of one query over `size` = (blocks, keys): each block's maximum, sum and weighted sum of values."""
     blocks, keys = size
     q, k, v = inputs(rng, 1, keys)
+    q[:, -1], k[:, -1] = 1 / SCALE, np.resize([-120, 120, 0], blocks).repeat(keys // blocks)
     parts = np.split(exact(q, k, v)[0][0], blocks)
     e = [np.exp(part - part.max()) for part in parts]
     o = np.array([weights @ values for weights, values in zip(e, np.split(v, blocks), strict=True)])
     top, total = (_single(np.array([f(part) for part in of])) for f, of in ((np.max, parts), (np.sum, e)))
     outputs = {"top": top, "total": total, "o": _single(o)}
-    return checks.Case({"q": q[0], "k": k, "v": v} | dict.fromkeys(outputs), outputs)
+    mistakes = {
+        UNSCALED: lambda: top / SCALE,
+        HIGH: lambda: np.maximum(top, 0),
+        FAR: lambda: _sums_from_0(np.array(parts)),
+    }
+    return checks.Case({"q": q[0], "k": k, "v": v} | dict.fromkeys(outputs), outputs, mistakes)
 
 
 def backward_case(rng: np.random.Generator, size: int) -> checks.Case:
     """Return a case of dq of one tile of 32 queries and 32 keys, from logarithms of sums and delta."""
     q, k, v = inputs(rng, size)
     do = rng.standard_normal((size, HEAD), np.float32)
+    q /= 2
     s, _, o = exact(q, k, v)
     lse, delta = s.max(axis=1) + np.log(_sums(s)), (do * o).sum(axis=1)
     given = {"q": q, "k": k, "v": v, "do": do, "lse": _single(lse), "delta": _single(delta), "dq": None}
-    return checks.Case(given, {"dq": _single(gradients(q, k, v, do)[0])})
+    dq, dp = _single(gradients(q, k, v, do)[0]), do @ v.T
+    mistakes = {
+        "dq: 1/√32, in the end": lambda: dq / SCALE,
+        "p: the scale of s, 1/√32": lambda: _single(
+            np.exp(s / SCALE - lse[:, None]) * (dp - delta[:, None]) @ k * SCALE
+        ),
+        "ds: delta, subtracted before p multiplies": lambda: _single(np.exp(s - lse[:, None]) * dp @ k * SCALE),
+    }
+    return checks.Case(given, {"dq": dq}, mistakes)
 
 
 def partials(rng: np.random.Generator, parts: int) -> dict[str, np.ndarray]:
     """Return maxima, sums and outputs of `parts` parts of a row, as blocks leave them."""
-    return {"top": rng.normal(0, 9, parts), "total": rng.uniform(1, 9, parts), "o": rng.standard_normal((parts, 4))}
+    return {
+        "top": rng.normal(rng.choice([-1000, 0, 1000]), 9, parts),
+        "total": rng.uniform(1, 9, parts),
+        "o": rng.standard_normal((parts, 4)),
+    }
 
 
 def combined(top: np.ndarray, total: np.ndarray, o: np.ndarray) -> np.ndarray:
@@ -278,12 +344,15 @@ def _in_words(matrix: np.ndarray, labels: Sequence[Any], form: str) -> str:
     for row in matrix:
         shown = [format(value, form) for value in row]
         runs = [list(run) for _, run in itertools.groupby(range(len(shown)), shown.__getitem__)]
+        half, again = len(shown) // 2, ""
+        if numbered and len(runs) > MOST_RUNS and shown[:half] == shown[half:] and shown[0] != shown[half - 1]:
+            again, runs = f", again from {labels[half]}", runs[: len(runs) // 2]
         least, most = format(row.min(), form), format(row.max(), form)
         if len(runs) > MOST_RUNS or not numbered:
             places = ", ".join(str(labels[at]) for at, value in enumerate(shown) if value == most)
             rows.append(f"{least} to {most}, most at {places}")
         else:
-            rows.append(", ".join(f"{shown[run[0]]} at {_span(run, labels)}" for run in runs))
+            rows.append(", ".join(f"{shown[run[0]]} at {_span(run, labels)}" for run in runs) + again)
     alike = [list(run) for _, run in itertools.groupby(range(len(rows)), rows.__getitem__)]
     return "; ".join(f"{_span(run, labels)}: {rows[run[0]]}" for run in alike)
 
@@ -310,12 +379,12 @@ def draw_lines(
 
 def check_splits(merge: Callable, rng: np.random.Generator) -> None:
     """Raise CheckFailed unless `merge` gives a row's maximum and sum for any split and order of its merges."""
-    row = rng.normal(0, 5, int(rng.integers(2, 20)))
+    row = rng.normal(rng.choice([-1000, 0, 1000]), 5, int(rng.integers(2, 20)))
     cuts = np.sort(rng.choice(np.arange(1, row.size), int(rng.integers(1, row.size)), replace=False))
     parts = [(float(part.max()), float(np.exp(part - part.max()).sum())) for part in np.split(row, cuts)]
     while len(parts) > 1:
         at = int(rng.integers(len(parts) - 1))
-        merged = _written("merge", merge(*parts[at], *parts[at + 1]))
+        merged = _written("merge", _unwarned(merge, *parts[at], *parts[at + 1]))
         if not isinstance(merged, tuple) or len(merged) != 2:
             raise checks.CheckFailed("merge returns no pair.", expected="(maximum, sum)", got=repr(merged))
         parts[at : at + 2] = [(float(merged[0]), float(merged[1]))]
@@ -323,10 +392,12 @@ def check_splits(merge: Callable, rng: np.random.Generator) -> None:
     if not np.allclose(parts[0], right, rtol=1e-9):
         wrong = "sum" if np.isclose(parts[0][0], right[0]) else "maximum"
         raise checks.CheckFailed(
-            f"After {cuts.size} merges the {wrong} of a row of {row.size} is wrong.",
+            f"After {cuts.size} merge{'s' * (cuts.size > 1)} the {wrong} of a row of {row.size} is wrong.",
             expected=repr(right),
             got=repr(parts[0]),
-            look_at="what a part's sum refers to, once the maximum is another" if wrong == "sum" else "the maximum",
+            look_at=_look_at(parts[0], "what a part's sum refers to, once the maximum is another")
+            if wrong == "sum"
+            else "the maximum",
         )
 
 
@@ -341,7 +412,23 @@ def check_operand(operand: Callable, rng: np.random.Generator) -> None:
 def check_combine(combine: Callable, rng: np.random.Generator) -> None:
     """Raise CheckFailed unless `combine` gives the output of all parts."""
     given = partials(rng, int(rng.integers(1, 9)))
-    _same("combine", combine(**given), combined(**given), "what totals and outputs of a part refer to: its own maximum")
+    got = _unwarned(combine, **given)
+    look_at = _look_at(got, "what totals and outputs of a part refer to: its own maximum")
+    _same("combine", got, combined(**given), look_at)
+
+
+@np.errstate(all="ignore")
+def _unwarned(function: Callable, *given: Any, **named: Any) -> Any:
+    """Return a function's result; exponentials that are infinite, or all 0, are no number of it."""
+    try:
+        return function(*given, **named)
+    except ArithmeticError as error:
+        raise checks.CheckFailed(f"{function.__name__} raises {error!r}.", look_at=BEYOND) from error
+
+
+def _look_at(got: Any, otherwise: str) -> str:
+    kind = np.asarray(got).dtype.kind
+    return BEYOND if kind == "f" and not np.isfinite(got).all() else otherwise
 
 
 def _written(name: str, got: Any) -> Any:

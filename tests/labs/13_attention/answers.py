@@ -36,12 +36,13 @@ def softmax(
     weight: str = "math.exp(s[row, j] - top)",
     share: str = "/ total",
     first: str = "lane",
+    start: str = "float32(-math.inf)",
 ) -> str:
     loop = f"for j in range({first}, s.shape[1], {32 if first == 'lane' else 1}):"
     return kernel(
         "softmax(s, p)",
         LANE,
-        "top, total = float32(-math.inf), float32(0)",
+        f"top, total = {start}, float32(0)",
         f"{loop} top = max(top, s[row, j])",
         top,
         f"{loop} total += {weight}",
@@ -63,11 +64,12 @@ def once(
     total: str = "own_total * math.exp(own_top - new) + math.exp(x - new)",
     lanes: str = "warp_sum(own_total * math.exp(own_top - new))",
     load: str = "x = s[row, j]",
+    start: str = "float32(-math.inf)",
 ) -> str:
     return kernel(
         "once(s, top, total)",
         LANE,
-        "own_top, own_total = float32(-math.inf), float32(0)",
+        f"own_top, own_total = {start}, float32(0)",
         "for j in range(lane, s.shape[1], 32):",
         f"    {load}",
         "    new = max(own_top, x)",
@@ -92,20 +94,26 @@ ONCE_TWICE = kernel(
 )
 
 
+RAW_ONCE = once("own_total + math.exp(x)", "warp_sum(own_total) * math.exp(-new)")
+
+
 def one_row(
     total: str = "total = total * shrink + p",
     acc: str = "acc = acc * shrink + p * v[j, c]",
     query: str = "own",
     result: str = "acc / total",
     score: str = "warp_sum({} * k[j, c])",
+    start: str = "float32(-math.inf)",
+    new: str = "max(top, s)",
+    scale: str = "SCALE",
 ) -> str:
     return kernel(
         "one_row(q, k, v, o)",
         "i, c = cuda.blockIdx.x, cuda.threadIdx.x",
-        "own, top, total, acc = q[i, c], float32(-math.inf), float32(0), float32(0)",
+        f"own, top, total, acc = q[i, c], {start}, float32(0), float32(0)",
         "for j in range(k.shape[0]):",
-        f"    s = {score.format(query)} * SCALE",
-        "    new = max(top, s)",
+        f"    s = {score.format(query)} * {scale}",
+        f"    new = {new}",
         "    shrink, p = math.exp(top - new), math.exp(s - new)",
         f"    {total}",
         f"    {acc}",
@@ -123,13 +131,17 @@ def tiled(
     first_wait: str = "cuda.syncthreads()",
     second_wait: str = "cuda.syncthreads()",
     summed: str = "warp_sum(p)",
+    start: str = "float32(-math.inf)",
+    new: str = "max(top, warp_max(s))",
+    weight: str = "math.exp(s - new)",
+    scale: str = "s *= SCALE",
 ) -> str:
     return kernel(
         f"{name}(q, k, v, o)",
         f"k_tile, v_tile = cuda.shared.array((32, {pitch}), float32), cuda.shared.array((32, 32), float32)",
         "lane, warp = cuda.threadIdx.x, cuda.threadIdx.y",
         "i = 8 * cuda.blockIdx.x + warp",
-        "own, top, total, acc = q[i, lane], float32(-math.inf), float32(0), float32(0)",
+        f"own, top, total, acc = q[i, lane], {start}, float32(0), float32(0)",
         loop,
         "    for r in range(warp, 32, 8):",
         "        k_tile[r, lane] = k[start + r, lane]",
@@ -138,10 +150,10 @@ def tiled(
         "    s = float32(0)",
         "    for c in range(32):",
         "        s += cuda.shfl_sync(0xFFFFFFFF, own, c) * k_tile[lane, c]",
-        "    s *= SCALE",
+        f"    {scale}",
         *([f"    {masked}"] if masked else []),
-        "    new = max(top, warp_max(s))",
-        "    shrink, p = math.exp(top - new), math.exp(s - new)",
+        f"    new = {new}",
+        f"    shrink, p = math.exp(top - new), {weight}",
         f"    total = total * shrink + {summed}",
         f"    {shrunk}",
         "    for j in range(32):",
@@ -156,8 +168,11 @@ MASK = "s = s if start + lane <= i else float32(-math.inf)"
 SKIP = "for start in range(0, 8 * cuda.blockIdx.x + 8, 32):"
 
 
-def causal(masked: str = MASK, loop: str = SKIP) -> str:
-    return tiled("causal", loop, masked=masked)
+ZERO = "float32(0)"  # of which no maximum may start, and to which raw exponentials refer
+
+
+def causal(masked: str = MASK, loop: str = SKIP, **others: str) -> str:
+    return tiled("causal", loop, masked=masked, **others)
 
 
 STORED = "stored(heads, length, itemsize)"
@@ -179,6 +194,8 @@ ANSWERS = {
             softmax(total="pass"): "a lane has only its own elements': warp_sum",
             softmax(top="pass"): "a lane has only its own elements': warp_max",
             softmax(weight="math.exp(s[row, j])"): "they are no float32",
+            softmax(start=ZERO): "it starts too high",
+            softmax(start="-math.inf"): "float64",
             softmax(first="0", top="pass", total="pass"): "one thread does too much of the work",
         },
     ),
@@ -204,6 +221,7 @@ ANSWERS = {
             merge("total_1 + total_2"): "what a part's sum refers to",
             merge("total_1 * math.exp(top - top_1) + total_2 * math.exp(top - top_2)"): "what a part's sum refers to",
             merge("max(total_1, total_2)"): "the sum of a row",
+            merge("(total_1 * math.exp(top_1) + total_2 * math.exp(top_2)) / math.exp(top)"): "infinite, or all 0",
         },
     ),
     "your-turn-once": Answers(
@@ -212,6 +230,8 @@ ANSWERS = {
             once(total="own_total + math.exp(x - new)"): "what a lane added before its maximum grew",
             once(lanes="warp_sum(own_total)"): "each refers to its own lane's maximum",
             once(lanes="own_total"): "lane 0 has only its own elements'",
+            once(start=ZERO): "it starts too high",
+            RAW_ONCE: "they are no float32",
             ONCE_TWICE: "too many global load bytes",
         },
     ),
@@ -223,6 +243,10 @@ ANSWERS = {
             one_row(result="acc"): "the division by total",
             one_row(query="q[i, c]"): "too many global load bytes",
             one_row(score="({} * k[j, c])"): "o is wrong in",
+            one_row(start=ZERO, new=ZERO): "they are no float32",
+            one_row(start=ZERO): "it starts too high",
+            one_row(new="s"): "one before the tile's may be larger",
+            one_row(scale="float32(1)"): "the scale: 1/√32",
         },
     ),
     "your-turn-tiled": Answers(
@@ -232,7 +256,11 @@ ANSWERS = {
             tiled(pitch=32): "too many shared load bank conflicts",
             tiled(first_wait="pass"): "nothing orders the two",
             tiled(second_wait="pass"): "nothing orders the two",
-            tiled(summed="p"): "o is wrong in",
+            tiled(summed="p"): "only its own keys' weights: warp_sum",
+            tiled(start=ZERO, new=ZERO): "they are no float32",
+            tiled(start=ZERO): "it starts too high",
+            tiled(new="warp_max(s)"): "one before the tile's may be larger",
+            tiled(scale="pass"): "the scale: 1/√32",
         },
     ),
     "your-turn-causal": Answers(
@@ -241,6 +269,10 @@ ANSWERS = {
             causal(loop="for start in range(0, k.shape[0], 32):"): "too many global load bytes",
             causal(masked="pass"): "later keys of a tile must weigh nothing",
             causal(masked=MASK.replace("<=", "<")): "a token sees itself",
+            causal(masked="", weight="math.exp(s - new) if start + lane <= i else float32(0)"): "it comes too late",
+            causal(start=ZERO, new=ZERO): "they are no float32",
+            causal(start=ZERO): "it starts too high",
+            causal(scale="pass"): "the scale: 1/√32",
             causal(loop=SKIP.replace(" + 8", "")): "o is wrong in",
         },
     ),

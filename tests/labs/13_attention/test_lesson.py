@@ -86,6 +86,7 @@ def test_what_the_text_says_of_estimates(seconds):
     assert "nearly 4 times as fast as the three" in text
     assert all(limit != "DRAM" for _, limit in seconds.values())
     assert "none of the five is limited by memory" in text
+    assert f"stores {N * N * 2 / (N * 32) + 1:.0f} times fewer bytes" in text
     assert f"{seconds['additive'][0] / seconds['scores'][0]:.1f} times, on" in CELLS["attention-additive-after"]
 
 
