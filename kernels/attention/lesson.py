@@ -182,9 +182,9 @@ def attention_case(
         f"total and acc: {old}": lambda: _single(stale @ v / stale.sum(axis=1, keepdims=True)),
         "the division by total, in the end": lambda: _single(e @ v),
         UNSCALED: lambda: _single(exact(q / SCALE, k, v, seen)[2]),
-        FAR: lambda: _attended(s, 0, v),
-        HIGH: lambda: _attended(s, s.max(axis=1, keepdims=True, initial=0), v),
-        "the maximum: one before the tile's may be larger": lambda: _attended(s, s[:, -tile:].max(1, keepdims=True), v),
+        FAR: lambda: _weights(s, 0) @ v,
+        HIGH: lambda: _weights(s, s.max(1, keepdims=True, initial=0)) @ v,
+        "the maximum: an earlier may be larger": lambda: _weights(s, s[:, -tile:].max(1, keepdims=True)) @ v,
     }
     if tile == 32:
         mistakes["total: a lane has only its own keys' weights: warp_sum"] = lambda: _by_lane(s, v)
@@ -192,16 +192,9 @@ def attention_case(
         tiles = 32 * ((8 * (seen - 1 >> 3) + 7 >> 5) + 1)  # keys in the tiles that a block of eight queries loads
         mistakes["the mask: later keys of a tile must weigh nothing"] = lambda: _single(exact(q, k, v, tiles)[2])
         late = exact(q, k, v, tiles)[0].max(axis=1, keepdims=True)
-        mistakes["the mask: it comes too late, after the maximum of scores that do not count"] = lambda: _attended(
-            s, late, v
-        )
+        mistakes["the mask: it comes too late, after the maximum"] = lambda: _weights(s, late) @ v
         mistakes["the mask: a token sees itself"] = lambda: _single(exact(q, k, v, seen - 1)[2])
     return checks.Case({"q": q, "k": k, "v": v, "o": None}, {"o": _single(o)}, mistakes)
-
-
-def _attended(s: np.ndarray, top: Any, v: np.ndarray) -> np.ndarray:
-    """Return O by exponentials in float32 that refer to `top`, in place of each row's maximum."""
-    return _weights(s, top) @ v
 
 
 @np.errstate(all="ignore")
@@ -226,7 +219,7 @@ def split_case(rng: np.random.Generator, size: tuple[int, int]) -> checks.Case:
     """Return a case of one query over `size` = (blocks, keys): each block's maximum, sum and weighted sum of values."""
     blocks, keys = size
     q, k, v = inputs(rng, 1, keys)
-    q[:, -1], k[:, -1] = 1 / SCALE, np.resize([-120, 120, 0], blocks).repeat(keys // blocks)
+    q[:, -1], k[:, -1] = 1 / SCALE, np.resize([-12, 12, 0], blocks).repeat(keys // blocks)
     parts = np.split(exact(q, k, v)[0][0], blocks)
     e = [np.exp(part - part.max()) for part in parts]
     o = np.array([weights @ values for weights, values in zip(e, np.split(v, blocks), strict=True)])
