@@ -116,7 +116,8 @@ __global__ void __launch_bounds__(WARPS * 32)
                 top = fmaxf(top, score);
             }
             top = row_max(top);
-            const float shift = top * to_log2, less = power_of_2(largest[h] * to_log2 - shift);  // a key was seen
+            const float shift = top == -CUDART_INF_F ? 0 : top * to_log2;  // scores of -inf alone: all weights are 0
+            const float less = power_of_2(largest[h] * to_log2 - shift);
             largest[h] = top, sum[h] *= less;
 #pragma unroll
             for (int j = 0; j < 4; j++) {

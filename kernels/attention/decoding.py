@@ -71,7 +71,6 @@ def decode(
     blocks the keys of a sequence are split; None to fill the GPU.
     Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit. What `table` holds
     is on the device and not checked: numbers of pages that do not exist are read, but for those past a length.
-    Unlike in `reference`, keys whose scores are -inf give NaN where a warp meets 16 of them before any other.
     """
     check_array("q", q, (None, None, None), dtype=HALVES, alignment=16)
     batch, heads, size = q.shape

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kernels.attention import reference
 from kernels.attention.decoding import decode, splits_for
 from tests.support.random_inputs import generator
 from warplab import cp
@@ -76,3 +77,16 @@ def test_keys_that_are_no_numbers_give_none():
         for found in decode(*map(cp.asarray, (q[:, :, 0].copy(), k, v)), splits=splits):
             assert np.isnan(cp.asnumpy(found)[0]).all()
             assert np.isfinite(cp.asnumpy(found)[1]).all()
+
+
+def test_scores_of_minus_infinity_weigh_nothing():
+    q, k, v = (x.given.copy() for x in operands(generator(), 2, 1, 1, 1, 40, 32, "float16"))
+    q[:] = 1
+    k[0] = k[1, :, :35] = -np.inf  # of all keys; of all that some warps have
+    for splits in (1, 3):
+        out, lse = (cp.asnumpy(x) for x in decode(*map(cp.asarray, (q[:, :, 0].copy(), k, v)), splits=splits))
+        assert not out[0].any()
+        assert lse[0] == -np.inf
+        exact = reference.forward(q[1:], k[1:, :, 35:], v[1:, :, 35:])
+        np.testing.assert_allclose(out[1], exact[0][0, :, 0], rtol=2e-3, atol=2e-3)
+        np.testing.assert_allclose(lse[1], exact[1][0, :, 0], rtol=1e-3)
