@@ -21,7 +21,9 @@ def test_products_of_weights_of_few_bits(bits, rows, columns):
     inner = y[GUARD : GUARD + rows]
     few_bits.product(bits, cp.asarray(words.view(np.uint32)), cp.asarray(scales), cp.asarray(x), inner)
     found, expected = cp.asnumpy(inner), values.astype(np.float64) @ x.astype(np.float64)
-    assert np.abs(found - expected).max() <= 1e-6 * columns**0.5 * np.abs(expected).max()
+    # A lane adds columns / 32 products, the warp five times more: fewer roundings than 4 times the root.
+    bound = 4 * columns**0.5 * 2.0**-24 * (np.abs(values).astype(np.float64) @ np.abs(x).astype(np.float64))
+    assert (np.abs(found - expected) <= bound).all()
     assert np.isnan(cp.asnumpy(y)[:GUARD]).all()
     assert np.isnan(cp.asnumpy(y)[-GUARD:]).all()
 
