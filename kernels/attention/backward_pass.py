@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernels.attention.forward_pass import HALVES
-from kernels.attention.sources import SOURCES, TYPES, Call, Queued, check_size, checked_call, compiled, queue
+from kernels.attention.sources import SOURCES, TYPES, Call, Queued, boxes, check_size, checked_call, compiled, queue
 from warpcourse.bench import hopper
 from warpcourse.bench.device_arguments import check_array
 from warplab import cp
@@ -62,11 +62,6 @@ def _wgmma(arrays: tuple, out: Any, dout: Any, lse: Any, gradients: tuple, call:
         hopper.kernel(SOURCES.folder / "backward_wgmma.cu", f"attention_{name}", options)
         for name in ("of_queries", "backward_wgmma", "dq")
     )
-
-    def boxes(x: Any, rows: int) -> Any:
-        batch, heads, length, _ = x.shape
-        address, kind = hopper.address_of(x), x.dtype.name
-        return hopper.encoded(hopper.Boxes(address, kind, length, size, rows, hopper.LINE, matrices=batch * heads))
 
     queries = wgmma_queries(size)
     tiles = math.ceil(call.queries / queries)

@@ -14,6 +14,7 @@ from kernels.attention.sources import (
     TYPES,
     Call,
     Queued,
+    boxes,
     check_output,
     check_size,
     checked_call,
@@ -118,12 +119,6 @@ def _wgmma(q: Any, k: Any, v: Any, out: Any, lse: Any, call: Call) -> None:
     hopper.require("wgmma", "mma")
     sizes = wgmma_sizes(call.size, call.causal)
     function = hopper.kernel(SOURCES.folder / "4_wgmma.cu", "attention_wgmma", sizes.options(q.dtype))
-
-    def boxes(x: Any, rows: int) -> Any:
-        heads, length, size = x.shape
-        of_x = hopper.Boxes(hopper.address_of(x), x.dtype.name, length, size, rows, hopper.LINE, matrices=heads)
-        return hopper.encoded(of_x)
-
     maps = boxes(q, hopper.GROUP_ROWS), boxes(k, sizes.keys), boxes(v, sizes.keys)
     tiles, multiprocessors = math.ceil(call.queries / sizes.queries) * call.heads, hopper.multiprocessors()
     grid = (multiprocessors if busy(tiles, 2 * multiprocessors) >= ENOUGH else tiles,)

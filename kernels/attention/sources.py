@@ -1,12 +1,14 @@
 """The lab's CUDA C++ as it is compiled, and the shape of a call as kernels take it (`Shape` in fragments.cuh)."""
 
 import functools
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from warpcourse.bench import hopper
 from warpcourse.bench.device_arguments import check_apart, check_array
 from warpcourse.bench.lab_kernels import Size, Sources, launch
 
@@ -60,6 +62,13 @@ def queue(launches: Iterable[Queued]) -> None:
 def compiled(file: str, entry: str) -> Callable[[], Any]:
     """Return what gives the kernel `entry` of a file."""
     return functools.partial(SOURCES.function, file, entry)
+
+
+def boxes(x: Any, rows: int) -> Any:
+    """Return the tensor map of an array (..., length, size) that TMA reads in boxes of `rows` rows."""
+    *heads, length, size = x.shape
+    address, kind = hopper.address_of(x), x.dtype.name
+    return hopper.encoded(hopper.Boxes(address, kind, length, size, rows, hopper.LINE, matrices=math.prod(heads)))
 
 
 def checked_call(q: Any, k: Any, v: Any, causal: bool, scale: float | None, dtypes: tuple[Any, ...]) -> Call:
