@@ -2,8 +2,8 @@
 //
 // pool              A thread has an element of y. Maximum or average, without the padding in either; `area` is what an
 //                   average is divided by where padding counts, else 0.
-// pool_eights       The same of float16 in NHWC: a thread has 8 channels. SIDE: of square windows, 0 for any.
-// pool_sixteens     The largest of INT8 in NHWC: a thread has 16 channels.
+// pool_vectors      The same in NHWC, 16 bytes of channels for a thread: 8 of float16, or 16 of INT8, of which the
+//                   largest only. SIDE: of square windows, 0 for any.
 // pool_images_nhwc  The average of each channel over an image. A block has 32 channels: lanes go along these, warps
 //                   share the pixels, and their sums are added in shared memory, always in the same order.
 // pool_images_wide  The same where channels come in 64s, 16 bytes at a time.
@@ -52,19 +52,29 @@ template <class T, bool MAXIMUM, bool NHWC> __global__ void pool(const T *x, T *
     y[g.y.at(i, c, p, q)] = from_float<T>(result * g.factor);
 }
 
-template <bool MAXIMUM, int SIDE> __global__ void pool_eights(const half *x, half *y, Pool g) {
+// Four bytes of a vector: two of float16, or four of INT8.
+__device__ __forceinline__ half2 halves(unsigned word) { return *reinterpret_cast<const half2 *>(&word); }
+__device__ __forceinline__ unsigned word_of(half2 v) { return *reinterpret_cast<const unsigned *>(&v); }
+__device__ __forceinline__ unsigned larger(unsigned a, unsigned b, half) {
+    return word_of(__hmax2_nan(halves(a), halves(b)));
+}
+__device__ __forceinline__ unsigned larger(unsigned a, unsigned b, signed char) { return __vmaxs4(a, b); }
+
+template <class T, bool MAXIMUM, int SIDE> __global__ void pool_vectors(const T *x, T *y, Pool g) {
+    constexpr int EACH = 16 / sizeof(T);
+    static_assert(MAXIMUM || sizeof(T) == 2, "averages of INT8 are left to pool");
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= g.elements / 8) return;
-    const int c = i % (g.c / 8) * 8;
-    i /= g.c / 8;
+    if (i >= g.elements / EACH) return;
+    const int c = i % (g.c / EACH) * EACH;
+    i /= g.c / EACH;
     const int q = i % g.q;
     i /= g.q;
     const int p = i % g.p, n = i / g.p, h0 = p * g.stride_h - g.pad_h, w0 = q * g.stride_w - g.pad_w;
-    half2 largest[4];
+    unsigned result[4];
     float2 sum[4] = {};
     int inside = 0;
 #pragma unroll
-    for (int j = 0; j < 4; j++) largest[j] = __half2half2(__ushort_as_half(0xfc00));  // the least
+    for (int j = 0; j < 4; j++) result[j] = sizeof(T) == 2 ? 0xfc00fc00 : 0x80808080;  // the least
 #pragma unroll
     for (int r = 0; r < (SIDE ? SIDE : g.r); r++) {
 #pragma unroll
@@ -72,52 +82,25 @@ template <bool MAXIMUM, int SIDE> __global__ void pool_eights(const half *x, hal
             const int h = h0 + r, w = w0 + s;
             if (unsigned(h) >= unsigned(g.h) || unsigned(w) >= unsigned(g.w)) continue;
             const uint4 found = *reinterpret_cast<const uint4 *>(x + g.x.at(n, c, h, w));
-            const half2 *const v = reinterpret_cast<const half2 *>(&found);
+            const unsigned v[4] = {found.x, found.y, found.z, found.w};
             inside++;
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 if (MAXIMUM) {
-                    largest[j] = __hmax2_nan(largest[j], v[j]);
+                    result[j] = larger(result[j], v[j], T());
                 } else {
-                    const float2 one = __half22float2(v[j]);
+                    const float2 one = __half22float2(halves(v[j]));
                     sum[j].x += one.x, sum[j].y += one.y;
                 }
             }
         }
     }
     const float share = 1.0f / (g.area ? g.area : inside);
-    uint4 result;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        const half2 v = MAXIMUM ? largest[j] : __floats2half2_rn(sum[j].x * share, sum[j].y * share);
-        reinterpret_cast<half2 *>(&result)[j] = v;
+        if (!MAXIMUM) result[j] = word_of(__floats2half2_rn(sum[j].x * share, sum[j].y * share));
     }
-    *reinterpret_cast<uint4 *>(y + g.y.at(n, c, p, q)) = result;
-}
-
-template <int SIDE> __global__ void pool_sixteens(const signed char *x, signed char *y, Pool g) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= g.elements / 16) return;
-    const int c = i % (g.c / 16) * 16;
-    i /= g.c / 16;
-    const int q = i % g.q;
-    i /= g.q;
-    const int p = i % g.p, n = i / g.p, h0 = p * g.stride_h - g.pad_h, w0 = q * g.stride_w - g.pad_w;
-    unsigned largest[4];
-#pragma unroll
-    for (int j = 0; j < 4; j++) largest[j] = 0x80808080;  // the least
-#pragma unroll
-    for (int r = 0; r < (SIDE ? SIDE : g.r); r++) {
-#pragma unroll
-        for (int s = 0; s < (SIDE ? SIDE : g.s); s++) {
-            const int h = h0 + r, w = w0 + s;
-            if (unsigned(h) >= unsigned(g.h) || unsigned(w) >= unsigned(g.w)) continue;
-            const uint4 v = *reinterpret_cast<const uint4 *>(x + g.x.at(n, c, h, w));
-#pragma unroll
-            for (int j = 0; j < 4; j++) largest[j] = __vmaxs4(largest[j], reinterpret_cast<const unsigned *>(&v)[j]);
-        }
-    }
-    *reinterpret_cast<uint4 *>(y + g.y.at(n, c, p, q)) = make_uint4(largest[0], largest[1], largest[2], largest[3]);
+    *reinterpret_cast<uint4 *>(y + g.y.at(n, c, p, q)) = make_uint4(result[0], result[1], result[2], result[3]);
 }
 
 template <class T, class Y = float> __global__ void pool_images_nhwc(const T *x, Y *y, Pool g) {

@@ -26,7 +26,7 @@ QUERIES = 16  # of a block of attention.cu
 TILE = 16  # of a block, both ways: TILE in matmul.cu
 EIGHT, SIXTEEN, SIXTY_FOUR = 8, 16, 64  # channels of a thread, and of a block of pool_images_wide
 MOST_AROUND = 9  # channels of a window of lrn_eights
-MOST_UNROLLED = 3  # the widest window that pool_eights unrolls
+MOST_UNROLLED = 3  # the widest window that pool_vectors unrolls
 
 
 def _kernel(file: str, entry: str) -> Kernel:
@@ -135,10 +135,8 @@ def _bind_pool(
     )
     maximum = str(layer.node.op == "max_pool").lower()
     side = r if r == s and r <= MOST_UNROLLED else 0
-    if per_thread == EIGHT:
-        entry = f"pool_eights<{maximum}, {side}>"
-    elif per_thread == SIXTEEN:
-        entry = f"pool_sixteens<{side}>"
+    if per_thread > 1:
+        entry = f"pool_vectors<{CTYPES[x.dtype]}, {maximum}, {side}>"
     else:
         entry = f"pool<{CTYPES[x.dtype]}, {maximum}, {_nhwc(y)}>"
     blocks = math.ceil(elements / per_thread / BLOCK)
