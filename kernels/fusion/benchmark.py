@@ -73,7 +73,7 @@ BENCHMARK = Benchmark(
         ),
     },
     __doc__,
-    not_recorded=frozenset({"resnet50_int8", "resnet50_autotuned", "weight_only"}),
+    not_recorded=frozenset({"resnet50_autotuned"}),
 )
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@
 // that exchanged results by shuffles and stored 64 bytes of a pixel took 1.1 of that at batch 32, and 69 for 41 µs in
 // MobileNetV2's 16 to 96 channels of 112 × 112: some 110 instructions for 16 bytes, where stmatrix needs 20. A residual
 // that threads loaded while products were computed took 43 for 35 µs at 56 × 56: too few bytes on their way.
-// INT8: ResNet-50 at batch 128 in 1.88 ms, 0.70 of float16's 2.70 in the same process (H200, 2026-11-26). It took 2.00
-// while threads loaded scale and bias from global memory once a tile's products were done, and lines of 64 bytes had no
-// more stages than those of 128. 1 × 1 from 64 to 256 channels with a residual takes 92 µs where its bytes want 54.
+// INT8: ResNet-50 at batch 128 in 2.04 ms, 0.62 of float16's 3.32 in the same process (H100, 2026-11-27). On an H200 (the
+// day before: 1.88 ms) it took 2.00 while threads loaded scale and bias from global memory once a tile's products were
+// done, and lines of 64 bytes had no more stages than those of 128. 1 × 1 from 64 to 256 channels with a residual takes
+// 92 µs there, where its bytes want 54.
 // BLOCKS: on a multiprocessor at a time.
 #include <warplab/hopper.cuh>
 #include "view.cuh"
@@ -68,7 +69,7 @@ struct Layer {
     Output y[MOST_OUTPUTS];
     const Element *residual;
     const float *bias;           // of filters up to a multiple of BN; of INT8 each two are followed by their sums' scales
-    float residual_scale;        // of INT8, steps of y
+    float residual_scale, step;  // of INT8: in steps of y; one of these
     int residual_pitch;
     int outputs;
     int single;                  // y is float32; where blocks share a depth
@@ -299,6 +300,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS) cbr_wg
             }
         };
         const float least_step = g.relu ? 0 : -127;
+        auto in_y = [&](float v) { return in_steps(SILU ? swish(v * g.step) / g.step : v, least_step, g.most); };
         if (SPLIT == 1) {
             __syncwarp();
             scaled();
@@ -351,8 +353,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS) cbr_wg
 #pragma unroll
                     for (int part = 0; part < 4; part++) {
                         const float *s = &real[row][panel * (WIDTH / 2) + (j + part / 2 * 2) * 4 + part % 2 * 2];
-                        auto step = [&](int i) { return in_steps(s[i], least_step, g.most); };
-                        v[part] = low_bytes(step(0), step(1), step(4), step(5));
+                        v[part] = low_bytes(in_y(s[0]), in_y(s[1]), in_y(s[4]), in_y(s[5]));
                     }
                     auto as = [&](int i) { return *reinterpret_cast<const half2 *>(&v[i]); };
                     keep_16x16(box, 0, j * 4, as(0), as(1), as(2), as(3));
@@ -425,8 +426,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS) cbr_wg
                 const Output &y = output_of(g, k);
                 const size_t to = size_t(at) * y.pitch + k - y.first;
 #if INT8
-                const unsigned low = in_steps(v.x, least_step, g.most), high = in_steps(v.y, least_step, g.most);
-                *reinterpret_cast<char2 *>(y.to + to) = make_char2(low, high);
+                *reinterpret_cast<char2 *>(y.to + to) = make_char2(in_y(v.x), in_y(v.y));
 #else
                 if (g.single) {
                     *reinterpret_cast<float2 *>(reinterpret_cast<float *>(y.to) + to) = activated(v, g);

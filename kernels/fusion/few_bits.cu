@@ -6,9 +6,9 @@
 // INT4 become float32 without a conversion: four bits at place s of a word, as the low bits of 2^23, are 2^23 + q · 2^s.
 // What that is too much is subtracted, exactly, and x is multiplied by 2^-s beforehand. Three instructions a weight, and
 // one shift for eight.
-// Expected: the time of W. 8192 × 8192 at 4 TB/s: 34, 17 and 9 µs.
-// Reached: 36, 21 and 20 µs, where PyTorch takes 38 in float16 and 24 in INT4; 4096 × 4096 in 15, 10 and 10 (15 and 9.5).
-// ROWS by bits, the fastest of 2, 4 and 8 (H200, 2026-11-26). What holds INT4 up was not measured.
+// Expected: the time of W. 8192 × 8192 at 3 TB/s: 45, 22 and 12 µs.
+// Reached: 50, 28 and 20 µs, where PyTorch takes 50 in float16 and 24 in INT4; 4096 × 4096 in 17, 11 and 11 (19 and 9.5):
+// an H100, 2026-11-27. ROWS by bits, the fastest of 2, 4 and 8 (H200, 2026-11-26). What holds INT4 up was not measured.
 #include <cuda_fp16.h>
 
 constexpr int THREADS = 256, GROUP = 64;

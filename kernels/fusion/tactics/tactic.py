@@ -19,12 +19,14 @@ Arrays = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class KernelLaunch:
-    """A lab's kernel, its grid and block, and the arguments that it is bound to."""
+    """A lab's kernel, its grid and block, and the arguments that it is bound to. `early`: as `CubinKernel` takes it."""
 
-    kernel: Kernel
+    kernel: Any  # what has `function`: a `Kernel`, or one for Hopper
     grid: Size
     block: int
     arguments: tuple
+    shared_bytes: int = 0
+    early: bool = False
 
     @functools.cached_property
     def function(self) -> Any:
@@ -33,7 +35,10 @@ class KernelLaunch:
 
     def queue(self) -> None:
         """Queue it on the current stream."""
-        launch(self.function, self.grid, self.block, self.arguments)
+        if self.early:
+            self.function(self.grid, (self.block,), self.arguments, self.shared_bytes, early=True)
+        else:
+            launch(self.function, self.grid, self.block, self.arguments, self.shared_bytes)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from kernels.fusion.graph.operators import ITEMSIZE, as_image
 from kernels.fusion.tactics.cbr_tactics import OPS, activation, filters_by_depth, filters_of, in_one_group
 from kernels.fusion.tactics.layer import Layer, layers
 from kernels.fusion.tactics.sources import MOST_OUTPUTS, SOURCES, view
-from kernels.fusion.tactics.tactic import Arrays, Call, Tactic
+from kernels.fusion.tactics.tactic import Arrays, Call, KernelLaunch, Tactic
 from warpcourse.bench import hopper
 from warpcourse.bench.hopper import Boxes, Pixels
 
@@ -29,6 +29,7 @@ _OUTPUT = np.dtype([("to", np.uint64), ("first", np.int32), ("pitch", np.int32)]
 _FIELDS = (
     *(
         "residual_scale",
+        "step",
         "residual_pitch",
         "outputs",
         "single",
@@ -51,7 +52,7 @@ LAYER = np.dtype(  # `Layer` of cbr_wgmma.cu
         *((name, f"V{hopper.MAP_BYTES}") for name in MAPS),
         ("y", _OUTPUT, (MOST_OUTPUTS,)),
         *((name, np.uint64) for name in ("residual", "bias")),
-        *((name, np.float32 if name in ("most", "residual_scale") else np.int32) for name in _FIELDS),
+        *((name, np.float32 if name in ("most", "residual_scale", "step") else np.int32) for name in _FIELDS),
         ("rest", f"V{-_USED % hopper.MAP_ALIGNMENT}"),
     ]
 )
@@ -110,6 +111,16 @@ TILES = (
     *(Tiles(64, 128, 1, 4, 2, split) for split in (2, 4)),
     *(Tiles(128, 128, 2, 6, 1, split) for split in (2, 4)),
 )
+
+
+class _Kernel(NamedTuple):
+    """The kernel with options for the compiler."""
+
+    options: tuple[str, ...]
+
+    def function(self) -> Any:
+        """Return it compiled."""
+        return hopper.kernel(FILE, ENTRY, self.options)
 
 
 def chunk(layer: Layer) -> int:
@@ -177,10 +188,8 @@ def _refuses(tiles: Tiles, layer: Layer) -> str:
 
 def _refuses_int8(layer: Layer) -> str:
     given = activation(layer)
-    if given["swish"]:
-        return "in INT8 it knows no SiLU"
-    if len(layer.writes) > 1 and (len(layer.reads) == 2 or given["most"] < np.inf):
-        return "in INT8 a residual or a bound needs one scale of what is written"
+    if len(layer.writes) > 1 and (len(layer.reads) == 2 or given["swish"] or given["most"] < np.inf):
+        return "in INT8 a residual, SiLU or a bound needs one scale of what is written"
     return ""
 
 
@@ -246,6 +255,7 @@ def _record(tiles: Tiles, layer: Layer, inputs: Sequence[Any], outputs: Sequence
     numbers = {
         "residual": residual,
         "bias": hopper.address_of(weights["bias"]),
+        "step": layer.writes[0][1].scale or 1,
         "residual_scale": (layer.reads[-1].scale or 1) / (layer.writes[0][1].scale or 1),
         "residual_pitch": k,
         "outputs": len(outputs),
@@ -275,17 +285,17 @@ def _record(tiles: Tiles, layer: Layer, inputs: Sequence[Any], outputs: Sequence
 
 def _tactic(tiles: Tiles) -> Tactic:
     def bind(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
-        function = hopper.kernel(FILE, ENTRY, tiles.options(layer))
         clusters = tiles.count(layer)
         if tiles.split == 1:  # blocks stay and take tile after tile
             clusters = min(clusters, hopper.multiprocessors() * tiles.blocks)
-        grid, block = (clusters * tiles.split,), (128 * tiles.consumers + 32,)
+        grid, block = (clusters * tiles.split,), 128 * tiles.consumers + 32
         given = (_record(tiles, layer, inputs, outputs, weights),)
+        made = KernelLaunch(_Kernel(tiles.options(layer)), grid, block, given, tiles.shared_bytes, early=True)
 
         def queue(_held: Any = (inputs, outputs, weights)) -> None:  # the record has addresses alone
-            function(grid, block, given, tiles.shared_bytes, early=True)
+            made.queue()
 
-        return [Call(tiles.name, queue)]
+        return [Call(tiles.name, queue, made)]
 
     def clocks(layer: Layer) -> float:
         """Return a rough rank: turns of tiles, whose steps wait for products, operands, or their arrival."""

@@ -84,11 +84,11 @@ def test_int8_of_256_filters_at_a_time(k, name, residual):
     check(name, *cbr({"c": 128, "k": k, "h": 9, "w": 9, "r": 1}, "int8", "NHWC", residual=residual))
 
 
-@pytest.mark.parametrize("activation", [{"relu": True, "most": 1.5}, {"relu": False}])
+@pytest.mark.parametrize("activation", [{"relu": True, "most": 1.5}, {"swish": True}, {"relu": False}])
 @pytest.mark.parametrize("name", ["wgmma_64x64_by_3", "wgmma_64x32_in_2"])
 def test_activations_of_int8(name, activation):
     found = check(name, *cbr({"c": 32, "k": 48, "h": 5, "w": 5, "r": 2}, "int8", "NHWC", residual=True, **activation))
-    assert (found["y"].min() < 0) != activation["relu"]
+    assert (found["y"].min() < 0) != activation.get("relu", False)
 
 
 @pytest.mark.parametrize("name", ["wgmma_64x64_by_3", "wgmma_64x64_in_2"])
@@ -153,10 +153,10 @@ def test_what_int8_refuses():
         parts = Slice("a", 0, 16), Slice("b", 0, 16)
         return parts, [tensor(name, (16, *size[1:]), precision, layout, 0.1) for name in "ab"]
 
-    node, tensors, _ = cbr(sizes, "int8", "NHWC", swish=True)
-    assert "no SiLU" in refusal("wgmma_64x64_by_3", node, tensors)
-    node, tensors, _ = cbr(sizes, "int8", "NHWC", outputs=outputs, relu=True, most=6.0)
-    assert "one scale" in refusal("wgmma_64x64_by_3", node, tensors)
+    for case in ({"residual": True}, {"swish": True}, {"relu": True, "most": 6.0}):
+        node, tensors, _ = cbr(sizes, "int8", "NHWC", outputs=outputs, **case)
+        assert "one scale" in refusal("wgmma_64x64_by_3", node, tensors)
+        assert tactics.candidates(*layers(one_node_graph(node, tensors), 2))[0].name.startswith("i8_mma")
 
 
 def test_no_more_blocks_share_a_depth_than_it_has_parts():
