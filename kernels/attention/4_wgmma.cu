@@ -6,7 +6,7 @@
 // The warpgroups take turns at asking, so that one's softmax runs during another's products too. A block takes tile after
 // tile of queries: the next one's keys come while the last one's output is written.
 // Expected: the rate of wgmma (step 6 of lab 05), less what of the softmax is not hidden, and the first and last tile.
-// On an H200: 0.96 to 1.10 of cuDNN's speed, heads of 128 and 64 at lengths of 512 to 16k. ptxas keeps all in registers,
+// On an H200: 0.96 to 1.09 of cuDNN's speed, heads of 128 and 64 at lengths of 512 to 16k. ptxas keeps all in registers,
 // and warns of no wgmma that it waits for.
 //
 // TYPE: half or bfloat16. HEAD_SIZE: of a head. KEYS: of a tile. STAGES: tiles of keys, and of values, in shared memory.
@@ -20,10 +20,6 @@ constexpr int THREADS = 128 * (1 + CONSUMERS), QUERIES = 64 * CONSUMERS;
 constexpr int BOXES = (SIZE + 63) / 64;  // of 64 columns, side by side
 constexpr int Q_BOX = QUERIES * LINE_BYTES, BOX = KEYS * LINE_BYTES, TILE_BYTES = BOXES * BOX;
 static_assert(BOXES == 1 || BOXES == 2 || BOXES == 4, "wgmma_held has these widths");
-template <typename T>
-constexpr int FACTORS_OF = FLOAT16;
-template <>
-constexpr int FACTORS_OF<bfloat16> = BFLOAT16;
 constexpr int FACTORS = FACTORS_OF<TYPE>;
 
 // A tile of queries: of which head, the first, and how many tiles of keys it sees, at least one.

@@ -10,8 +10,8 @@
 // Rows are the left factor, the others the right one: from keys' point of view scores are turned, and so fit the next
 // product again.
 // Expected: 7 products in place of the 5 of one pass with atomics: the scores and dp are computed twice.
-// Reached (H200, 2026-11-26, 16 heads of 128, 16k tokens, float16): 186 TFLOP/s at a length of 1k, 204 at 8k, causal 158
-// and 195; 0.35 to 0.50 of cuDNN's, which has wgmma, and 0.66 to 0.93 of FlashAttention 2's. ptxas 13.0 (sm_90) takes
+// Reached (H200, 2026-11-27, 16 heads of 128, 16k tokens, float16): 198 TFLOP/s at a length of 1k, 213 at 8k, causal 168
+// and 205; 0.38 to 0.53 of cuDNN's, which has wgmma, and 0.69 to 0.99 of FlashAttention 2's. ptxas 13.0 (sm_90) takes
 // 168 registers for rows of queries and all 255 for rows of keys, heads of 128; of 256 the latter spill 756 bytes.
 //
 // T: half or bfloat16. SIZE: of a head. OTHERS: of a tile. WARPS: of a block, 16 rows each. KEYS: whether rows are keys.

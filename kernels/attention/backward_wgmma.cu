@@ -6,8 +6,8 @@
 // is not the same to the last bit each time. It lies there as the warpgroups hold it; attention_dq rounds it.
 // Expected: the rate of wgmma (step 6 of lab 05), less what of exp and ds neither the other warpgroup's products nor
 // dv's hide. A product of 64 × 64 with both factors in shared memory reads there all that can be read in its time.
-// Reached (H200, 2026-11-26, 16 heads, 16k tokens, float16): 443 TFLOP/s at a length of 1k, 583 at 8k, causal 318 and
-// 568; of cuDNN's 1.00, 1.01, 1.00, 1.08. Heads of 64: 379, 540, causal 268, 497; of cuDNN's 1.06, 1.15, 1.11, 1.20.
+// Reached (H200, 2026-11-27, 16 heads, 16k tokens, float16): 446 TFLOP/s at a length of 1k, 616 at 8k, causal 318 and
+// 566; of cuDNN's 1.00, 1.12, 1.00, 1.11. Heads of 64: 378, 539, causal 266, 495; of cuDNN's 1.08, 1.19, 1.12, 1.20.
 // ncu at 4k: L1 and shared memory at 75 % of their throughput (heads of 64: 66 %), L2 at 58 %. At 1k an eighth of the
 // time goes to delta, zeros and the rounding of dq. racecheck of compute-sanitizer names lse and delta, of which one
 // lane of a warp says that all have read them, after threads_sync; where all lanes say so it finds nothing.
@@ -25,10 +25,6 @@ constexpr int K_BYTES = BOXES * K_BOX, Q_BYTES = BOXES * Q_BOX, DS_BYTES = PANEL
 constexpr int OF_QUERIES = 2 * QUERIES;  // floats of a tile: lse to base 2, then delta
 constexpr bool EARLY = QUERIES == 64;  // dv is asked for before ds is computed; for 128 registers do not suffice
 static_assert(BOXES * PANELS == 2, "each warpgroup computes 64 × 64 of dq: other columns, or other queries");
-template <typename T>
-constexpr int FACTORS_OF = FLOAT16;
-template <>
-constexpr int FACTORS_OF<bfloat16> = BFLOAT16;
 constexpr int FACTORS = FACTORS_OF<TYPE>;
 
 // Where a warpgroup's 64 × 64 of dq start in the sums: float4 number j of each thread, then number j + 1, as wgmma gives

@@ -1,49 +1,43 @@
 """Lab 13's benchmark: attention forward, backward and decoding, beside PyTorch's backends."""
 
+from collections.abc import Callable
 from typing import Any
 
 from kernels.attention import recordings
-from kernels.attention.measurements import BACKENDS, MEASUREMENTS
+from kernels.attention.measurements import BACKENDS, GRAPH, MEASUREMENTS, UNFUSED
 from warpcourse.bench.benchmark import Benchmark, Table
 
 
-def _table(heading: str, given: dict[str, str], ours: tuple[str, ...], rates: str) -> Table:
-    """Return a table with a rate of each candidate, and our ratios to the best backend."""
+def _of(key: str, name: str, unit: float = 1) -> Callable[[dict[str, Any]], Any]:
+    return lambda row: row[key][name] / unit if name in row[key] else ""
 
-    def of(key: str, name: str) -> Any:
-        return lambda row: row[key].get(name, "")
 
-    unit = "GB/s" if rates == "gbps" else "TFLOP/s"
-    others = (*BACKENDS, *(["copy"] if rates == "gbps" else []))
+def _lengths(which: str) -> Table:
+    """Return a table of a pass by length: TFLOP/s, ratios, megabytes that a call takes."""
+    best, second = "wgmma", "FlashAttention 2"
     return Table.of_rows(
-        lambda value: heading.format(**value) + (", copied from what was printed" if "transcribed" in value else ""),
-        given
-        | {f"{name}, {unit}": of(rates, name) for name in (*ours, *others)}
-        | {f"{name} / best": of("ratio_to_best", name) for name in ours}
+        f"{which}, TFLOP/s: {{heads}} heads of {{size}}, {{tokens:,}} tokens, float16, PyTorch {{torch}}, "
+        "cuDNN's frontend {frontend}",
+        {"length": "length", "causal": "causal"}
+        | {name: _of("tflops", name) for name in ("mma", best, "cuDNN", GRAPH, *list(BACKENDS)[1:], UNFUSED)}
+        | {f"{best} / best other": _of("ratio_to_best", best)}
+        | {f"mma / {second}": lambda row: row["seconds"][second] / row["seconds"]["mma"]}
+        | {f"MB, {best}": _of("bytes", best, 1e6), f"MB, {UNFUSED}": _of("peers_bytes", UNFUSED, 1e6)}
         | {"right": "correct"},
     )
 
 
-_LENGTHS = {"length": "length", "causal": "causal"}
-_FORWARD = _table(
-    "{heads} heads of {size}, {tokens:,} tokens, float16, PyTorch {torch}", _LENGTHS, ("mma", "wgmma"), "tflops"
-)
-_BACKWARD = _table(
-    "backward: {heads} heads of {size}, {tokens:,} tokens, float16, PyTorch {torch}",
-    _LENGTHS,
-    ("mma", "wgmma"),
-    "tflops",
-)
+_FORWARD, _BACKWARD = _lengths("forward"), _lengths("backward")
 TABLES = {
     "forward_table": _FORWARD,
     "forward_64": _FORWARD,
     "backward_table": _BACKWARD,
     "backward_64": _BACKWARD,
-    "decode_table": _table(
-        "one token, {keys:,} keys, {heads} heads of keys of {size}, float16, PyTorch {torch}",
-        {"batch": "batch", "query heads for each": "shared_by"},
-        ("decode",),
-        "gbps",
+    "decode_table": Table.of_rows(
+        "one token, GB/s: {keys:,} keys, {heads} heads of keys of {size}, float16, PyTorch {torch}",
+        {"batch": "batch", "query heads for each": "shared_by"}
+        | {name: _of("gbps", name) for name in ("decode", *BACKENDS, "copy")}
+        | {"decode / best other": _of("ratio_to_best", "decode"), "right": "correct"},
     ),
 }
 BENCHMARK = Benchmark(recordings, MEASUREMENTS, TABLES, __doc__)

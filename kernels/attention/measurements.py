@@ -2,20 +2,22 @@
 
 Keys end in their unit: `seconds`, `tflops` (1e12 operations per second: 4 · heads · queries · keys · size forward, half
 of that where causal, 2.5 times that backward), `gbps` (of keys and values, 1e9 bytes per second). Times are medians, of
-random data and in turns with PyTorch's backends of `scaled_dot_product_attention`; before that outputs are checked
-against float64. `ratio_to_best`: to the fastest of the backends. `bytes`: of device memory that a call adds: `ours` and
-`naive`, which keeps float16 weights, as they must be, backward as CuPy's allocator counts them; `peers_bytes` as
+random data and in turns with PyTorch's backends of `scaled_dot_product_attention`, unfused products and softmax among
+them, and with cuDNN's own graph; before that outputs are checked against float64. `ratio_to_best`: to the fastest of
+these. `bytes`: of device memory that a call adds, outputs with them, as CuPy's allocator counts them; `peers_bytes`: as
 PyTorch's counts them, at the peak.
 `MEASUREMENTS` names the functions as `recordings.json` does.
 """
 
 import contextlib
 import functools
+import importlib.metadata
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from kernels.attention import on_cudnn
 from kernels.attention.backward_pass import backward
 from kernels.attention.decoding import decode
 from kernels.attention.forward_pass import forward
@@ -25,6 +27,7 @@ from warpcourse.bench.timing import Candidate
 TOKENS, HEADS = 16384, 16  # of a batch
 LENGTHS = 512, 1024, 2048, 4096, 8192, 16384
 BACKENDS = {"cuDNN": "CUDNN_ATTENTION", "FlashAttention 2": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION"}
+UNFUSED, GRAPH = "unfused", "cuDNN's graph"
 CHECKED = 64  # first and last queries, of the first head
 MOST_ERROR = 2.0**-9  # of a float16 output, relative to the norm
 CACHE_KEYS, BATCHES = 8192, (1, 8, 64)
@@ -58,15 +61,16 @@ def _error(out: Any, q: Any, k: Any, v: Any, causal: bool) -> float:
     return max(errors)
 
 
-def _peers(call: Callable[[], Any], torch: Any) -> dict[str, Callable[[], Any]]:
-    """Return `call` under each backend that takes it."""
+def _peers(call: Callable[[], Any], torch: Any, *, unfused: bool = False) -> dict[str, Callable[[], Any]]:
+    """Return `call` under each backend that takes it; `unfused`: also as products and a softmax, all in float16."""
     kernel, found = torch.nn.attention.sdpa_kernel, {}
+    torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
 
     def under(backend: Any) -> Any:
         with kernel([backend]):
             return call()
 
-    for name, backend in BACKENDS.items():
+    for name, backend in (BACKENDS | ({UNFUSED: "MATH"} if unfused else {})).items():
         with contextlib.suppress(RuntimeError):  # it does not take these shapes
             under(getattr(torch.nn.attention.SDPBackend, backend))
             found[name] = functools.partial(under, getattr(torch.nn.attention.SDPBackend, backend))
@@ -81,6 +85,10 @@ def _row(candidates: dict[str, Callable[[], Any]], ours: list[str], operations: 
         "tflops": {name: operations / t.seconds / 1e12 for name, t in found.items()},
         "ratio_to_best": {name: best / found[name].seconds for name in ours} if best else {},
     }
+
+
+def _versions(torch: Any) -> dict[str, str]:
+    return {"torch": str(torch.__version__), "frontend": importlib.metadata.version("nvidia-cudnn-frontend")}
 
 
 def _tensors(torch: Any, *arrays: Any) -> list[Any]:
@@ -119,15 +127,17 @@ def forward_table(size: int = 128, lengths: tuple[int, ...] = LENGTHS) -> dict[s
                 out.fill(np.nan)
                 call()
                 errors[name] = _error(out, q, k, v, causal)
-            peers = _peers(sdpa, torch)
+            peers = _peers(sdpa, torch, unfused=True)
+            graph = {GRAPH: on_cudnn.forward_call(q, k, v, causal)}
+            errors[GRAPH] = _error(graph[GRAPH]()[0], q, k, v, causal)
             operations = 4 * HEADS * TOKENS * length * size / (2 if causal else 1)
             rows.append(
-                {"length": length, "causal": causal, **_row(ours | peers, list(ours), operations)}
+                {"length": length, "causal": causal, **_row(ours | graph | peers, list(ours), operations)}
                 | {"relative_error": errors, "correct": all(e < MOST_ERROR for e in errors.values())}
-                | {"bytes": {"ours": out.nbytes + lse.nbytes, "naive": HEADS * TOKENS * length * 2 + out.nbytes}}
+                | {"bytes": {x: _pool_bytes(functools.partial(forward, q, k, v, causal, None, x)) for x in ours}}
                 | {"peers_bytes": {name: _peak_bytes(torch, call) for name, call in peers.items()}}
             )
-    return {"size": size, "heads": HEADS, "tokens": TOKENS, "torch": str(torch.__version__), "rows": rows}
+    return {"size": size, "heads": HEADS, "tokens": TOKENS, **_versions(torch), "rows": rows}
 
 
 def backward_table(size: int = 128, lengths: tuple[int, ...] = LENGTHS[1:]) -> dict[str, Any]:
@@ -143,24 +153,27 @@ def backward_table(size: int = 128, lengths: tuple[int, ...] = LENGTHS[1:]) -> d
             out, lse = forward(q, k, v, causal, step="mma")
             ours = {name: functools.partial(backward, q, k, v, out, lse, dout, causal, step=name) for name in steps()}
             sdpa = functools.partial(torch.nn.functional.scaled_dot_product_attention, *tensors, is_causal=causal)
-            outputs = {name: call() for name, call in _peers(sdpa, torch).items()}
+            outputs = {name: call() for name, call in _peers(sdpa, torch, unfused=True).items()}
             peers = {
                 name: functools.partial(torch.autograd.grad, of_name, tensors, of_dout, retain_graph=True)
                 for name, of_name in outputs.items()
             }
             theirs = [cupy.asarray(x).astype(np.float32) for x in next(iter(peers.values()))()]
+            left = on_cudnn.forward_call(q, k, v, causal)()
+            graph = {GRAPH: on_cudnn.backward_call((q, k, v), *left, dout, causal)}
             errors = {
                 name: max(float(norm(x - y) / norm(y)) for x, y in zip(call(), theirs, strict=True))
-                for name, call in ours.items()
+                for name, call in (ours | graph).items()
             }
             operations = 10 * HEADS * TOKENS * length * size / (2 if causal else 1)
             rows.append(
-                {"length": length, "causal": causal, **_row(ours | peers, list(ours), operations)}
+                {"length": length, "causal": causal, **_row(ours | graph | peers, list(ours), operations)}
                 | {"relative_error": errors, "correct": all(e < 4 * MOST_ERROR for e in errors.values())}
                 | {"bytes": {name: _pool_bytes(call) for name, call in ours.items()}}
                 | {"peers_bytes": {name: _peak_bytes(torch, call) for name, call in peers.items()}}
             )
-    return {"size": size, "heads": HEADS, "tokens": TOKENS, "torch": str(torch.__version__), "rows": rows}
+            del outputs, peers  # with all weights
+    return {"size": size, "heads": HEADS, "tokens": TOKENS, **_versions(torch), "rows": rows}
 
 
 def decode_table(size: int = 128, keys: int = CACHE_KEYS) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import nbformat
 import numpy as np
 import pytest
 
-from kernels.attention import counting, lesson
+from kernels.attention import counting, lesson, recordings
+from kernels.attention.measurements import UNFUSED
 from tests.support.lesson_answers import load
 from warpcourse.bench.lab import find
 from warpcourse.paths import COURSE
@@ -45,11 +46,28 @@ def test_the_errors_of_formats_are_those_of_the_text():
     assert eight / half == pytest.approx(128, rel=0.05)
 
 
-def test_shares_of_peaks_are_those_of_the_readings():
-    text = CELLS["work-libraries"]
-    low, high = 614 / card("H200").tensor_tflops, 666 / card("H200").tensor_tflops
-    assert "614 to 666" in text
-    assert f"{100 * low:.0f} to {100 * high:.0f} % of the peak" in CELLS["work-verdict"]
+def test_what_an_h200_did_is_what_was_recorded():
+    passes = [recordings.recorded(f"{name}_table") for name in ("forward", "backward")]
+    assert {m.device for m in passes} == {"NVIDIA H200"}
+    forward, backward = ([row for row in m.value["rows"] if not row["causal"]] for m in passes)
+    text = CELLS["work-verdict"]
+
+    def between(values, digits):
+        return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+    of_cudnn = [row["tflops"]["cuDNN"] for row in forward if 1024 <= row["length"] <= 8192]
+    assert f"{between(of_cudnn, 0)} TFLOP/s at lengths of 1k to 8k" in CELLS["work-libraries"]
+    assert passes[0].date in CELLS["work-libraries"]
+    shares = [100 * rate / card("H200").tensor_tflops for rate in of_cudnn]
+    assert f"{between(shares, 0)} % of the peak" in text
+    gains, again = (
+        [row["seconds"][UNFUSED] / row["seconds"]["FlashAttention 2"] for row in x] for x in (forward, backward)
+    )
+    assert f"FlashAttention 2 took {between(gains, 1)} times less time" in text
+    assert f"backward pass took {between([1 / x for x in again], 2)} of the time" in text
+    longest = forward[-1]
+    fewer, more = longest["bytes"]["wgmma"] / 1e9, longest["peers_bytes"][UNFUSED] / 1e9
+    assert f"at {longest['length']:,} tokens on an H200 {fewer:.2f} GB for {more:.1f}".replace(",", " ") in text
 
 
 def test_64_blocks_decode_as_much_faster_as_the_text_says(tmp_path):

@@ -259,6 +259,11 @@ constexpr int K_MAJOR = 0, MN_MAJOR = 1;
 
 // What is multiplied: 16 of k at a time, of float8 32.
 constexpr int FLOAT16 = 0, BFLOAT16 = 1, E4M3 = 2;
+template <typename T>
+constexpr int FACTORS_OF = FLOAT16;  // what holds numbers of this type
+struct __nv_bfloat16;
+template <>
+constexpr int FACTORS_OF<__nv_bfloat16> = BFLOAT16;
 
 #define WGMMA(SHAPE, ENDING, LIST, A, B, ADD, MAJORS, ...)                                               \
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" ADD ", 0;\nwgmma.mma_async.sync.aligned." SHAPE \
