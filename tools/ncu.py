@@ -10,7 +10,9 @@ import argparse
 import importlib
 import json
 import math
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -80,7 +82,7 @@ def launches(topic: str) -> list[Launch]:
 
 
 def simulated(launch: Launch) -> dict[str, float]:
-    """Return the simulator's counters of a launch."""
+    """Return the simulator's counters of a launch, made on it."""
     from warplab.launch import simulate
 
     # Copies, because results come back into NumPy arrays, and other launches may use them.
@@ -237,12 +239,16 @@ def main() -> int:
     arguments = parser.parse_args()
     figures: dict[str, Any] = {}
     recorded: dict[str, Any] = {}
-    asked = [name if "." in name else find(name).topic for name in arguments.topics]
-    for topic in asked or topics():
+    asked = [name if "." in name else find(name).topic for name in arguments.topics] or topics()
+    if backend.name() == "gpu" and shutil.which("ncu"):
+        for topic in asked:
+            (folder(topic) / "ncu.json").write_text(as_json(measured(topic)))
+    if backend.name() == "gpu":  # launches may hold arrays and tensor maps of a device: here of the simulator's
+        command = [sys.executable, "-m", "tools.ncu", *asked]
+        return subprocess.run(command, env=os.environ | {"WARPLAB_BACKEND": "simulator"}, cwd=COURSE).returncode
+    for topic in asked:
         path = folder(topic) / "ncu.json"
-        if backend.name() == "gpu" and shutil.which("ncu"):
-            path.write_text(as_json(measured(topic)))
-        elif not path.exists():
+        if not path.exists():
             print(f"There is no GPU with ncu here, and {path} does not exist: {topic} is left out.", file=sys.stderr)
             continue
         recorded = recording(topic)

@@ -1,5 +1,6 @@
 """`backward`: gradients of attention by recomputation, with its arguments checked."""
 
+import functools
 import math
 from typing import Any
 
@@ -52,28 +53,35 @@ def _mma(arrays: tuple, out: Any, dout: Any, lse: Any, gradients: tuple, call: C
     queue(launches(arrays, out, dout, lse, cp.empty(call.heads * call.queries, np.float32), gradients, call))
 
 
-def _wgmma(arrays: tuple, out: Any, dout: Any, lse: Any, gradients: tuple, call: Call) -> None:
+def _wgmma(*given: Any) -> None:
     hopper.require("wgmma", "mma")
-    if call.size not in WGMMA_SIZES:
-        return _mma(arrays, out, dout, lse, gradients, call)
+    if given[-1].size in WGMMA_SIZES:
+        queue(wgmma(*given))
+    else:
+        _mma(*given)
+
+
+def wgmma(arrays: tuple, out: Any, dout: Any, lse: Any, gradients: tuple, call: Call) -> list[Queued]:
+    """Return the launches of step "wgmma"."""
     size, (q, k, v), (dq, dk, dv) = call.size, arrays, gradients
     options = wgmma_options(size, out.dtype)
     of_queries, products, of_dq = (
-        hopper.kernel(SOURCES.folder / "backward_wgmma.cu", f"attention_{name}", options)
+        functools.partial(hopper.kernel, SOURCES.folder / "backward_wgmma.cu", f"attention_{name}", options)
         for name in ("of_queries", "backward_wgmma", "dq")
     )
-
     queries = wgmma_queries(size)
     tiles = math.ceil(call.queries / queries)
     rows = call.heads * tiles * queries
     lse_and_delta, sums = cp.empty(2 * rows, np.float32), cp.zeros(rows * size, np.float32)
-    arguments = out, dout, lse, lse_and_delta, np.int32(call.queries), np.int32(rows)
-    of_queries((math.ceil(rows * size / 8 / 256),), (256,), arguments)
+    prepared = out, dout, lse, lse_and_delta, np.int32(call.queries), np.int32(rows)
     maps = boxes(q, queries), boxes(k, WGMMA_KEYS), boxes(v, WGMMA_KEYS), boxes(dout, queries)
     grid = math.ceil(call.keys / WGMMA_KEYS), call.heads // call.shared_by
     arguments = *maps, lse_and_delta, sums, dk, dv, call.of_kernel
-    products(grid, (WGMMA_THREADS,), arguments, wgmma_bytes(size))
-    of_dq((tiles, call.heads), (512,), (sums, dq, call.of_kernel))
+    return [
+        Queued("lse and delta", of_queries, math.ceil(rows * size / 8 / 256), 256, prepared),
+        Queued("gradients by wgmma", products, grid, WGMMA_THREADS, arguments, wgmma_bytes(size)),
+        Queued("dq", of_dq, (tiles, call.heads), 512, (sums, dq, call.of_kernel)),
+    ]
 
 
 def backward(

@@ -115,14 +115,16 @@ def busy(work: int, at_a_time: int) -> float:
     return work / at_a_time / math.ceil(work / at_a_time)
 
 
-def _wgmma(q: Any, k: Any, v: Any, out: Any, lse: Any, call: Call) -> None:
+def wgmma(q: Any, k: Any, v: Any, out: Any, lse: Any, call: Call) -> list[Queued]:
+    """Return step 4's launch."""
     hopper.require("wgmma", "mma")
     sizes = wgmma_sizes(call.size, call.causal)
-    function = hopper.kernel(SOURCES.folder / "4_wgmma.cu", "attention_wgmma", sizes.options(q.dtype))
+    kernel = functools.partial(hopper.kernel, SOURCES.folder / "4_wgmma.cu", "attention_wgmma", sizes.options(q.dtype))
     maps = boxes(q, hopper.GROUP_ROWS), boxes(k, sizes.keys), boxes(v, sizes.keys)
     tiles, multiprocessors = math.ceil(call.queries / sizes.queries) * call.heads, hopper.multiprocessors()
-    grid = (multiprocessors if busy(tiles, 2 * multiprocessors) >= ENOUGH else tiles,)
-    function(grid, (sizes.threads,), (*maps, out, lse, call.of_kernel, np.int32(call.heads)), sizes.shared_bytes)
+    grid = multiprocessors if busy(tiles, 2 * multiprocessors) >= ENOUGH else tiles
+    arguments = *maps, out, lse, call.of_kernel, np.int32(call.heads)
+    return [Queued("wgmma", kernel, grid, sizes.threads, arguments, sizes.shared_bytes)]
 
 
 def _naive(*arguments: Any) -> None:
@@ -136,7 +138,7 @@ STEPS: dict[str, Step] = by_name(
     Step(1, "naive", FLOAT32, _naive),
     Step(2, "fused", FLOAT32, lambda *arguments: queue(fused(*arguments))),
     Step(3, "mma", HALVES, lambda *arguments: queue(mma(*arguments))),
-    Step(4, "wgmma", HALVES, _wgmma),
+    Step(4, "wgmma", HALVES, lambda *arguments: queue(wgmma(*arguments))),
 )
 
 

@@ -1,8 +1,9 @@
 """Launches of lab 09's kernels whose counters are compared with Nsight Compute's (`make compare-ncu`).
 
-They are those that tactics bind, here to arrays of the host, as `compared_launches` wants them.
+They are those that tactics bind, here to arrays of the host, or of the device where tensor maps have their addresses.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +13,12 @@ from kernels.fusion import tactics
 from kernels.fusion.graph import int8
 from kernels.fusion.graph.nodes import Node, Slice, Tensor
 from kernels.fusion.plan.tuning import DTYPES, memory_shape
+from kernels.fusion.tactics import wgmma_tactics
 from kernels.fusion.tactics.layer import Layer
+from warpcourse.bench import hopper
 from warpcourse.bench.compared_launches import Difference, Launch
+from warpcourse.bench.copy_differences import BESIDE_TMA, WAITING
+from warplab import cp
 
 BATCH = 2
 
@@ -22,10 +27,27 @@ _SUNK = (
     "that branch. 24 blocks have 12 other warps each: 288 loads of 4 bytes."
 )
 _TRAFFIC = "The addresses give 2048 conflicts of these stores; ncu counted 18 more in one run and 14 in another."
+_TO_OTHERS = (
+    "What goes to another block's shared memory, by st.shared::cluster, the metrics count among bytes of global "
+    "stores, and not among wavefronts of shared ones."
+)
 _DIFFERENCES = {
     "pixels_32x4_in_16": (Difference("global_load", 0.025, _SUNK),),
     "dp4a_16x16_in_8": (Difference("shared_store", 0.01, _TRAFFIC),),
+    "first": (Difference("local", 1, "ptxas keeps some words of each thread in local memory."),),
+    "wgmma_64x64_by_3": (
+        WAITING,
+        Difference("shared_store_wavefronts", 0.5, BESIDE_TMA),
+        Difference("shared_store_conflicts", 1, BESIDE_TMA),
+    ),
+    "wgmma_64x32_in_2": (
+        WAITING,
+        Difference("global_store_bytes", 0.9, _TO_OTHERS),
+        Difference("shared_store_wavefronts", math.inf, _TO_OTHERS),
+    ),
 }
+
+_held: list[Any] = []  # with the arrays of which tensor maps know the addresses alone
 
 
 def _layer(op: str, reads: tuple[Tensor, ...], y: Tensor, attributes: Mapping | None = None, **weights: Any) -> Layer:
@@ -38,17 +60,19 @@ def _tensor(name: str, shape: tuple[int, ...], dtype: str = "float32", layout: s
     return Tensor(name, shape, dtype, layout, 0.05 if dtype == "int8" else None)
 
 
-def _cbr(dtype: str, layout: str) -> Layer:
-    """Make a layer of 3 × 3 with a residual: 32 channels of 8 × 8, 24 filters."""
+def _cbr(dtype: str, layout: str, channels: int = 32, count: int = 24, group: int = 1) -> Layer:
+    """Make a layer of 3 × 3: 32 channels of 8 × 8, 24 filters; with a residual, unless in groups or of an image."""
     rng = np.random.default_rng(9)
-    filters = rng.standard_normal((24, 32, 3, 3)).astype(np.float32)
-    weights = {"filters": filters, "bias": rng.standard_normal(24)}
+    filters = rng.standard_normal((count, channels // group, 3, 3)).astype(np.float32)
+    weights = {"filters": filters, "bias": rng.standard_normal(count)}
     if dtype == "int8":
         weights["filter_scales"] = int8.filter_scales(filters)
-    x, y = _tensor("x", (32, 8, 8), dtype, layout), _tensor("y", (24, 8, 8), dtype, layout)
-    residual = _tensor("residual", (24, 8, 8), dtype, layout)
+    given = ("float32", "NCHW") if channels == 3 else (dtype, layout)
+    x, y = _tensor("x", (channels, 8, 8), *given), _tensor("y", (count, 8, 8), dtype, layout)
+    residual = _tensor("residual", (count, 8, 8), dtype, layout)
     attributes = {"padding": (1, 1, 1, 1), "relu": True, "precision": dtype}
-    return _layer("cbr", (x, residual), y, attributes, **weights)
+    attributes |= {"stride": (1, 1), "dilation": (1, 1)}
+    return _layer("cbr", (x, residual) if group == 1 and channels > 3 else (x,), y, attributes, **weights)
 
 
 def _layers() -> dict[str, tuple[Layer, tuple[str, ...]]]:
@@ -58,7 +82,13 @@ def _layers() -> dict[str, tuple[Layer, tuple[str, ...]]]:
         "cbr float32 NHWC": (_cbr("float32", "NHWC"), ("f32_16x16_in_8", "f32_32x32_in_2")),
         "cbr float16": (_cbr("float16", "NHWC"), ("f16_mma_16x8_in_8", "f16_mma_128x32")),
         "cbr int8": (_cbr("int8", "NHWC"), ("dp4a_16x16_in_8", "i8_mma_16x8_in_8", "i8_mma_128x32")),
+        "cbr of an image": (_cbr("float16", "NHWC", 3, 32), ("first",)),
+        "cbr in groups": (_cbr("float16", "NHWC", 32, 64, 4), ("grouped",)),
+        "cbr of each channel": (_cbr("float16", "NHWC", 32, 32, 32), ("depthwise_4", "depthwise_1")),
     }
+    if not hopper.missing("wgmma", "f16_mma"):
+        for dtype in ("float16", "int8"):
+            found[f"cbr {dtype} by wgmma"] = _cbr(dtype, "NHWC", 32, 64), ("wgmma_64x64_by_3", "wgmma_64x32_in_2")
     for dtype, layout in (("float32", "NCHW"), ("int8", "NHWC")):
         x, y = _tensor("x", (40, 8, 8), dtype, layout), _tensor("y", (40, 4, 4), dtype, layout)
         window = {"window": (2, 2), "stride": (2, 2)}
@@ -76,16 +106,20 @@ def _launches(name: str, layer: Layer, tactic: str) -> list[Launch]:
     rng = np.random.default_rng(9)
     chosen = tactics.find(tactic)
 
-    def host(tensor: Tensor) -> np.ndarray:
-        return rng.uniform(-1, 1, memory_shape(tensor, BATCH)).astype(DTYPES[tensor.dtype])
+    placed = cp.asarray if chosen in wgmma_tactics.TACTICS else np.asarray
 
-    inputs = [host(tensor) for tensor in layer.reads]
-    outputs = [host(tensor) for _, tensor in layer.writes]
-    calls = chosen.bind(layer, inputs, outputs, chosen.weights(layer))
+    def drawn(tensor: Tensor) -> Any:
+        return placed(rng.uniform(-1, 1, memory_shape(tensor, BATCH)).astype(DTYPES[tensor.dtype]))
+
+    inputs = [drawn(tensor) for tensor in layer.reads]
+    outputs = [drawn(tensor) for _, tensor in layer.writes]
+    weights = {key: placed(values) for key, values in chosen.weights(layer).items()}
+    calls = chosen.bind(layer, inputs, outputs, weights)
+    _held.extend(calls)
     taken = [call.launch for call in calls if call.launch is not None]
     return [
         Launch(
-            *(f"{name}, {tactic}", one.kernel.function, one.grid, one.block, one.arguments),
+            *(f"{name}, {tactic}", one.kernel.function, one.grid, one.block, one.arguments, one.shared_bytes),
             differences=_DIFFERENCES.get(tactic, ()),
         )
         for one in taken

@@ -31,7 +31,7 @@ class Launch:
 
     `kernel()`: the kernel object (Numba dispatcher or CuPy function). `grid`, `block`: one to three numbers; they are
     kept as three. `arguments`: NumPy scalars, structures (arrays of one record), None for a null pointer, tuples for
-    Numba, and NumPy arrays, which are copied to the device for the launch.
+    Numba, NumPy arrays, which are copied to the device for the launch, and arrays that are there, as tensor maps want.
     `section`: where the launches of one file are many, the heading under which their differences are listed.
     """
 

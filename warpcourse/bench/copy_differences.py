@@ -1,8 +1,8 @@
-"""Why Nsight Compute and the simulator count some asynchronous copies (cp.async) differently."""
+"""Why Nsight Compute and the simulator count kernels with asynchronous copies (cp.async, TMA) differently."""
 
 import math
 
-from warpcourse.bench.compared_launches import Difference
+from warpcourse.bench.compared_launches import EFFICIENCY, Difference
 
 NOT_COUNTED = Difference("global_load_bytes", math.inf, "The metric leaves out what cp.async copies to shared memory.")
 _DURING_COPIES = (
@@ -25,4 +25,14 @@ ZERO_FILL = Difference(
     "shared_copy_wavefronts",
     0.1,
     "Copies of zeros, beyond the edges of the matrices, take fewer passes on the GPU, and not the same in every run.",
+)
+WAITING = Difference(
+    EFFICIENCY,
+    0.05,
+    "Who waits for a barrier asks again and again, in the warp that loads one thread alone: on the GPU as often as "
+    "time makes it.",
+)
+BESIDE_TMA = (
+    "More passes than the addresses ask for, mostly not the same in every run: taken to be accesses that meet what TMA "
+    "writes and wgmma reads, which a simulator without time cannot place."
 )

@@ -187,7 +187,7 @@ def encoded(what: Boxes | Pixels) -> np.ndarray:
         return simulated_hopper.encoded(call, (kind.value, *arguments, *modes))
     room = np.zeros(MAP_BYTES + MAP_ALIGNMENT, np.uint8)
     start = -room.ctypes.data % MAP_ALIGNMENT
-    encoding = room[start : start + MAP_BYTES]
+    encoding = room[start : start + MAP_BYTES].view(f"V{MAP_BYTES}")
     status = _driver_function(call)(encoding.ctypes.data, kind.value, *arguments, *modes)
     _check(call, driver.CUresult(status))
     encoding.flags.writeable = False
@@ -297,12 +297,13 @@ class CubinKernel:
         grid: tuple[int, ...],
         block: tuple[int, ...],
         arguments: tuple,
-        shared_bytes: int = 0,
+        shared_mem: int = 0,
         *,
         early: bool = False,
         together: bool = False,
     ) -> None:
-        """Queue a launch on CuPy's current stream. `arguments`: arrays on the GPU, tensor maps and NumPy scalars.
+        """Queue a launch on CuPy's current stream, called as CuPy's kernels are. `arguments`: arrays on the GPU, tensor
+        maps and NumPy scalars.
 
         `early`: the kernel may start before the one queued before it has ended ("programmatic dependent launch"); it
         waits itself, by wait_for_kernel_before(). `together`: blocks wait for one another, so that all must be at work
@@ -310,7 +311,7 @@ class CubinKernel:
         """
         from cuda.bindings import driver
 
-        self._allow(shared_bytes)
+        self._allow(shared_mem)
         values = [_by_value(argument) for argument in arguments]
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
         stream = choice.load("cp").cuda.get_current_stream().ptr
@@ -319,12 +320,10 @@ class CubinKernel:
             launch = _early_launch()
             launch.gridDimX, launch.gridDimY, launch.gridDimZ = grid
             launch.blockDimX, launch.blockDimY, launch.blockDimZ = block
-            launch.sharedMemBytes, launch.hStream = shared_bytes, stream
+            launch.sharedMemBytes, launch.hStream = shared_mem, stream
             launched = driver.cuLaunchKernelEx(launch, self._function, pointers.ctypes.data, 0)
         else:
-            launched = driver.cuLaunchKernel(
-                self._function, *grid, *block, shared_bytes, stream, pointers.ctypes.data, 0
-            )
+            launched = driver.cuLaunchKernel(self._function, *grid, *block, shared_mem, stream, pointers.ctypes.data, 0)
         _check("cuLaunchKernelEx" if early else "cuLaunchKernel", launched[0])
 
 

@@ -43,7 +43,7 @@ class SimulatedKernel:
         grid: tuple[int, ...],
         block: tuple[int, ...],
         arguments: tuple[Any, ...],
-        shared_bytes: int = 0,
+        shared_mem: int = 0,
         *,
         early: bool = False,
         together: bool = False,
@@ -54,6 +54,6 @@ class SimulatedKernel:
         """
         counters = profiling.active()
         launched = simulate(
-            self, grid, block, arguments, shared_bytes=shared_bytes, counters=counters, cooperative=together
+            self, grid, block, arguments, shared_bytes=shared_mem, counters=counters, cooperative=together
         )
         profiling.record(launched)
