@@ -85,6 +85,11 @@ class Races(WordRaces):
         for record in self.allocations.values():
             record.compact(narrowing)
 
+    def end_launch(self, profile, finished: bool) -> None:
+        """Let go of the records, which are large, instead of when Python collects the launch."""
+        self.allocations.clear()
+        self.shared = self.initialised = Record(0, 0)
+
     # -- what orders accesses --------------------------------------------------------------------------------------
 
     def barrier(self, lanes) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from warplab.simulator.count.counters import Counts, LaunchProfile
 from warplab.simulator.count.launch_counting import Counting, Touched, fill_footprint, summed
+from warplab.simulator.count.reuse import MOST_BLOCKS
 from warplab.simulator.observer import Observer
 from warplab.simulator.translate.translation import Translation
 
@@ -27,21 +28,23 @@ class BlockRange(NamedTuple):
     end: bool
 
 
-def split(total: int, step: int, wanted: int | None = None, cluster: int = 1) -> list[BlockRange]:
+def split(total: int, step: int, wanted: int | None = None, cluster: int = 1, later: int = 0) -> list[BlockRange]:
     """Return the runs of a grid of `total` blocks, each of at most `step`: all blocks, or a sample of about `wanted`.
 
-    All blocks run if a sample would hardly be smaller. `cluster`: blocks that always run together.
+    All blocks run if a sample would hardly be smaller. `cluster`: blocks that always run together. `later`: of all
+    blocks, those of a run behind the runs that `ReuseWatch` watches, if that is more.
     """
     if cluster > 1:
-        runs = split(total // cluster, max(1, step // cluster), None if wanted is None else max(1, wanted // cluster))
+        wanted = None if wanted is None else max(1, wanted // cluster)
+        runs = split(total // cluster, max(1, step // cluster), wanted, later=later // cluster)
         return [BlockRange(run.first * cluster, run.blocks * cluster, run.end) for run in runs]
     if wanted is None or wanted >= total:
-        return _whole(total, step)
+        return _whole(total, step, later)
     length = max(1, min(step, wanted // _RUNS))
     between = max(1, wanted // length - 2)  # runs between the ends
     inner = total - 2 * length  # blocks between the ends
     if inner < between * length:
-        return _whole(total, step)
+        return _whole(total, step, later)
     rng = np.random.default_rng(_SEED)
     runs = [BlockRange(0, length, True)]
     for number in range(between):
@@ -51,8 +54,10 @@ def split(total: int, step: int, wanted: int | None = None, cluster: int = 1) ->
     return [*runs, BlockRange(total - length, length, True)]
 
 
-def _whole(total: int, step: int) -> list[BlockRange]:
-    return [BlockRange(first, min(step, total - first), True) for first in range(0, total, step)]
+def _whole(total: int, step: int, later: int) -> list[BlockRange]:
+    watched = min(total, MOST_BLOCKS * step)
+    first, behind = range(0, watched, step), range(watched, total, max(step, later))
+    return [BlockRange(start, min(of.step, total - start), True) for of in (first, behind) for start in of]
 
 
 class Tally(Observer):

@@ -49,7 +49,7 @@ class LaunchState:
 
     `params`: the bytes of the parameters. `parameters`, `workspace`: where in device memory these are, and the barrier
     of a cooperative launch; None if the kernel has not asked for them. `latest`: where the latest access of each memory
-    instruction lay, by number. `chunks_ahead`: how many are still to run. `log`: what NumPy ran, and why.
+    instruction lay, by number. `chunks_ahead`: how many of its size are still to run. `log`: what NumPy ran, and why.
     """
 
     params: bytes
@@ -57,7 +57,7 @@ class LaunchState:
     workspace: int | None = None
     latest: dict[int, Allocation] = field(default_factory=dict)
     observers: Observers | None = None  # of the latest chunk
-    chunks_ahead: int = 0
+    chunks_ahead: float = 0
     log: dict[str, None] = field(default_factory=dict)
     undefined: UndefinedValues = field(default_factory=UndefinedValues)
     printed: Printed = field(default_factory=Printed)

@@ -33,6 +33,7 @@ from warplab.simulator.translate.translation import Translation, translate
 # arrays and the second run of `undefined_values` are everybody's.
 launching = threading.RLock()
 CHUNK_BYTES = 1 << 29  # memory of the blocks that run at one time, roughly
+LATER, LATER_ROOM = 4, 16  # times as many threads have the chunks that nobody watches; in a part of that memory
 MOST_RANKED = 64  # blocks of a chunk whose shared memories lie RANK_BYTES apart
 CHUNK_SHARE = 2**30  # thread instructions of a chunk none of whose lanes gets on
 SECONDS_AT_REST = 10.0  # of processor time, for such a chunk to go on
@@ -112,12 +113,13 @@ class Device:
         threads = block[0] * block[1] * block[2]
         total = grid[0] * grid[1] * grid[2]
         launch = LaunchState(bytes(buffer))
-        step = max(1, min(options.chunk_lanes // threads, self._room_for(translation, threads, shared_bytes)))
+        room, lanes = self._room_for(translation, threads, shared_bytes), options.chunk_lanes
+        step, later = max(1, min(lanes // threads, room)), min(LATER * lanes // threads, room // LATER_ROOM)
         if cooperative.is_wanted(translation, options.cooperative, total, threads):
             step, options = total, replace(options, sample_blocks=None)
             launch.workspace = cooperative.workspace(self.memory)
         cluster = check_cluster(entry, grid, options.cluster, options.wide_clusters)
-        runs = sampling.split(total, step, options.sample_blocks, math.prod(cluster))
+        runs = sampling.split(total, step, options.sample_blocks, math.prod(cluster), later)
         observers = observers_of(options, translation, self.memory, runs, threads, total)
         if together is not None:
             observers = [*together.observers, *observers]
@@ -142,8 +144,10 @@ class Device:
 
         def run_all(observers: Sequence[Observer]) -> Iterator[tuple[Scheduler, int, Group]]:
             executed = 0
-            for begun, run in enumerate(runs, 1):
-                launch.chunks_ahead = len(runs) - begun
+            left = sum(run.blocks for run in runs)
+            for run in runs:
+                left -= run.blocks
+                launch.chunks_ahead = left / run.blocks
                 geometry = chunk_geometry(grid, block, run.first, run.blocks, cluster)
                 chunk = Chunk(self, entry, translation, geometry, launch, shared_bytes, options, passes)
                 chunk.observe(observers)

@@ -20,7 +20,7 @@ class Options:
     gets on meanwhile, counts as too long. 0: no limit by time, so that a chunk may only execute 2**30 in that way.
     `instruction_limit`: thread instructions that the launch may execute, in place of those of a chunk.
     `path_limit`: instructions along the path of one chunk. A launch that exceeds it counts as endless.
-    `chunk_lanes`: roughly how many threads run at one time.
+    `chunk_lanes`: roughly how many threads run at one time; behind the first 16 times as many, up to four times that.
     `scheduling`: "volta" (one program counter per thread) or "pascal" (one per warp); see `scheduler`.
     `lanes_apart`: take what CUDA does not promise for not given: `activemask` names the calling lane alone, as if the
     warp had come apart before, and masks of shuffles, votes and matches may not name lanes that have ended.

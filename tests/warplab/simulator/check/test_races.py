@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from numba import cuda, float32
@@ -9,6 +12,7 @@ from numba import cuda, float32
 from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
+from warplab.simulator.check import races
 
 SOURCE = """
 #ifndef SYNC
@@ -317,6 +321,28 @@ def test_reads_of_earlier_chunks_are_remembered(victim, chunk):
     reader = victim - 5
     assert caught.value.other_thread == ((reader // 64, 0, 0), (reader % 64, 0, 0))
     run("read_then_overwrite", 5, 64, a, out, np.int32(victim + 1), chunk_lanes=chunk)
+
+
+def test_the_records_of_a_launch_go_with_it(monkeypatch):
+    """They take as much memory as the arrays, and Python's collector may leave them for many launches."""
+    made = []
+
+    class Noted(races.Record):
+        def __init__(self, words, *more):
+            super().__init__(words, *more)
+            made.append((words, weakref.ref(self)))
+
+    data = np.arange(256, dtype=np.int32)
+    run("reverse", 2, 128, data)  # to compile it
+    monkeypatch.setattr(races, "Record", Noted)
+    gc.disable()
+    try:
+        run("reverse", 2, 128, data)
+        left = [words for words, record in made if words and record()]
+    finally:
+        gc.enable()
+    assert max(words for words, _ in made) >= 256
+    assert left == []
 
 
 def test_lost_update():

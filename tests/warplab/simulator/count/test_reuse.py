@@ -7,6 +7,7 @@ import pytest
 
 from warplab import CudaSource, simulate
 from warplab.simulator.count.reuse import CAPACITIES, MOST_BLOCKS, hit_shares
+from warplab.simulator.run import device
 
 SECTOR = 32
 
@@ -75,6 +76,34 @@ def test_atomics_on_one_word_and_on_many() -> None:
 
 def test_few_blocks_are_watched() -> None:
     assert 1 <= launch("out[i % 4096] = a[i % 4096];", blocks=64).reuse.blocks <= MOST_BLOCKS
+
+
+def test_larger_chunks_behind_those_that_are_watched_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """extern "C" __global__ void k(const float *a, float *out, int *sum) {
+        __shared__ float s[32];
+        int i = blockIdx.x * 32 + threadIdx.x;
+        s[threadIdx.x] = a[i * 3 % 4096] + a[blockIdx.x];
+        __syncthreads();
+        for (int k = i % 3; k; k--) atomicAdd(sum, k);
+        if (i % 7) out[i] = s[31 - threadIdx.x] + a[i];
+        atomicAdd(sum + i % 5, i);
+    }"""
+
+    def outcome(later: int) -> tuple:
+        monkeypatch.setattr(device, "LATER", later)
+        data = np.random.default_rng(3).random(4096, np.float32), np.zeros(4096, np.float32), np.zeros(5, np.int32)
+        chunks.clear()
+        profile = simulate(CudaSource(source, "k"), 125, 32, data, chunk_lanes=64)
+        flow = {name: of for name, of in vars(profile.flow).items() if name != "translation"}
+        return *(array.tobytes() for array in data), profile.lines, profile.reuse, flow
+
+    chunks: list[int] = []
+    run = device.Scheduler.run
+    monkeypatch.setattr(device.Scheduler, "run", lambda self: [chunks.append(self.chunk.blocks), run(self)][1])
+    want = outcome(1)
+    assert chunks == [2] * 62 + [1]
+    assert outcome(4) == want
+    assert chunks == [2] * MOST_BLOCKS + [8] * 11 + [5]
 
 
 def test_lines_and_passes_of_loads() -> None:
