@@ -86,6 +86,11 @@ class RecordedAccess:
         self._places, self._lowest, self._shift, self._factor = places, 0, shift, factor
 
     @property
+    def kept(self) -> int:
+        """Return how many places it keeps; a function of them takes up to 28 bytes for a warp (`WarpAddresses.few`)."""
+        return self.lanes >> 3 if callable(self._places) else self.lanes
+
+    @property
     def word(self) -> np.ndarray:
         places = self._places() if callable(self._places) else self._places
         word = np.add(places, self._lowest + self._shift, dtype=np.int64)
@@ -145,9 +150,9 @@ class Record:
         return made
 
     @property
-    def lanes(self) -> int:
-        """Return how many loads are recorded, counted in lanes."""
-        return sum(access.lanes for access in self.pending)
+    def kept(self) -> int:
+        """Return how many places are kept of the recorded loads."""
+        return sum(access.kept for access in self.pending)
 
     def forget(self) -> None:
         """Drop the recorded accesses, which have been examined or need not be."""

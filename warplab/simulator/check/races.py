@@ -30,7 +30,7 @@ from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.translate.waiting_loops import turns_on_memory
 
-_PENDING_LANES = 1 << 25  # the most loads recorded, counted in lanes
+_PENDING_PLACES = 1 << 25  # the most that are kept, of loads
 _INITIALISED = (
     "After one thread has initialised an mbarrier (init, mbarrier.init), a __syncthreads() must follow before any "
     "other thread of the block uses it, or a cluster.sync() where blocks of a cluster share it. (Before a "
@@ -55,7 +55,7 @@ class Races(WordRaces):
         self.lockstep: Lockstep | None = None
         self.fence_epochs = np.zeros((2, blocks + 1), np.int32)
         self.allocations: dict[int, Record] = {}
-        self.pending_lanes = 0
+        self.pending_places = 0
 
     def watch(self, chunk) -> "Races":
         """Begin a new chunk of blocks, with new shared memory and no barriers passed."""
@@ -113,7 +113,7 @@ class Races(WordRaces):
         self.barrier(None)
         self._flush_all()
         self.allocations.clear()
-        self.pending_lanes = self.shared.lanes
+        self.pending_places = self.shared.kept
 
     def sync_warp(self, lanes) -> None:
         if lanes is not None and self.clocks is not None:
@@ -230,8 +230,8 @@ class Races(WordRaces):
 
     def _note(self, record: Record, access: RecordedAccess, space: str) -> None:
         record.pending.append(access)
-        self.pending_lanes += access.lanes
-        if self.pending_lanes > _PENDING_LANES:
+        self.pending_places += access.kept
+        if self.pending_places > _PENDING_PLACES:
             record.stored = True
             self._flush(record, space)
 
@@ -378,7 +378,7 @@ class Races(WordRaces):
             self._forget(record)
 
     def _forget(self, record: Record) -> None:
-        self.pending_lanes -= record.lanes
+        self.pending_places -= record.kept
         record.forget()
 
 

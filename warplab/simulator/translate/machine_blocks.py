@@ -167,17 +167,30 @@ def settle(S, P, record, base, first, below, above):
             st8(S + STRAYED_TO, base)
             return 1
     if ld8(P + P_WRITTEN) != 0 and ld8(P + P_IS_LOAD) != 0:
-        there = base - ld8(P + P_LOW)
-        if ld8(record + R_KIND) == LINE and ld8(P + P_WIDTH) == 4:
-            at = ld8(P + P_WRITTEN) + there
-            for i in lanes(32):
-                missing = either(ld4(at + 4 * i) ^ 0xFFFFFFFF)
-            if missing:
-                return 1
+        at = ld8(P + P_WRITTEN) + base - ld8(P + P_LOW)
+        half = at + ld8(record + 128)
+        kind = ld8(record + R_KIND)
+        width = ld8(P + P_WIDTH)
+        missing = 0
+        if width == 4 and kind == SAME:
+            missing = (ld4(at) & ld4(half)) ^ 0xFFFFFFFF
+        elif width == 4 and kind != ANY:
+            for i in lanes(16):
+                missing = either((ld4(at + 4 * i) & ld4(half + 4 * i)) ^ 0xFFFFFFFF)
         else:
-            for i in range(32):
-                if call(F_WRITTEN, P, there + ld8(record + 8 * i)) == 0:
-                    return 1
+            k = 0
+            while k < width:
+                if width < 4:
+                    for i in lanes(32):
+                        none = either(ld1(at + k + ld8(record + 8 * i)) ^ 0xFF)
+                    k = k + 1
+                else:
+                    for i in lanes(32):
+                        none = either(ld4(at + k + ld8(record + 8 * i)) ^ 0xFFFFFFFF)
+                    k = k + 4
+                missing = missing | none
+        if missing:
+            return 1
     bases = ld8(P + P_BASES)
     if bases:
         bases = bases + (first >> 1)

@@ -448,11 +448,12 @@ class _Function:
     def on_floats(self, name: str, size: str, values: list[str], vector: bool) -> _Value:
         kind = self.kind(vector, size, "f")
         if name == "flush" and size == "32":  # subnormal: a zero of its sign
-            given, wide = _Value(values[0], vector), self.kind(vector)
-            exponent, zero = (self.binary("and", given, _Value(str(m))).text for m in (0x7F800000, 0x80000000))
-            small = self.set(f"icmp eq {wide} {exponent}, {'zeroinitializer' if vector else '0'}")
-            choice = f"select {self.kind(vector, '1')} {small}, {wide} {zero}, {wide} {values[0]}"
-            return _Value(self.set(choice), vector)
+            given, word = self.narrowed(values[0], vector, size), self.kind(vector, size)
+            masks = [f"splat (i32 {m})" if vector else f"{m}" for m in (0x7F800000, 0x80000000)]
+            exponent, zero = (self.set(f"and {word} {given}, {mask}") for mask in masks)
+            small = self.set(f"icmp eq {word} {exponent}, {'zeroinitializer' if vector else '0'}")
+            choice = f"select {self.kind(vector, '1')} {small}, {word} {zero}, {word} {given}"
+            return self.widened("zext", self.set(choice), size, vector)
         if name in _FLOAT_BINARY:
             a, b = (self.float(v, vector, size) for v in values)
             return self.bits(self.set(f"{_FLOAT_BINARY[name]} {kind} {a}, {b}"), vector, size)

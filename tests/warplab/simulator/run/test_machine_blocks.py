@@ -11,6 +11,7 @@ from tests.warplab.simulator.run.test_narrow_observers import EVENTS, observer_o
 from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
+from warplab.simulator.check import races
 from warplab.simulator.run import machine_runs
 from warplab.simulator.translate import machine_blocks, narrow_compiler
 from warplab.simulator.translate.machine_blocks import MachineBlocks
@@ -124,6 +125,53 @@ def test_a_deleted_barrier_is_the_same_race(first, less, eager):
     make = lambda: (*factors.copy(), zeros(576, np.float32), 24)  # noqa: E731
     _, _, error = both(eager, product(*barriers), "product", 9, 64, make)
     assert "race" in error
+
+
+PADDED = """
+__device__ float of(TYPE s) { return GET; }
+extern "C" __global__ void padded(const float* a, float* out, int past, int n) {
+    __shared__ TYPE s[16][17];
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = a[i];
+    s[y][x] = PUT;
+    __syncthreads();
+    out[i] = of(s[y][0]) * 3 + of(s[y][x + past]) * 5 + of(s[x * n % 16][y]);
+}"""
+ELEMENTS = [
+    ("signed char", "v", "s"),
+    ("short", "v", "s"),
+    ("float", "v", "s"),
+    ("double", "v", "s"),
+    ("float2", "make_float2(v, 1)", "s.x + s.y"),
+    ("float4", "make_float4(v, 1, 2, 3)", "s.x + s.y + s.z + s.w"),
+    ("double2", "make_double2(v, 1)", "s.x + s.y"),
+]
+
+
+@pytest.mark.parametrize("past", [0, 1])
+@pytest.mark.parametrize(("kind", "value", "number"), ELEMENTS)
+def test_rows_with_an_element_that_nobody_writes(kind, value, number, past, eager):
+    source = PADDED.replace("TYPE", kind).replace("PUT", value).replace("GET", number)
+    make = lambda: (10 * np.resize(FLOATS, 512), zeros(512, np.float32), past, 7)  # noqa: E731
+    *_, error = both(eager, source, "padded", 2, 256, make)
+    assert ("never written" in str(error)) == bool(past), error
+    assert ("padded", True) in eager
+    assert (("padded", False) in eager) == bool(past)
+
+
+@pytest.mark.parametrize("victim", [70, 200])
+@pytest.mark.parametrize("places", [0, 40, 1 << 25])
+def test_loads_that_were_recorded_race_whenever_they_are_examined(places, victim, eager, monkeypatch):
+    source = """extern "C" __global__ void k(float* a, float* out, int victim) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        out[i] = a[i] * a[i & ~31];
+        if (i == 150) a[victim] = 3;
+    }"""
+    monkeypatch.setattr(races, "_PENDING_PLACES", places)
+    make = lambda: (np.resize(FLOATS, 256), zeros(192, np.float32), victim)  # noqa: E731
+    *_, error = both(eager, source, "k", 6, 32, make, chunk_lanes=64)
+    assert ("race" in str(error)) == (victim < 192)
+    assert ("k", True) in eager
 
 
 @pytest.mark.parametrize(("mirror", "past", "says"), [(0, 0, None), (1, 0, "race"), (0, 1, "illegal address")])
