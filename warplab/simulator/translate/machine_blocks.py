@@ -253,17 +253,22 @@ def taken(S, P, first, k, away):
     reader = ld8(P + P_READER) + 4 * k
     me = ld8(S + FIRST_THREAD) + first
     odd = 0
-    if ld8(record + R_KIND) == LINE and ld8(P + P_RACE_WORDS) == 1:
-        at = 4 * (base >> shift)
-        for i in lanes(32):
-            other = ld4(writer + at + 4 * i)
-            st4(old + 4 * i, other)
-            odd = either(other != 0 and other != me + i)
-        if ld8(P + P_WAS_READ):
-            for i in lanes(32):
-                read = ld4(reader + at + 4 * i)
-                unlike = either(read != 0 and read != me + i)
+    half = ld8(record + 128)
+    rows = ld8(record + R_KIND) != ANY and ld8(record + R_KIND) != SAME and ld8(P + P_RACE_WORDS) == 1
+    if rows:
+        for h in range(2):
+            at = 4 * ((base + h * half) >> shift)
+            mine = me + 16 * h
+            for i in lanes(16):
+                other = ld4(writer + at + 4 * i)
+                st4(old + 64 * h + 4 * i, other)
+                unlike = either(other != 0 and other != mine + i)
             odd = odd | unlike
+            if ld8(P + P_WAS_READ):
+                for i in lanes(16):
+                    read = ld4(reader + at + 4 * i)
+                    unlike = either(read != 0 and read != mine + i)
+                odd = odd | unlike
     else:
         for i in lanes(32):
             word = (base + ld8(record + 8 * i)) >> shift
@@ -275,10 +280,11 @@ def taken(S, P, first, k, away):
         for i in range(32):
             if call(F_RACE, S, P, first + i, (base + ld8(record + 8 * i)) >> shift):
                 return 1
-    if ld8(record + R_KIND) == LINE and ld8(P + P_RACE_WORDS) == 1:
-        at = writer + 4 * (base >> shift)
-        for i in lanes(32):
-            st4(at + 4 * i, me + i)
+    if rows:
+        for h in range(2):
+            at = writer + 4 * ((base + h * half) >> shift)
+            for i in lanes(16):
+                st4(at + 4 * i, me + 16 * h + i)
     else:
         for i in lanes(32):
             st4(writer + 4 * ((base + ld8(record + 8 * i)) >> shift), me + i)
@@ -291,9 +297,11 @@ def put(P, first, k, base, record, values):
     data = ld8(P + P_DATA) + k * item + base
     if item == 4:
         values = values + 4 * first
-        if ld8(record + R_KIND) == LINE and ld8(P + P_WIDTH) == 4:
-            for i in lanes(32):
+        if ld8(record + R_KIND) != ANY and ld8(record + R_KIND) != SAME and ld8(P + P_WIDTH) == 4:
+            half = data + ld8(record + 128)
+            for i in lanes(16):
                 st4(data + 4 * i, ld4(values + 4 * i))
+                st4(half + 4 * i, ld4(values + 64 + 4 * i))
         else:
             for i in lanes(32):
                 st4(data + ld8(record + 8 * i), ld4(values + 4 * i))
@@ -309,56 +317,51 @@ def put(P, first, k, base, record, values):
             st1(data + ld8(record + 8 * i), ld1(values + first + i))
 
 
+def spread(to, shift, base, record, words, number):
+    # Write a number of 32 bits for each word that a warp writes.
+    if ld8(record + R_KIND) != ANY and ld8(record + R_KIND) != SAME and words == 1:
+        half = to + 4 * ((base + ld8(record + 128)) >> shift)
+        to = to + 4 * (base >> shift)
+        for i in lanes(16):
+            st4(to + 4 * i, number)
+            st4(half + 4 * i, number)
+    else:
+        for k in range(words):
+            for i in lanes(32):
+                st4(to + 4 * (((base + ld8(record + 8 * i)) >> shift) + k), number)
+
+
 def noted(S, P, first, base, record):
     # Note what a warp has written: which words, and which bytes.
-    row = ld8(record + R_KIND) == LINE
     if ld8(P + P_WRITER):
         shift = ld8(P + P_WORD_SHIFT)
-        row = row and ld8(P + P_RACE_WORDS) == 1
-        words = 4 * (base >> shift)
+        words = ld8(P + P_RACE_WORDS)
         site = ld8(P + P_WRITE_SITE)
         number = ld8(P + P_SITE)
         if ld8(S + ORDERED):
             epoch = ld4(ld8(S + EPOCHS) + 4 * ld4(ld8(S + BLOCK_OF) + 4 * first))
             time = ld4(ld8(S + TIMES) + 4 * ld4(ld8(S + WARP_OF) + 4 * first))
-            epochs = ld8(P + P_WRITE_EPOCH)
-            times = ld8(P + P_WRITE_TIME)
-            if row:
-                for i in lanes(32):
-                    st4(epochs + words + 4 * i, epoch)
-                    st4(times + words + 4 * i, time)
-            else:
-                for k in range(ld8(P + P_RACE_WORDS)):
-                    for i in lanes(32):
-                        word = ((base + ld8(record + 8 * i)) >> shift) + k
-                        st4(epochs + 4 * word, epoch)
-                        st4(times + 4 * word, time)
+            spread(ld8(P + P_WRITE_EPOCH), shift, base, record, words, epoch)
+            spread(ld8(P + P_WRITE_TIME), shift, base, record, words, time)
         if ld8(P + P_WAS_READ):
-            reader = ld8(P + P_READER)
-            if row:
-                for i in lanes(32):
-                    st4(reader + words + 4 * i, 0)
-            else:
-                for k in range(ld8(P + P_RACE_WORDS)):
-                    for i in lanes(32):
-                        st4(reader + 4 * (((base + ld8(record + 8 * i)) >> shift) + k), 0)
-        if row and ld8(S + SITE_BYTES) == 1:
-            site = site + (words >> 2)
-            for i in lanes(32):
+            spread(ld8(P + P_READER), shift, base, record, words, 0)
+        if ld8(record + R_KIND) != ANY and ld8(record + R_KIND) != SAME and words == 1 and ld8(S + SITE_BYTES) == 1:
+            half = site + ((base + ld8(record + 128)) >> shift)
+            site = site + (base >> shift)
+            for i in lanes(16):
                 st1(site + i, number)
+                st1(half + i, number)
         else:
-            for k in range(ld8(P + P_RACE_WORDS)):
+            for k in range(words):
                 for i in range(32):
                     call(F_WRITE_SITE, S, site, ((base + ld8(record + 8 * i)) >> shift) + k, number)
         if ld8(P + P_ATOMIC):
-            for k in range(ld8(P + P_RACE_WORDS)):
+            for k in range(words):
                 for i in range(32):
                     st1(ld8(P + P_ATOMIC) + ((base + ld8(record + 8 * i)) >> shift) + k, 0)
     if ld8(P + P_WRITTEN):
-        if ld8(record + R_KIND) == LINE and ld8(P + P_WIDTH) == 4:
-            at = ld8(P + P_WRITTEN) + base
-            for i in lanes(32):
-                st4(at + 4 * i, -1)
+        if ld8(P + P_WIDTH) >= 4:
+            spread(ld8(P + P_WRITTEN), 2, base, record, ld8(P + P_WIDTH) >> 2, -1)
         else:
             for i in range(32):
                 call(F_MARK, P, base + ld8(record + 8 * i))
@@ -383,10 +386,11 @@ def store(S, P, values, items):
             base = ld8(ld8(P + P_BASES) + 16 * warp) - away
             record = ld8(ld8(P + P_BASES) + 16 * warp + 8)
             me = ld8(S + FIRST_THREAD) + 32 * warp
-            if words == 1 and ld8(record + R_KIND) == LINE:
+            if words == 1 and ld8(record + R_KIND) != ANY and ld8(record + R_KIND) != SAME:
                 at = writer + 4 * (base >> shift)
-                for i in lanes(32):
-                    odd = either(ld4(at + 4 * i) ^ (me + i))
+                half = writer + 4 * ((base + ld8(record + 128)) >> shift)
+                for i in lanes(16):
+                    odd = either((ld4(at + 4 * i) ^ (me + i)) | (ld4(half + 4 * i) ^ (me + 16 + i)))
                 bad = bad | odd
             else:
                 for k in range(words):

@@ -159,6 +159,25 @@ def test_rows_with_an_element_that_nobody_writes(kind, value, number, past, eage
     assert (("padded", False) in eager) == bool(past)
 
 
+@pytest.mark.parametrize("kind", ["short", "float", "double"])
+@pytest.mark.parametrize("apart", [0, 8, 16, 17])
+def test_stores_by_halves_of_a_warp(apart, kind, eager):
+    source = """extern "C" __global__ void k(const float* a, float* out, int apart) {
+        __shared__ TYPE s[512];
+        int t = threadIdx.x, at = t % 16 + apart * (t / 16);
+        for (int n = 0; n < 2; n++) {
+            s[at] = a[t] + n;
+            __syncthreads();
+            out[t] += s[at ^ 1];
+            __syncthreads();
+        }
+    }""".replace("TYPE", kind)
+    make = lambda: (9 * FLOATS[:256], zeros(256, np.float32), apart)  # noqa: E731
+    *_, error = both(eager, source, "k", 1, 256, make)
+    assert ("race" in str(error)) == (apart < 16), error
+    assert ("k", True) in eager
+
+
 @pytest.mark.parametrize("victim", [70, 200])
 @pytest.mark.parametrize("places", [0, 40, 1 << 25])
 def test_loads_that_were_recorded_race_whenever_they_are_examined(places, victim, eager, monkeypatch):
