@@ -91,8 +91,9 @@ class NarrowRuns:
         visits = loops.visits
         visits[number] += 1
         loops.spent += self.costs[number]
-        worth = max(_NEXT if narrow_access.ready() else _FIRST, _EACH * len(visits))
-        if visits[number] < _WARM or loops.spent < worth:
+        if visits[number] < _WARM or loops.spent < max(_NEXT, _EACH * len(visits)):
+            return None
+        if loops.spent < _FIRST and not narrow_access.ready():
             return None
         loop = loops.at(number)
         if number in loops.declined:

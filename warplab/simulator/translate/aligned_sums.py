@@ -13,9 +13,9 @@ import numpy as np
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.translate import narrow_compiler
 
-# Nanoseconds that NumPy takes for a product, and for a call; those to compile; and how many times over they are spent
-# before: who stops just then has lost a fifth of the time of its products.
-_PRODUCT, _CALL, _COMPILE, TIMES = 2.5, 2e5, 40e6, 5
+# Nanoseconds that NumPy takes for a product, and for a call; those to compile, or to link what an earlier process has
+# compiled; and how many times over they are spent before: who stops just then has lost a fifth of its products' time.
+_PRODUCT, _CALL, _COMPILE, _LINK, TIMES = 2.5, 2e5, 40e6, 1e6, 5
 _WIDTH = 16  # sums that are computed together
 
 _POWERS = """
@@ -80,10 +80,12 @@ _LARGER = f"power = {_PRODUCT_OF}; most = power if power > most else most"
 _ADDED = f"total = f64add(total, f64trunc(f64mul({_PRODUCT_OF}, scale)))"
 
 
-def _source(of: str) -> str:
+@functools.cache
+def _source(of: str) -> narrow_compiler.Source:
     lane = "" if of == "one" else " + 8 * i"
     powers, products = ("; ".join(text.format(k=k, lane=lane) for k in range(4)) for text in (_LARGER, _ADDED))
-    return _POWERS + _SUMS.format(of=of, each=128 if lane else 0, powers=powers, products=products)
+    text = _POWERS + _SUMS.format(of=of, each=128 if lane else 0, powers=powers, products=products)
+    return narrow_compiler.Source(text, {**{name: 8 * k for k, name in enumerate(_FIELDS)}, **_BITS})
 
 
 _FIELDS = (
@@ -99,7 +101,7 @@ _spent: Counter[str] = Counter()  # nanoseconds that NumPy has taken in this pro
 
 @functools.cache
 def _compiled(of: str) -> tuple[Any, Any, narrow_compiler.Compiled]:
-    code = narrow_compiler.Compiled(_source(of), {**{name: 8 * k for k, name in enumerate(_FIELDS)}, **_BITS})
+    code = narrow_compiler.Compiled(_source(of))
     number = ctypes.c_int64
     powers = ctypes.CFUNCTYPE(number, *[number] * 5)(code.address("powers"))
     return powers, ctypes.CFUNCTYPE(number, number)(code.address(of)), code
@@ -109,14 +111,19 @@ def _of(a: np.ndarray) -> str:
     return "one" if a.shape[-1] == 1 else "each"
 
 
+def _kept(of: str) -> bool:
+    return narrow_compiler.available() and bool(_source(of).kept)
+
+
 def aligned(options, log: dict[str, None]) -> tensor_cores.Aligned:
     """Return what does as `tensor_cores.aligned`, for a launch with these options and this log."""
     return functools.partial(_hot, log) if options.machine_code else tensor_cores.aligned
 
 
 def _hot(log: dict[str, None], a, b, c, *rest) -> np.ndarray:
-    if _spent[_of(a)] < TIMES * _COMPILE:
-        _spent[_of(a)] += _CALL + _PRODUCT * a.shape[0] * c.size
+    of = _of(a)
+    if _spent[of] < TIMES * _LINK or (_spent[of] < TIMES * _COMPILE and not _kept(of)):
+        _spent[of] += _CALL + _PRODUCT * a.shape[0] * c.size
     elif not narrow_compiler.available():
         log["NumPy multiplied matrices: there is no compiler"] = None
     elif a.shape[0] % 4 == 0:

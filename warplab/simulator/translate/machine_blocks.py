@@ -18,23 +18,25 @@ not all lanes, chunks of few lanes or of warps that are not full.
 
 import ctypes
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from warplab.simulator.constants import SECTOR_BYTES
 from warplab.simulator.ptx.program import Address, Immediate, Instruction, Symbol, as_address, items_of, name_of
-from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate import narrow_access, narrow_compiler
 from warplab.simulator.translate.basic_blocks import BARRIER, Block, destinations, sources
 from warplab.simulator.translate.block_writer import DTYPES, _fit, item_bytes
-from warplab.simulator.translate.narrow_access import CONSTANTS, PLACE_BYTES, addresses
+from warplab.simulator.translate.narrow_access import CONSTANTS, PLACE_BYTES
 from warplab.simulator.translate.narrow_operations import TABLE, NotNarrow
 from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter
 
-# Nanoseconds that the arrays' code takes for one lane, roughly; those to compile a block and each of its instructions,
-# and before the first one of a process; and how many times over they are spent before: so a launch that ends just then
-# has lost little. Less where chunks of the launch are still to come, which will take as long as this one.
+# Nanoseconds that the arrays' code takes for one lane, roughly; those to write a block and each of its instructions, to
+# compile them where no earlier process has, and before the first one of a process; and how many times over they are
+# spent before: so a launch that ends just then has lost little. Less where chunks of the launch are still to come,
+# which will take as long as this one.
 _INSTRUCTION, _ACCESS, _GLOBAL = 0.5, 5.0, 15.0
-_BLOCK, _OF_INSTRUCTION, _FIRST, _TIMES, _TIMES_AHEAD = 15e6, 1.5e6, 150e6, 10, 2
+_WRITE, _WRITE_INSTRUCTION, _BLOCK, _OF_INSTRUCTION, _FIRST, _TIMES, _TIMES_AHEAD = 1e6, 3e4, 15e6, 1.5e6, 150e6, 10, 2
 _MOST_MISSES = 8
 _MOST_VERSIONS = 3  # of a block, by which of its registers are single entries
 ROW = 8 * 32
@@ -79,6 +81,7 @@ def again{n}(S, P, other, base, first, row):
     return 0
 """
 _LOADED = (2, 4, 8)  # bytes of numbers that these load
+_CALLED = ("ACCESS", "AGAIN", *(f"{what}{n}" for what in ("LOAD", "AGAIN") for n in _LOADED))  # by the code of a block
 
 SOURCE = (
     """
@@ -719,6 +722,7 @@ class MachineBlocks:
         self._costs = [sum(_cost(site_of.get(id(i))) for i in block.body) for block in blocks]
         self._spent: dict[Version, float] = {}
         self._codes: dict[Version, MachineBlock | None] = {}
+        self._written: dict[Version, tuple[BlockCode, narrow_compiler.Source] | None] = {}
         self._quiet: dict[int, bool] = {}
         self._read: dict[int, list[tuple[str, int]]] = {}  # by block: registers that live when it begins, their slots
         self.declined: dict[int, str] = {}
@@ -750,16 +754,30 @@ class MachineBlocks:
             _process.spent += now
             for of in (key, None):
                 spent[of] = spent.get(of, 0.0) + now
-            takes = _BLOCK + _OF_INSTRUCTION * len(block.body)
-            if self._spent[key] < self.times * takes and spent[key] * ahead < _TIMES_AHEAD * takes:
+            if not self._worth(key, spent, ahead):
                 return None
-            if not _access.cache_info().currsize and (
-                _process.spent < self.times * _FIRST and spent[None] * ahead < _TIMES_AHEAD * _FIRST
-            ):
-                return None
-            self._codes[key] = self._compile(*key)
+            self._codes[key] = self._compile(key)
         code = self._codes[key]
         return code or self._left(number, chunk, self.declined.get(number, "other registers held one value for all"))
+
+    def _worth(self, key: Version, spent: dict[Version | None, float], ahead: float) -> bool:
+        """Tell whether a block has taken long enough to be compiled: less where an earlier process has done that."""
+
+        def enough(takes: float) -> bool:
+            return self._spent[key] >= self.times * takes or spent[key] * ahead >= _TIMES_AHEAD * takes
+
+        length = len(self._blocks[key[0]].body)
+        if not enough(_WRITE + _WRITE_INSTRUCTION * length):
+            return False
+        if key not in self._written:
+            self._written[key] = self._write(*key)
+        written = self._written[key]
+        if written is None:
+            return True
+        if not (written[1].kept or enough(_BLOCK + _OF_INSTRUCTION * length)):
+            return False
+        known = _access.cache_info().currsize or (narrow_access.ready() and _source().kept)
+        return bool(known or _process.spent >= self.times * _FIRST or spent[None] * ahead >= _TIMES_AHEAD * _FIRST)
 
     @staticmethod
     def _left(number: int, chunk, why: str) -> None:
@@ -777,24 +795,32 @@ class MachineBlocks:
         if self._misses[number] == _MOST_MISSES:
             self.declined[number] = "addresses or results were often unusual"
 
-    def _compile(self, number: int, single: tuple[str, ...], one_block: bool) -> MachineBlock | None:
+    def _write(
+        self, number: int, single: tuple[str, ...], one_block: bool
+    ) -> tuple[BlockCode, narrow_compiler.Source] | None:
+        """Return what writes a block's code, and this; None if there can be none."""
         if not narrow_compiler.available():
             self.declined[number] = "there is no compiler"
         elif self._translator.maybe_unwritten or self._translator.register_faults:
             self.declined[number] = "registers are examined"
         elif sum(key[0] == number for key in self._codes) < _MOST_VERSIONS:
+            w = BlockCode(self._translator, self._blocks[number], frozenset(single), one_block)
             try:
-                return self._compiled(self._blocks[number], frozenset(single), one_block)
-            except (*UNKNOWN, narrow_compiler.Untranslatable, RuntimeError, OSError) as error:  # the latter from LLVM
+                return w, narrow_compiler.Source(w.write(), CONSTANTS, _CALLED)
+            except UNKNOWN as error:
                 self.declined[number] = str(error) or type(error).__name__
         return None
 
-    def _compiled(self, block: Block, single: frozenset[str], one_block: bool) -> MachineBlock:
-        w = BlockCode(self._translator, block, single, one_block)
-        text = w.write()
-        names = ("access", "again", *(f"{what}{n}" for what in ("load", "again") for n in _LOADED))
-        called = {name.upper(): _access().address(name) for name in names}
-        compiled = narrow_compiler.Compiled(text, CONSTANTS | called)
+    def _compile(self, key: Version) -> MachineBlock | None:
+        written = self._written[key]
+        try:
+            return None if written is None else self._compiled(self._blocks[key[0]], key[1], *written)
+        except (narrow_compiler.Untranslatable, RuntimeError, OSError) as error:  # the latter from LLVM
+            self.declined[key[0]] = str(error) or type(error).__name__
+        return None
+
+    def _compiled(self, block: Block, single: Sequence[str], w: BlockCode, source: Any) -> MachineBlock:
+        compiled = narrow_compiler.Compiled(source, {name: _access().address(name.lower()) for name in _CALLED})
         slots, condition = self._translator.slots, None
         outputs: list[tuple[str, int | None, bool]] = []
         for k, (dtype, name) in enumerate(w.outputs):
@@ -838,10 +864,14 @@ class MachineBlocks:
 
 
 @functools.cache
+def _source() -> narrow_compiler.Source:
+    return narrow_compiler.Source(SOURCE, {**CONSTANTS, **_NAMES}, narrow_access.NAMES)
+
+
+@functools.cache
 def _access() -> narrow_compiler.Compiled:
     """Return the code of `access`, which that of all blocks calls."""
-    called = {f"F_{name.upper()}": at for name, at in addresses().items()}
-    return narrow_compiler.Compiled(SOURCE, {**CONSTANTS, **_NAMES, **called})
+    return narrow_compiler.Compiled(_source(), narrow_access.addresses())
 
 
 @functools.cache

@@ -9,7 +9,7 @@ The present run's numbers are at `S` (`FIELDS`), and a memory instruction's at `
 from functools import cache
 
 from warplab.simulator.translate import narrow_groups
-from warplab.simulator.translate.narrow_compiler import Compiled
+from warplab.simulator.translate.narrow_compiler import Compiled, Source, available
 
 FIELDS = (
     # Addresses of arrays: the group's lanes (int32), the addresses that they access, for each lane its warp, number in
@@ -437,15 +437,22 @@ def access(S, P):
 _compiled: list[Compiled] = []
 
 
+@cache
+def _source() -> Source:
+    return Source(SOURCE + narrow_groups.SOURCE, CONSTANTS)
+
+
 def ready() -> bool:
-    """Tell whether the functions have been compiled."""
-    return bool(_compiled)
+    """Tell whether the functions have been compiled, by this process or one before it."""
+    return bool(_compiled or (available() and _source().kept))
+
+
+_OF_ALL = ("ordered", "distinct", "wavefronts", "mark", "race", "write_site")  # for `machine_blocks`
+NAMES = {f"F_{name.upper()}": name for name in ("access", *_OF_ALL, *narrow_groups.FUNCTIONS)}
 
 
 @cache
 def addresses() -> dict[str, int]:
-    """Return where the functions that a loop's code calls begin. Compiles them at the first call."""
-    _compiled.append(Compiled(SOURCE + narrow_groups.SOURCE, CONSTANTS))
-    of_all = ("ordered", "distinct", "wavefronts", "written", "mark", "race", "write_site")  # for `machine_blocks`
-    names = ("access", *of_all, *narrow_groups.FUNCTIONS)
-    return {name: _compiled[0].address(name) for name in names}
+    """Return where the functions that a loop's code calls begin, by `NAMES`. Compiles them at the first call."""
+    _compiled.append(Compiled(_source()))
+    return {other: _compiled[0].address(name) for other, name in NAMES.items()}

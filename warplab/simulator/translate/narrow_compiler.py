@@ -5,15 +5,20 @@ Source is a small part of Python: `def`, assignments, `if`, `while`, `for … in
 All values are 64 bits wide and wrap; `>>` shifts zeros in, `<` compares as signed. `ld1` … `ld8` and `st1` … `st8` read
 and write memory at an address, `call(address, …)` calls another function, `f32add(a, b)` takes the bits of floats,
 `f32flush(a)` makes a subnormal number a zero.
-A function takes tens of milliseconds to compile.
+A function takes tens of milliseconds to compile, but for one that an earlier process has compiled (`kept_code`).
 """
 
 import ast
 import functools
+import hashlib
 import itertools
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from warplab.simulator.translate import kept_code
 
 _ARITHMETIC: dict[type, str] = {
     ast.Add: "add",
@@ -72,34 +77,70 @@ def _compiler() -> tuple[Any, Any]:
 _numbers = itertools.count()
 
 
-class Compiled:
-    """Machine code. `address(name)` of a function in it, valid as long as this object lives."""
+@functools.cache
+def _made_by() -> str:
+    """Return what code depends on besides its source: this compiler, LLVM and the processor."""
+    import llvmlite
+    import llvmlite.binding as llvm
 
-    def __init__(self, source: str, constants: Mapping[str, int]) -> None:
+    machine, _ = _compiler()
+    processor = machine.triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return repr((Path(__file__).read_bytes(), llvmlite.__version__, llvm.llvm_version_info, *processor))
+
+
+class Source:
+    """What is to be compiled. `constants`: names that stand for numbers; `others`: for functions elsewhere, whose
+    addresses differ from process to process. `kept`: the code, if an earlier process has compiled it."""
+
+    def __init__(self, text: str, constants: Mapping[str, int], others: Iterable[str] = ()) -> None:
+        self.text, self.constants, self.others = text, constants, tuple(others)
+        made_from = repr((_made_by(), text, sorted(constants.items()), self.others))
+        self.key = hashlib.sha256(made_from.encode()).hexdigest()
+
+    @functools.cached_property
+    def kept(self) -> bytes | None:
+        return kept_code.find(self.key)
+
+    def code(self) -> bytes:
+        """Return machine code that is still to be linked."""
         import llvmlite.binding as llvm
 
-        machine, linker = _compiler()
-        module = llvm.parse_assembly(to_llvm(source, constants))
+        machine, _ = _compiler()
+        module = llvm.parse_assembly(to_llvm(self.text, self.constants, self.others))
         passes = llvm.create_new_module_pass_manager()
         passes.add_sroa_pass()  # all further passes take longer than they gain
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
         passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)))
-        library = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).add_current_process()
-        for function in module.functions:
-            if not function.is_declaration:
-                library.export_symbol(function.name)
-        self._code = library.link(linker, f"warplab{next(_numbers)}")
+        code: bytes = machine.emit_object(module)
+        kept_code.keep(self.key, code)
+        return code
+
+
+class Compiled:
+    """Machine code. `others`: addresses of functions elsewhere, by name. `address(name)` of a function in it, valid as
+    long as this object lives."""
+
+    def __init__(self, source: Source, others: Mapping[str, int] | None = None) -> None:
+        import llvmlite.binding as llvm
+
+        library = llvm.JITLibraryBuilder().add_object_img(source.kept or source.code()).add_current_process()
+        for name, address in (others or {}).items():
+            library.import_symbol(name, address)
+        for name in re.findall(r"^def (\w+)", source.text, re.MULTILINE):
+            library.export_symbol(name)
+        self._code = library.link(_compiler()[1], f"warplab{next(_numbers)}")
 
     def address(self, name: str) -> int:
         return self._code[name]
 
 
-def to_llvm(source: str, constants: Mapping[str, int]) -> str:
-    """Return LLVM's assembly for functions in `source`. `constants`: names that stand for numbers."""
+def to_llvm(source: str, constants: Mapping[str, int], others: Iterable[str] = ()) -> str:
+    """Return LLVM's assembly for functions in `source`. `constants`: names that stand for numbers; `others`: for the
+    addresses of functions elsewhere."""
     tree = ast.parse(source)
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    declared: dict[str, str] = {}
+    declared = {name: f"@{name} = external global i8" for name in others}
     texts = [_Function(node, constants, functions, declared).text() for node in tree.body]
     return "\n".join([*texts, *declared.values()])
 
@@ -342,6 +383,8 @@ class _Function:
                 return self.names[node.id]
             if node.id in self.constants:
                 return _Value(str(self.constants[node.id]))
+            if node.id in self.declared:
+                return _Value(self.set(f"ptrtoint ptr @{node.id} to i64"))
             if node.id not in self.variables:
                 raise Untranslatable(f"unknown name {node.id}")
             return _Value(self.set(f"load i64, ptr %v.{node.id}"))

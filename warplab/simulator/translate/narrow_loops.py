@@ -18,7 +18,7 @@ from warplab.simulator.translate import narrow_compiler
 from warplab.simulator.translate.basic_blocks import BRANCH, FALL, GUARD, JUMP, Block
 from warplab.simulator.translate.block_writer import DTYPES
 from warplab.simulator.translate.control_flow import around, entered, leads_on, loops
-from warplab.simulator.translate.narrow_access import CONSTANTS, addresses
+from warplab.simulator.translate.narrow_access import CONSTANTS, NAMES, addresses
 from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter
 
 _MOST_NODES = 250  # blocks, and those behind them
@@ -111,7 +111,6 @@ class NarrowLoops:
 
 def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int]) -> NarrowLoop:
     node = {number: k for k, number in enumerate(nodes)}
-    call = addresses()
     ends = loops(blocks)
     entries = {n: entered(blocks[n], ends) for n in inside}
     heads = sorted((inside & ends.keys()).union(*entries.values()))
@@ -123,18 +122,18 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
         w.indent = "            "
         sites = sum(i.opcode in ("ld", "ldu") for i in block.body)
         begun = entries[number]
-        w.emit(f"if call({call['enter']}, S, {node[number]}, {len(block.counted)}, {sites}, {len(begun)}):")
+        w.emit(f"if call(F_ENTER, S, {node[number]}, {len(block.counted)}, {sites}, {len(begun)}):")
         w.emit("    return 1")
         if begun or number in ends:
             w.emit("if ld8(S + COUNTED):")
             for head in begun:
                 k = heads.index(head)
-                w.emit(f"    call({call['entered']}, S, ld8(ld8(S + TRIPS) + {8 * k}), {head})")
+                w.emit(f"    call(F_ENTERED, S, ld8(ld8(S + TRIPS) + {8 * k}), {head})")
             if number in ends:
-                w.emit(f"    call({call['round']}, S, ld8(ld8(S + TRIPS) + {8 * heads.index(number)}))")
+                w.emit(f"    call(F_ROUND, S, ld8(ld8(S + TRIPS) + {8 * heads.index(number)}))")
         w.block(block)
         if block.end in (BRANCH, GUARD):
-            _branch(w, blocks, block, node, call)
+            _branch(w, blocks, block, node)
         else:
             target = block.target if block.end == JUMP else number + 1
             w.emit(f"st8(S + CURRENT, {node[target]})")
@@ -155,8 +154,8 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
             "            return 0",
             "        if first == 0 and (low < ld8(S + NODES) or ld8(S + FOREIGN) != 0):",
             "            if low <= cur:",
-            f"                call({call['put']}, S, cur, list, ld8(S + COUNT))",
-            f"                call({call['take']}, S, low)",
+            "                call(F_PUT, S, cur, list, ld8(S + COUNT))",
+            "                call(F_TAKE, S, low)",
             "                cur = low",
             "                st8(S + CURRENT, cur)",
             "                st8(S + WAITED, 0)",
@@ -169,7 +168,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
             *_as_chain(w.text),
         ]
     )
-    compiled = narrow_compiler.Compiled(source, CONSTANTS)
+    compiled = narrow_compiler.Compiled(narrow_compiler.Source(source, CONSTANTS, NAMES), addresses())
     scope: dict[str, Any] = {"np": np, **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())}}
     scope.update(numerics.FUNCTIONS)
     scope.update(translator.constants)
@@ -196,16 +195,16 @@ def _as_chain(lines: list[str]) -> list[str]:
     return result
 
 
-def _branch(w: NarrowWriter, blocks: list[Block], block: Block, node: dict[int, int], call: dict[str, int]) -> None:
+def _branch(w: NarrowWriter, blocks: list[Block], block: Block, node: dict[int, int]) -> None:
     """Write what the scheduler does at a branch or guard."""
     assert block.condition is not None
     here, target, following = node[block.index], node[block.target], node[block.index + 1]
     predicate = w.place(block.condition.name)
-    w.emit(f"taken = call({call['split']}, S, {predicate}, {int(block.negated)})")
+    w.emit(f"taken = call(F_SPLIT, S, {predicate}, {int(block.negated)})")
     w.emit("if taken == 0:")
     w.emit(f"    st8(S + CURRENT, {following})")
     w.emit("elif taken == ld8(S + COUNT):")
-    w.emit(f"    if call({call['all_taken']}, S, {here}):")
+    w.emit(f"    if call(F_ALL_TAKEN, S, {here}):")
     w.emit("        return 3")
     w.emit(f"    st8(S + CURRENT, {target})")
     w.emit("else:")
@@ -215,6 +214,6 @@ def _branch(w: NarrowWriter, blocks: list[Block], block: Block, node: dict[int, 
         return
     if leads_on(blocks, block):
         w.emit("    st8(S + ADVANCED, 1)")
-    w.emit(f"    if call({call['part']}, S, {target}, taken, {here}):")
+    w.emit(f"    if call(F_PART, S, {target}, taken, {here}):")
     w.emit("        return 3")
     w.emit(f"    st8(S + CURRENT, {following})")

@@ -28,7 +28,7 @@ from warplab.simulator.ptx.program import (
 )
 from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block, destinations, sources
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Local, _fit, item_bytes
-from warplab.simulator.translate.narrow_access import PLACE_BYTES, addresses
+from warplab.simulator.translate.narrow_access import PLACE_BYTES
 from warplab.simulator.translate.narrow_operations import TABLE, NotNarrow
 from warplab.simulator.translate.special_registers import REGISTERS
 
@@ -366,7 +366,7 @@ class NarrowWriter:
         """Write what decides who makes the access."""
         self.finish(self.needed())
         self.emit(f"{place} = ld8(S + PLACES) + {PLACE_BYTES * site.index}")
-        self.emit(f"if call({addresses()['access']}, S, {place}):")
+        self.emit(f"if call(F_ACCESS, S, {place}):")
         self.emit(f"    if call(ld8(S + CALLBACK), {ACCESS}, {site.index}, 0, 0, 0):")
         self.emit("        return 3")
         self.emit("else:")

@@ -71,6 +71,7 @@ def test_what_is_too_small_is_cut_off(factor, c, kind):
 @compiled
 def test_numpy_comes_first_and_alone_where_no_machine_code_is_wanted(monkeypatch):
     monkeypatch.setattr(aligned_sums, "_spent", Counter())
+    monkeypatch.setattr(aligned_sums, "_LINK", 1e5)
     monkeypatch.setattr(aligned_sums, "_COMPILE", 1e5)
     ran = []
     monkeypatch.setattr(aligned_sums, "by_machine_code", lambda *_: ran.append(True))

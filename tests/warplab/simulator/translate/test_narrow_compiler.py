@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not narrow_compiler.available(), reason="LLVM do
 
 
 def _adds(number: int) -> narrow_compiler.Compiled:
-    return narrow_compiler.Compiled(f"def f(a):\n    return a + {number}\n", {})
+    return narrow_compiler.Compiled(narrow_compiler.Source(f"def f(a):\n    return a + {number}\n", {}))
 
 
 def _called(code: narrow_compiler.Compiled, value: int) -> int:
