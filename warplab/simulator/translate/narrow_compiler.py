@@ -355,6 +355,8 @@ class _Function:
         if value.vector:
             return value.text
         kind = self.kind(True)
+        if not value.step and value.text.lstrip("-").isdigit():
+            return f"splat (i64 {value.text})"
         one = self.set(f"insertelement {kind} poison, i64 {value.text}, i32 0")
         every = self.set(f"shufflevector {kind} {one}, {kind} poison, <{self.width} x i32> zeroinitializer")
         if not value.step:

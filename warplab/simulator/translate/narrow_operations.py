@@ -50,7 +50,7 @@ def _read_floats(w: Writer, i: Instruction, operands: Iterable[Operand]) -> list
     kind, ftz = i.modifiers[-1], "ftz" in i.modifiers
     _require(kind == "f32" or not ftz)
     values = [w.f(o, _FLOATS[kind]) for o in operands]
-    return [w.named(f"f32flush({value})" if ftz else value) for value in values]
+    return [w.flushed(value) if ftz else w.named(value) for value in values]
 
 
 # -- integers ------------------------------------------------------------------------------------------------------
@@ -229,8 +229,10 @@ def _float(w: Writer, i: Instruction) -> None:
 def _flush_tiny(w: Writer, result: str, scaled: str) -> None:
     """Do as `numerics.flush_tiny`. `scaled`: the result times 2**24."""
     w.line(f"if ({result} & 0x7FFFFFFF) == {_SMALLEST}:")
-    w.line(f"    if f32lt(({scaled}) & 0x7FFFFFFF, {_SMALLEST + (24 << 23)}):")
-    w.line(f"        {result} = {result} & 0x80000000")
+    w.rarely(
+        f"if f32lt(({scaled}) & 0x7FFFFFFF, {_SMALLEST + (24 << 23)}):",
+        f"    {result} = {result} & 0x80000000",
+    )
 
 
 def _define_float(w: Writer, i: Instruction, expression: str, bits: int, values: list[str]) -> None:
@@ -239,6 +241,8 @@ def _define_float(w: Writer, i: Instruction, expression: str, bits: int, values:
     w.line(f"if f{bits}nan({result}, {result}):")
     if bits == 32:
         w.line(f"    {result} = {_NAN32}")
+        if "ftz" in i.modifiers:
+            w.flushes[result] = result
     else:
         opcode = "fma" if i.opcode == "mad" else i.opcode
         template = {"min": "minimum({0}, {1})", "max": "maximum({0}, {1})"}.get(opcode)

@@ -106,6 +106,10 @@ class NarrowWriter:
         self.indent = ""
         self.counter = 0
         self.lines: list[str] = []  # of the present loop over lanes
+        self.flushes: dict[str, str] = {}  # by variable of that loop: what has its value after .ftz
+        # Registers to which .ftz does nothing: of the present block, of its present instruction.
+        self.flushed_registers: set[str] = set()
+        self.defined_flushed: set[str] = set()
         self.read_here: set[str] = set()
         self.written_here: dict[str, None] = {}
 
@@ -134,11 +138,24 @@ class NarrowWriter:
         self.line(f"{name} = {expression}")
         return name
 
+    def flushed(self, value: str) -> str:
+        """Return the bits of a float after .ftz."""
+        if value not in self.flushes:
+            self.flushes[value] = self.named(f"f32flush({value})")
+        return self.flushes[value]
+
+    def rarely(self, *lines: str) -> None:
+        """Write what is done under the condition that has just been written."""
+        self.lines.extend(f"    {line}" for line in lines)
+
     def register(self, operand: Operand) -> str:
         name = name_of(operand)
+        variable = f"x{self.number(name)}"
         if name not in self.written_here:
             self.read_here.add(name)
-        return f"x{self.number(name)}"
+        if name in self.flushed_registers:
+            self.flushes[variable] = variable
+        return variable
 
     def u(self, operand: Operand, bits: int) -> str:
         """Return an operand as an unsigned integer of `bits`."""
@@ -208,9 +225,13 @@ class NarrowWriter:
         if have > bits and signed:
             expression = f"sx{bits}({expression})" + ("" if have == 64 else f" & {hex((1 << have) - 1)}")
         name = name_of(destination)
-        number = self.number(name)
-        self.line(f"x{number} = {expression}")
+        variable = f"x{self.number(name)}"
+        self.line(f"{variable} = {expression}")
         self.written_here[name] = None
+        self.flushes.pop(variable, None)
+        if self.flushes.get(expression) == expression:
+            self.flushes[variable] = variable
+            self.defined_flushed.add(name)
 
     def again(self, template: str, values: list[str], bits: int = 64, out: int = 64) -> str:
         """Return a result that NumPy computes, an expression over {0}, {1}, {2}."""
@@ -239,7 +260,7 @@ class NarrowWriter:
                 self.emit(f"    {line}")
             for name in stored:
                 self.emit(f"    st8({self.place(name)} + 8 * lane, x{self.number(name)})")
-        self.lines, self.read_here, self.written_here = [], set(), {}
+        self.lines, self.read_here, self.written_here, self.flushes = [], set(), {}, {}
 
     def place(self, register: str) -> str:
         return f"registers + {self.number(register)} * stride"
@@ -248,10 +269,11 @@ class NarrowWriter:
 
     def block(self, block: Block) -> None:
         """Write the body of a block."""
-        self.now = block
+        self.now, self.flushed_registers = block, set()
         for position, i in enumerate(block.body):
-            self.position = position
+            self.position, self.defined_flushed = position, set()
             self.instruction(i)
+            self.flushed_registers = self.flushed_registers.difference(destinations(i)) | self.defined_flushed
         self.position = len(block.body)
         self.finish(self.needed())
         if self.follows_single:
@@ -304,7 +326,7 @@ class NarrowWriter:
                 if len(self.text) > kept[3]:
                     raise NotNarrow from None
                 del self.lines[kept[0] :]
-                self.read_here, self.written_here = kept[1], kept[2]
+                self.read_here, self.written_here, self.flushes = kept[1], kept[2], {}
         return self.by_arrays(i)
 
     def by_arrays(self, i: Instruction) -> None:
