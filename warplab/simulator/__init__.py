@@ -24,8 +24,8 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             they are written, `warpgroup_registers` those that a wgmma or a tcgen05.ld still uses. `texel_site` is what
             a texture instruction asks for. `narrow_loops` writes a loop that a few lanes run as machine code
             (`narrow_writer`, with `narrow_operations`, or the arrays' code where these lack one, `narrow_access` and
-            `narrow_groups`; `narrow_compiler` compiles it), `machine_blocks` a block that all lanes run, and
-            `aligned_sums` what tensor cores add.
+            `narrow_groups`; `narrow_compiler` compiles it, `kept_code` keeps it), `machine_blocks` a block that all
+            lanes run, and `aligned_sums` what tensor cores add.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.

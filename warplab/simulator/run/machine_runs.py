@@ -24,6 +24,8 @@ from warplab.simulator.translate.machine_blocks import PHASE, RECORD_ENTRIES, Bl
 from warplab.simulator.translate.narrow_access import FIELDS, PLACE, PLACE_BYTES
 
 FEWEST = 4096  # lanes of a chunk for which a call pays off
+_FEW = f"fewer than {FEWEST:,} threads run at one time"
+_LONG = 1e6  # nanoseconds of the arrays' code for which it pays off, of fewer lanes
 _F = {name: k for k, name in enumerate(FIELDS)}
 _P = {name: k for k, name in enumerate(PLACE)}
 _KNOWN = (Checks, Races, UnwrittenReads, Counting, AccessTrace)
@@ -72,6 +74,7 @@ class MachineRuns:
         self.loads = [(notify, getattr(notify, "__self__", None)) for notify in observers.load]
         self.counting: Any = next((owner for _, owner in self.loads if type(owner) is Counting), None)
         self.checked = any(type(owner) is Checks for _, owner in self.loads)
+        self.few = chunk.lanes < FEWEST
         why = self._why_not(scheduler)
         self.possible = chunk.options.machine_code and not why
         if why and chunk.options.machine_code:
@@ -92,8 +95,8 @@ class MachineRuns:
             return "other launches run at the same time"
         if chunk.cluster_blocks > 1:
             return "the blocks of a cluster share their memory"
-        if chunk.lanes < FEWEST:
-            return f"fewer than {FEWEST:,} threads run at one time"
+        if self.few and self.blocks.longest(chunk.lanes) < _LONG:
+            return _FEW
         if chunk.lanes != WARP_SIZE * chunk.warps:
             return "the last warp of each block is not full"
         loaded = (getattr(notify, "__self__", None) for notify in chunk.observers.loaded)
@@ -102,7 +105,10 @@ class MachineRuns:
     def run(self, number: int, function: Callable) -> Any:
         """Run a block for all lanes, by `function` where machine code can't. Returns what that does."""
         chunk, blocks = self.chunk, self.blocks
-        code = blocks.at(number, chunk, self.spent)
+        if self.few and 0 < blocks.takes(number, chunk.lanes) < _LONG:
+            code = blocks.left(number, chunk, _FEW)
+        else:
+            code = blocks.at(number, chunk, self.spent)
         if code is not None:
             if self._ran(code, number):
                 blocks.hit(number)

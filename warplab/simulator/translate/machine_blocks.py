@@ -13,7 +13,7 @@ warp, the first one and the record. Of loads of shared memory from one base, the
 
 Left to the arrays' code (`LaunchProfile.log` says why): instructions that `narrow_operations` does not know,
 atomic and volatile accesses, generic addresses, loads of shared or local memory behind a store there, groups that are
-not all lanes, chunks of few lanes or of warps that are not full.
+not all lanes, short blocks of chunks of few lanes, chunks of warps that are not full.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warplab.simulator.constants import SECTOR_BYTES
-from warplab.simulator.ptx.program import Address, Immediate, Instruction, Register, Symbol, as_address, items_of, name_of
+from warplab.simulator.ptx.program import Address, Immediate, Instruction, Symbol, as_address, items_of, name_of
 from warplab.simulator.translate import narrow_access, narrow_compiler
 from warplab.simulator.translate.basic_blocks import BARRIER, Block, destinations, sources
 from warplab.simulator.translate.block_writer import DTYPES, _fit, item_bytes
@@ -31,12 +31,13 @@ from warplab.simulator.translate.narrow_access import CONSTANTS, PLACE_BYTES
 from warplab.simulator.translate.narrow_operations import TABLE, NotNarrow
 from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter
 
-# Nanoseconds that the arrays' code takes for one lane, roughly; those to write a block and each of its instructions, to
-# compile them where no earlier process has, and before the first one of a process; and how many times over they are
-# spent before: so a launch that ends just then has lost little. Less where chunks of the launch are still to come,
-# which will take as long as this one.
-_INSTRUCTION, _ACCESS, _GLOBAL = 0.5, 5.0, 15.0
-_WRITE, _WRITE_INSTRUCTION, _BLOCK, _OF_INSTRUCTION, _FIRST, _TIMES, _TIMES_AHEAD = 1e6, 3e4, 15e6, 1.5e6, 150e6, 10, 2
+# Nanoseconds that the arrays' code takes for an instruction, and more for each lane, roughly; those to write a block
+# and each of its instructions, to compile them where no earlier process has, and before the first one of a process;
+# and how many times over they are spent before: so a launch that ends just then has lost little. Less where chunks of
+# the launch are still to come, which will take as long as this one.
+_INSTRUCTION, _MULTIPLY_ADD, _ACCESS, _GLOBAL = (1500, 0.5), (8000, 2.0), (15000, 5.0), (15000, 15.0)
+_WRITE, _WRITE_INSTRUCTION, _TIMES, _TIMES_AHEAD = 1e6, 3e4, 10, 2
+_BLOCK, _OF_INSTRUCTION, _OF_MULTIPLY_ADD, _FIRST = 15e6, 1.5e6, 0.3e6, 150e6
 _MOST_MISSES = 8
 _MOST_VERSIONS = 3  # of a block, by which of its registers are single entries
 ROW = 8 * 32
@@ -97,7 +98,8 @@ _FMA = {
     ("rn", "ftz", "f32"): _FMAS.format(ftz="ftz", flush="f32flush") + "    if tiny:\n        st8(S + FAILED, 1)\n",
 }
 _LOADED = (2, 4, 8)  # bytes of numbers that these load
-_CALLED = ("ACCESS", "AGAIN", "FMA", "FMAFTZ", *(f"{what}{n}" for what in ("LOAD", "AGAIN") for n in _LOADED))  # by the code of a block
+# What the code of a block calls.
+_CALLED = ("ACCESS", "AGAIN", "FMA", "FMAFTZ", *(f"{what}{n}" for what in ("LOAD", "AGAIN") for n in _LOADED))
 
 SOURCE = (
     """
@@ -557,7 +559,8 @@ class BlockCode(NarrowWriter):
 
     def rows_of(self, i: Instruction) -> list[str] | None:
         """Return where 32 entries of each of an instruction's registers of 32 bits lie; None if there are none."""
-        names = [o.name for o in i.operands if isinstance(o, Register) and self.translator.dtypes.get(o.name) in _WORDS]
+        named = [getattr(o, "name", "") for o in i.operands]
+        names = [name for name in named if self.translator.dtypes.get(name) in _WORDS]
         if len(names) < len(i.operands) or any(
             name in self.begins_single and name not in self.written | self.written_here.keys() for name in names
         ):
@@ -703,9 +706,9 @@ class BlockCode(NarrowWriter):
         return self.single.get(name_of(base), False)
 
 
-def _cost(site: Any) -> float:
+def _cost(i: Instruction, site: Any) -> tuple[int, float]:
     if site is None:
-        return _INSTRUCTION
+        return _MULTIPLY_ADD if i.opcode == "fma" else _INSTRUCTION
     return _GLOBAL if site.space == "global" else _ACCESS
 
 
@@ -760,7 +763,8 @@ class MachineBlocks:
     def __init__(self, translator, blocks: list[Block]) -> None:
         self._translator, self._blocks = translator, blocks
         site_of = translator.site_of
-        self._costs = [sum(_cost(site_of.get(id(i))) for i in block.body) for block in blocks]
+        costs = [[_cost(i, site_of.get(id(i))) for i in block.body] for block in blocks]
+        self._costs = [tuple(map(sum, zip((0, 0.0), *each, strict=True))) for each in costs]
         self._spent: dict[Version, float] = {}
         self._codes: dict[Version, MachineBlock | None] = {}
         self._written: dict[Version, tuple[BlockCode, narrow_compiler.Source] | None] = {}
@@ -772,6 +776,14 @@ class MachineBlocks:
         used = {of.space for of in (*translator.variables.values(), *translator.sites)}
         self.own_spaces = sorted(used & {"shared", "local"})
 
+    def takes(self, number: int, lanes: int) -> float:
+        """Return about how many nanoseconds the arrays' code takes for a block."""
+        fixed, each = self._costs[number]
+        return fixed + each * lanes
+
+    def longest(self, lanes: int) -> float:
+        return max(self.takes(number, lanes) for number in range(len(self._blocks)))
+
     def at(self, number: int, chunk, spent: dict[Version | None, float]) -> MachineBlock | None:
         """Return the code of a block that all lanes of a chunk are about to run; None if the arrays' code runs it.
         `spent`: what the chunk has spent, by version, and in all (None)."""
@@ -779,7 +791,7 @@ class MachineBlocks:
         if not block.body:
             return None
         if number in self.declined:
-            return self._left(number, chunk, self.declined[number])
+            return self.left(number, chunk, self.declined[number])
         if number not in self._read:  # registers such as clocks, which are read when an instruction runs, have no slots
             slots = self._translator.slots
             self._read[number] = [(name, slots[name]) for name in sorted(block.live_in) if name in slots]
@@ -790,7 +802,7 @@ class MachineBlocks:
             wider = [of for of in alike if set(of[1]) < set(single)]
             if wider:  # a single entry can stand for all lanes
                 return self._codes[max(wider, key=lambda of: len(of[1]))]
-            now, ahead = self._costs[number] * chunk.lanes, chunk.launch.chunks_ahead
+            now, ahead = self.takes(number, chunk.lanes), chunk.launch.chunks_ahead
             self._spent[key] = self._spent.get(key, 0.0) + now
             _process.spent += now
             for of in (key, None):
@@ -799,7 +811,7 @@ class MachineBlocks:
                 return None
             self._codes[key] = self._compile(key)
         code = self._codes[key]
-        return code or self._left(number, chunk, self.declined.get(number, "other registers held one value for all"))
+        return code or self.left(number, chunk, self.declined.get(number, "other registers held one value for all"))
 
     def _worth(self, key: Version, spent: dict[Version | None, float], ahead: float) -> bool:
         """Tell whether a block has taken long enough to be compiled: less where an earlier process has done that."""
@@ -807,21 +819,23 @@ class MachineBlocks:
         def enough(takes: float) -> bool:
             return self._spent[key] >= self.times * takes or spent[key] * ahead >= _TIMES_AHEAD * takes
 
-        length = len(self._blocks[key[0]].body)
-        if not enough(_WRITE + _WRITE_INSTRUCTION * length):
+        body = self._blocks[key[0]].body
+        sums = sum(i.opcode == "fma" for i in body)
+        if not enough(_WRITE + _WRITE_INSTRUCTION * len(body)):
             return False
         if key not in self._written:
             self._written[key] = self._write(*key)
         written = self._written[key]
         if written is None:
             return True
-        if not (written[1].kept or enough(_BLOCK + _OF_INSTRUCTION * length)):
+        compiling = _BLOCK + _OF_INSTRUCTION * (len(body) - sums) + _OF_MULTIPLY_ADD * sums
+        if not (written[1].kept or enough(compiling)):
             return False
         known = _access.cache_info().currsize or (narrow_access.ready() and _source().kept)
         return bool(known or _process.spent >= self.times * _FIRST or spent[None] * ahead >= _TIMES_AHEAD * _FIRST)
 
     @staticmethod
-    def _left(number: int, chunk, why: str) -> None:
+    def left(number: int, chunk, why: str) -> None:
         """Say in the log of the launch that the arrays' code runs a block."""
         line = chunk.translation.block_where[number].line
         chunk.launch.log[f"NumPy ran the code from line {line} on: {why}"] = None

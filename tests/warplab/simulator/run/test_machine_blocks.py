@@ -299,6 +299,56 @@ def test_the_log_says_that_few_threads_run():
     assert log_of(ATOMIC) == ["NumPy ran all blocks of code: fewer than 4,096 threads run at one time"]
 
 
+@pytest.mark.parametrize(("steps", "good"), [(4, False), (300, True)])
+def test_a_long_block_of_few_threads_is_machine_code(steps, good, eager, monkeypatch):
+    monkeypatch.setattr(machine_runs, "FEWEST", 4096)
+    source = f"""extern "C" __global__ void k(float* a) {{
+        float x = a[threadIdx.x], y = x * 0.5f, z = 1;
+        #pragma unroll
+        for (int k = 0; k < {steps}; k++) z = fmaf(z, y, x);
+        a[threadIdx.x] = z;
+    }}"""
+    monkeypatch.setattr(MachineBlocks, "times", 10**9)
+    want = outcome(source, "k", 2, 128, (FLOATS[:256].copy(),), False)
+    monkeypatch.setattr(MachineBlocks, "times", 0)
+    assert outcome(source, "k", 2, 128, (FLOATS[:256].copy(),), True) == want
+    assert (("k", True) in eager) == good
+
+
+@pytest.mark.parametrize("ftz", ["", ".ftz"])
+def test_rows_of_multiply_adds_at_the_edge_of_float32(ftz, eager):
+    """Subnormal factors, sums and results, those next to 2**-126, infinities and NaN, single entries, one register
+    that is a factor and the sum."""
+    source = """extern "C" __global__ void k(const float* a, float* out, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        float x = a[i], y = a[(i * 7 + n) % 256], z = a[(i * 5 + 3) % 256], w = a[n];
+        asm volatile("fma.rn.ftz.f32 %0, %0, %1, %2;" : "+f"(z) : "f"(x), "f"(y));
+        asm volatile("fma.rn.ftz.f32 %0, %1, %1, %0;" : "+f"(w) : "f"(x));
+        asm volatile("fma.rn.ftz.f32 %0, %1, %2, %0;" : "+f"(z) : "f"(x), "f"(w));
+        out[i] = z + w;
+    }""".replace(".ftz", ftz)
+    edge = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        2.0**-126,
+        -(2.0**-126),
+        2.0**-127,
+        2.0**-149,
+        np.inf,
+        np.nan,
+        2.0**127,
+        0.5,
+        2.0**-63,
+    ]
+    values = np.random.default_rng(2).choice(np.array(edge, np.float32), 256)
+    for x in (values, np.random.default_rng(3).standard_normal(256).astype(np.float32)):
+        *_, error = both(eager, source, "k", 2, 128, lambda x=x: (x.copy(), zeros(256, np.float32), 9))
+        assert error is None
+        eager.clear()
+
+
 def test_a_block_that_llvm_does_not_take_is_left_to_numpy(eager, monkeypatch):
     def fails(*_):
         raise RuntimeError("LLVM ERROR: no such instruction")
