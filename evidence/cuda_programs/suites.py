@@ -1,10 +1,11 @@
-"""Run programs of Rodinia, PolyBench/GPU and SHOC unmodified on the simulator, and write suites.md.
+"""Run programs of Rodinia, PolyBench/GPU, SHOC and ThunderKittens on the simulator, and write suites.md.
 
-    python -m evidence.cuda_programs.suites rodinia=DIR polybench=DIR shoc=DIR [--only NAME]... [--rest]
+    python -m evidence.cuda_programs.suites rodinia=DIR polybench=DIR shoc=DIR kittens=DIR [--only NAME]... [--rest]
     python -m evidence.cuda_programs.suites --page
 
 DIR are clones of `SOURCES`. suites.json keeps what came of each program; --rest leaves alone what it has already.
 Rodinia's data lie outside its repository: `INPUTS` writes random ones of the same form where a program needs some.
+ThunderKittens' ladder is changed in two places, by `_small`.
 """
 
 from __future__ import annotations
@@ -37,10 +38,14 @@ SOURCES = {
     "rodinia": "yuhc/gpu-rodinia",
     "polybench": "cavazos-lab/PolyBench-ACC",
     "shoc": "vetter/shoc",
+    "kittens": "HazyResearch/ThunderKittens",
 }
 # How a suite's programs say that their results are right, or wrong.
-_RIGHT = re.compile(r"(?:Threshold of [\d.]+ Percent|Number of misses): 0$|\bPASS(?:ED)?\b", re.M | re.I)
-_WRONG = re.compile(r"(?:Threshold of [\d.]+ Percent|Number of misses): [1-9]|\bFAIL(?:ED|URE)?\b|[md]ismatch", re.I)
+_COUNTED = r"(?:Threshold of [\d.]+ Percent|Number of misses|Error count)"
+_RIGHT = re.compile(rf"{_COUNTED}: 0$|\bPASS(?:ED)?\b", re.M | re.I)
+_WRONG = re.compile(
+    r"(?:Threshold of [\d.]+ Percent|Number of misses|Error count): [1-9]|\bFAIL(?:ED|URE)?\b|[md]ismatch", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -87,13 +92,19 @@ def _shoc() -> list[Program]:
         folder, _, name = f"src/cuda/{path}".rpartition("/")
         up = "../" * folder.count("/")
         files = [f"{name}.cu", f"{up}cuda/common/main.cpp", *(f"{up}common/{file}" for file in common.split())]
-        if name == "Sort":
-            files.insert(1, "sort_kernel.cu")
+        if name in ("BFS", "Sort"):
+            files.insert(1, f"{name.lower()}_kernel.cu")
         if name == "BFS":
             files.append(f"{up}common/Graph.cpp")
         flags = f"-I. -I{up}common -I{up}cuda/common"
         found.append(Program("shoc", name, folder, " ".join(files), flags, "-s 1 -n 1"))
     return found
+
+
+def _kittens() -> list[Program]:
+    flags = "-arch=sm_90a -std=c++20 -I../../../include -DKITTENS_HOPPER"
+    folder, levels = "kernels/gemm/educational_h100", [f"level_0{n}" for n in range(1, 9)]
+    return [Program("kittens", level, folder, f"{level}.cu", flags) for level in levels]
 
 
 PROGRAMS = [
@@ -142,6 +153,7 @@ PROGRAMS = [
     ),
     *_polybench(),
     *_shoc(),
+    *_kittens(),
 ]
 
 
@@ -181,6 +193,16 @@ def _configured(folder: Path, _: np.random.Generator) -> None:
     (folder / "config.h").write_text("#define HAVE_GETTIMEOFDAY 1\n")  # SHOC's configure writes one
 
 
+def _small(folder: Path, _: np.random.Generator) -> None:
+    """Multiply matrices of 256 in place of 4096; NVRTC overloads no static with other functions, as nvcc does."""
+    for file in (folder / "launch.cu", folder / "level_01.cu"):
+        file.write_text(file.read_text().replace("N = 4096;", "N = 256;"))
+    layouts = folder.parents[2] / "include/types/global/gl.cuh"
+    changed = re.sub(r"static (constexpr std::enable_if_t<\(\w > 0\), int> \w+\(\))", r"\1 const", layouts.read_text())
+    layouts.write_text(changed)
+
+
+_OF_SUITE = {"shoc": _configured, "kittens": _small}
 INPUTS: dict[str, Callable[[Path, np.random.Generator], None]] = {
     "bfs": _graph,
     "hotspot": _heat(64 * 64),
@@ -236,7 +258,7 @@ def _commit(folder: Path) -> str:
 
 def _run(program: Program, clone: Path, seconds: int) -> dict[str, Any]:
     folder = clone / program.folder
-    if write := INPUTS.get(program.name, _configured if program.suite == "shoc" else None):
+    if write := INPUTS.get(program.name, _OF_SUITE.get(program.suite)):
         write(folder, np.random.default_rng(35))
     found = execute(
         folder,
@@ -271,12 +293,14 @@ def page(record: dict[str, Any]) -> str:
         names = [name for name, one in programs.items() if one["verdict"] == verdict]
         rows.append(f"| {text} ({len(names)}) | {', '.join(names)} |")
     parts = [
-        "# Programs of Rodinia, PolyBench/GPU and SHOC on the simulator",
+        "# Programs of Rodinia, PolyBench/GPU, SHOC and ThunderKittens on the simulator",
         "<!-- Written by `python -m evidence.cuda_programs.suites`. -->",
         f"On {' and '.join(dates)}, {len(programs)} programs of {sources} were run unmodified by `python -m warplab "
         f"run`, with all checks of `--strict=cuda`, on small arguments, each for at most {SECONDS} s of processor "
         "time, with stand-ins for a function and two members of `cudaDeviceProp` that CUDA 13 lacks. Rodinia's inputs "
-        "are random ones of the same form, as its own lie outside its repository. They launched "
+        "are random ones of the same form, as its own lie outside its repository. ThunderKittens' ladder of products "
+        "for Hopper (TMA, wgmma, warp specialisation) multiplies matrices of 256 in place of 4,096, and four member "
+        "functions have lost the word `static`, which NVRTC refuses there and nvcc takes. All launched "
         f"{sum(one['kernels'] for one in programs.values()):,} kernels "
         f"{sum(one['launches'] for one in programs.values()):,} times. No GPU took part.",
         "| what came of them | programs |\n| --- | --- |\n" + "\n".join(rows),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 _ON_DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__managed__|__shared__)\b")
 _KEPT = re.compile(r"^(?:static\s+|inline\s+)*(?:typedef|using|struct|class|union|enum|namespace|constexpr|const)\b")
 _TEMPLATE = re.compile(r"^template\s*<")
+_CONCEPT = re.compile(r"\bconcept\s+\w+\s*=")
 _ALIGNMENT = re.compile(
     r"\b(?:alignas|__align__|__builtin_align__)\s*\((?:[^()]|\([^()]*\))*\)|__attribute__\s*\(\([^()]*(?:\([^()]*\)\s*)?\)\)"
 )
@@ -83,6 +84,8 @@ def _end_of_declaration(text: str, start: int) -> int:
             if mark == "}" and depth == 0:
                 following = _NAMES.match(text, match.end())
                 head = _ALIGNMENT.sub("", text[start : match.end()].split("{", 1)[0])
+                if _CONCEPT.search(head):
+                    continue
                 if following is None or "(" in head or "namespace" in head:
                     return match.end()
         elif mark == ";" and depth == 0:

@@ -24,7 +24,7 @@ from warplab.program.host_code import IDENTITY, LIBRARIES, SourceError, host_cod
 INCLUDE = Path(__file__).with_name("include")
 HEADER = INCLUDE / "warplab_cudart.h"
 CUDA_FILES, HOST_FILES = (".cu", ".cuda"), (".cpp", ".cc", ".cxx", ".c")
-_FOR_NVRTC = re.compile(r"--?(use_fast_math|ftz|prec-div|prec-sqrt|fmad|maxrregcount)\b")
+_FOR_NVRTC = re.compile(r"--?(use_fast_math|ftz|prec-div|prec-sqrt|fmad|maxrregcount|gpu-architecture)\b|--?std=c\+\+2")
 _FOR_BOTH = re.compile(r"-([DUI]|std=)")
 _COMPILE = ("-O2", "-g1", "-w", "-fpermissive", "-fno-strict-aliasing")
 _LIBRARY = re.compile(r"[^\n/]*: error: [^\n]*['‘](?:struct )?(thrust|cub)(?:::\w+)*['’][^\n]*")
@@ -65,7 +65,8 @@ class Kernel:
 
     def assemble(self, arch: int) -> Assembled:
         """Return machine code for capability `arch` (75 for 7.5), with the assembler's report."""
-        log, cubin, _ = nvrtc.assemble_cuda(self.text, self.file, arch, self.options, self.expressions)
+        own = f"{arch}a" if any(option.endswith(f"_{arch}a") for option in self.options) else arch
+        log, cubin, _ = nvrtc.assemble_cuda(self.text, self.file, own, self.options, self.expressions)
         return Assembled(log, self.entry.name, cubin)
 
     @functools.cached_property

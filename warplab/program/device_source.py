@@ -27,7 +27,7 @@ from warplab.program.source_text import (
 
 # CUDA's headers that kernels need; the others come with NVRTC or are for the host.
 _HEADERS = re.compile(
-    r"(?:cooperative_groups|cuda_fp|cuda_bf|mma\.h|curand_kernel|cuComplex|cuda_pipeline|cuda_awbarrier|cub/(?!device)|cuda/"
+    r"(?:cooperative_groups|cuda\.h|cuda_fp|cuda_bf|mma\.h|curand_kernel|cuComplex|cuda_pipeline|cuda_awbarrier|cub/(?!device)|cuda/"
     r"|thrust/(?:complex|tuple|pair|functional|random)\.h)"
 )
 _MARKER = re.compile(r'^# (\d+) "([^"]*)".*$', re.M)
@@ -37,6 +37,7 @@ _TYPE = re.compile(
 )
 _ACCESS = re.compile(r"(?:\s*(?:public|private|protected)\s*:)*\s*")
 _TEMPLATE = re.compile(r"template\s*<")
+_CONSTANT = re.compile(r"\s*(?:template\s*<[^{;]*>\s*)?(?:(?:static|inline)\s+)*(?:constexpr|concept)\b")
 _NESTED = re.compile(r"\b(?:struct|class|union)\b")
 _NEEDED = re.compile(r"\b(?:__device__|__global__|constexpr|virtual|default|delete)\b")
 _ERROR = re.compile(r"^(\S.*?)\((\d+)\): (?:catastrophic )?error", re.M)
@@ -103,7 +104,7 @@ class DeviceSource:
         for whole, kept in pieces:
             text = whole
             number = len(made.parts)
-            if kept or text.lstrip().startswith("constexpr"):
+            if kept or _CONSTANT.match(text):
                 marked = _MARKER.match(row)
                 start = int(marked[1]) - 1 if marked else line
                 start += len(text) - len(text.lstrip("\n"))

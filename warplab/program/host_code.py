@@ -2,8 +2,8 @@
 
 As nvcc does, a kernel becomes a function that hands over the addresses of its arguments, and `k<<<grid, block>>>(x)` a
 call of it after a call that keeps the configuration. So templates, overloads and conversions are the compiler's affair.
-Bodies of functions for the device alone go, variables of the device stay as keys to the real ones. In a program with
-Thrust or CUB, whose algorithms run on the host, bodies stay that a host can run.
+Bodies of functions for the device alone go, unless they are constexpr; variables of the device stay as keys to the real
+ones. In a program with Thrust or CUB, whose algorithms run on the host, bodies stay that a host can run.
 """
 
 import re
@@ -101,7 +101,7 @@ def _declarations(text: str, made: HostCode | None, scopes: list[str], both: boo
                 continue
             if "__global__" in head:
                 replaced = f"{text[start:body]}{_stub(text[first + 1 : closing(mask, first)])}{blank(text[body:end])}"
-            elif "__host__" in head or (both and not _OF_DEVICE.search(mask, body, end)):
+            elif "__host__" in head or ((both or "constexpr" in head) and not _OF_DEVICE.search(mask, body, end)):
                 seen = first
                 continue
             else:

@@ -18,6 +18,8 @@ from warplab.simulator.memory import device_memory
 MEMORY_BYTES = 16 << 30
 _OPTION = re.compile(r"-(?:[IDUOlLWg]|std|fopenmp|arch|gencode)|--?(?:use_fast_math|maxrregcount|ftz)")
 
+_OF_ONE_CARD = re.compile(r"=.*?(?:sm|compute)_(\d+a)\b")
+
 
 def split_command(command: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Return the files, the compilers' options and the program's arguments: `prog.cu more.cu -I. -DN=4 -- 10 20`.
@@ -36,8 +38,10 @@ def split_command(command: Sequence[str]) -> tuple[list[str], list[str], list[st
                 word += words.pop(0)
             elif words and word in ("-std", "-arch", "-gencode", "-maxrregcount", "--maxrregcount"):
                 word += f"={words.pop(0)}"
-            if not word.startswith(("-arch", "-gencode")):  # the simulator's own is compiled for
+            if not word.startswith(("-arch", "-gencode")):
                 options.append(word)
+            elif found := _OF_ONE_CARD.search(word):  # else the simulator's own is compiled for
+                options.append(f"--gpu-architecture=compute_{found[1]}")
         else:
             return files, options, words
     return files, options, words[1:]

@@ -24,6 +24,7 @@ from warplab.launch.kernel_source import BoundKernel
 from warplab.launch.simulate import PreparedLaunch
 from warplab.program.build import Kernel, Program
 from warplab.simulator.memory.device_memory import ORIGIN, Allocation
+from warplab.simulator.memory.tensor_maps import encode_tiled
 from warplab.simulator.run.device import launching
 
 _HEAD, _REPLY = struct.Struct("4q"), struct.Struct("6q")
@@ -93,6 +94,8 @@ class Runtime:
                 return self._launch(name, numbers, more)
             if name == "touched":
                 return self.touched(numbers[0], struct.unpack(f"{len(more) // 8}q", more))
+            if name == "cuTensorMapEncodeTiled":
+                return self.tensor_map(numbers, struct.unpack(f"{len(more) // 8}q", more))
             reply = getattr(self, name, self.synchronize)(*numbers)
         except InvalidCall as error:
             self._failed(error)
@@ -282,6 +285,15 @@ class Runtime:
             )
         )
         return Reply()
+
+    def tensor_map(self, numbers: tuple[int, ...], axes: tuple[int, ...]) -> Reply:
+        """Return the bytes of a tensor map. `axes`: size, stride, box and step of each."""
+        kind, rank, address, *modes = numbers
+        sizes, strides, box, steps = (axes[n::4] for n in range(4))
+        try:
+            return Reply(text=encode_tiled(kind, rank, address, sizes, strides[:-1], box, steps, *modes))
+        except ValueError as error:
+            raise InvalidCall(f"cuTensorMapEncodeTiled: {error}") from None
 
     # -- variables of the device -----------------------------------------------------------------------------
 

@@ -135,6 +135,18 @@ def test_clusters_of_16_blocks_run_where_the_program_asks_for_them(tmp_path):
 
 
 @pytest.mark.thorough
+def test_tensor_maps_concepts_and_constants_of_the_device(tmp_path):
+    options = "-std=c++20", "-arch=sm_90a"
+    done, report = run(tmp_path, "tensor_map.cu", *options)
+    assert (done.returncode, done.stdout) == (0, "36 137 531\n"), done.stderr
+    assert report["defects"] == []
+    assert report["kernels"][0]["estimates"][0]["seconds"]  # machine code for sm_90a
+    done, report = run(tmp_path, "tensor_map.cu", *options, "--", "narrow")
+    assert done.returncode == 1, done.stderr
+    assert "globalStrides is (72,)" in report["defects"][0]["message"]
+
+
+@pytest.mark.thorough
 def test_a_file_in_c_is_compiled_as_c(tmp_path):
     """Rodinia's are of the 1980s: types of parameters after the list, a variable `new`."""
     (tmp_path / "old.c").write_text("int twice(n)\nint n;\n{\n  int new = 2 * n;\n  return new;\n}\n")

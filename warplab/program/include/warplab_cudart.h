@@ -125,6 +125,7 @@ inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { r
 #endif
 
 #ifdef WARPLAB_RUNTIME
+#include <cuda.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -571,6 +572,36 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel, int threads, size_t bytes) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, kernel, threads, bytes, 0);
+}
+
+// The one function of the driver that programs for Hopper ask for.
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, void* address,
+                                const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
+                                const cuuint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  std::vector<Number> axes;
+  for (unsigned axis = 0; axis < rank && axis < 5; axis++)
+    for (Number one : {Number(sizes[axis]), Number(axis + 1 < rank ? strides[axis] : 0), Number(box[axis]), Number(steps[axis])})
+      axes.push_back(one);
+  std::string bytes, more(reinterpret_cast<char*>(axes.data()), axes.size() * sizeof(Number));
+  Reply reply = ask(__func__, HERE, {type, rank, Number(address), interleave, swizzle, promotion, fill}, &bytes, more);
+  if (reply.error) return CUDA_ERROR_INVALID_VALUE;
+  memcpy(map, bytes.data(), sizeof *map);
+  return CUDA_SUCCESS;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  bool known = !strcmp(name, "cuTensorMapEncodeTiled");
+  *function = known ? reinterpret_cast<void*>(&cuTensorMapEncodeTiled) : nullptr;
+  if (result) *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* result) {
+  return cudaGetDriverEntryPointByVersion(name, function, 0, flags, result);
+}
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  return *text = error ? "invalid argument" : "no error", CUDA_SUCCESS;
 }
 
 }  // extern "C"

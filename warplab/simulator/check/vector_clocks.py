@@ -204,7 +204,7 @@ def clocks_needed(instructions) -> bool:
             return True
         if i.opcode == "bar" and "warp" in modifiers and not _names_all(i.operands[-1]):
             return True
-        if i.opcode == "mbarrier" or (i.opcode == "cp" and "mbarrier" in modifiers):
+        if i.opcode in ("mbarrier", "wgmma") or (i.opcode == "cp" and "mbarrier" in modifiers):
             return True
         fences |= i.opcode in ("membar", "fence")
         if i.opcode in ("atom", "red", "ld", "st") and modifiers.isdisjoint(("global", "const", "param", "local")):

@@ -74,6 +74,14 @@ def test_the_right_kernel_is_silent():
     )
 
 
+def test_a_warpgroup_may_write_what_it_has_read_as_soon_as_it_has_waited():
+    """No barrier stands between, and the kernel has no mbarrier: as ThunderKittens' level_05.cu."""
+    again = "reinterpret_cast<int *>(tiles[1])[threadIdx.x % 128] = at;\n"
+    run(changed(LAST_WAIT, f"{LAST_WAIT}settle(sum); {again}"))
+    with pytest.raises(simulator.DataRace):
+        run(changed("// start", f"if (threadIdx.x >= 128) {{ {again} fence_for_tma(); return; }}"), threads=256)
+
+
 @pytest.mark.parametrize(
     ("source", "what", "reason"),
     [
@@ -156,8 +164,8 @@ def test_all_threads_must_give_the_same():
         (
             0,
             "int",
-            simulator.SimulatorError,
-            "shared memory was written while `wgmma.mma_async.* could still read it: byte 14192 .* of `tiles`",
+            simulator.DataRace,
+            r"byte 14192 .* `tiles`.* which thread \(0, 0, 0\) .* may still read at line",
         ),
         (0, "volatile int", simulator.DataRace, r"which thread \(0, 0, 0\) .* may still read at line"),
         (77, "int", simulator.DataRace, r"thread \(77, 0, 0\) .* writes .* which thread \(0, 0, 0\) .* read at line"),
