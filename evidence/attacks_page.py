@@ -295,6 +295,8 @@ def page() -> str:
             parts.append(f"Tried on {date}: {', '.join(names)}.\n")
         parts += [markdown(("", "tries", "expected", "sandbox", "limits", "stock"), rows)]
     found = found["labs"]
+    if ungraded := [one.id for one in lab_attacks() if one.id not in found["points"]]:
+        raise SystemExit(f"error: never graded: {', '.join(ungraded)}; run python -m evidence.attacks_page --try labs")
     rows = [_lab_row(one, found["points"][one.id]) for one in lab_attacks()]
     rows.sort(key=lambda row: row[2] == "all")
     parts += [LABS.format(date=found["date"]), markdown(("", "tries", "expected", "sandbox"), rows)]
