@@ -6,10 +6,8 @@ import logging
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 from kernels.fusion import passes, plan
 from kernels.fusion.exchange.onnx_export import export_onnx
@@ -21,10 +19,13 @@ from kernels.fusion.graph.interpret import run
 from kernels.fusion.passes.optimise import optimise
 from kernels.fusion.trained import digits
 from kernels.fusion.trained.network import OUTPUT, trained_graph
+from tests.support.lazily import module
 from tests.support.random_inputs import generator
 
+onnxruntime, quantization = module("onnxruntime"), module("onnxruntime.quantization")
 
-class Images(CalibrationDataReader):
+
+class Images:
     """64 images for ONNX Runtime's calibration, one at a time."""
 
     def __init__(self, name: str) -> None:
@@ -41,12 +42,12 @@ def quantised(tmp_path_factory):
     folder, raw = tmp_path_factory.mktemp("onnx"), passes.fold_batch_norm(passes.remove_dead(trained_graph()))
     onnx.save(export_onnx(raw), folder / "float.onnx")
     logging.getLogger().setLevel(logging.ERROR)  # it advises to fold batch norms, which is done
-    quantize_static(
+    quantization.quantize_static(
         *(folder / "float.onnx", folder / "int8.onnx", Images(raw.inputs[0])),
-        quant_format=QuantFormat.QDQ,
+        quant_format=quantization.QuantFormat.QDQ,
         per_channel=True,
-        activation_type=QuantType.QInt8,
-        weight_type=QuantType.QInt8,
+        activation_type=quantization.QuantType.QInt8,
+        weight_type=quantization.QuantType.QInt8,
         extra_options={"ActivationSymmetric": True, "WeightSymmetric": True},
     )
     return onnx.load(folder / "int8.onnx")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -16,11 +15,14 @@ from kernels.fusion.graph.interpret import run
 from kernels.fusion.passes.optimise import fuse, optimise
 from kernels.fusion.trained import digits
 from kernels.fusion.trained.network import trained_graph
+from tests.support.lazily import module
 from tests.support.random_inputs import generator
 from warpcourse.bench.attention import by_kernels
 
 from . import real_networks
 from .random_graphs import from_seed
+
+onnxruntime = module("onnxruntime")
 
 
 def by_onnx_runtime(model: onnx.ModelProto, inputs: list[np.ndarray]) -> list[np.ndarray]:

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from digits.look.confusion import (
     accuracy,
@@ -21,7 +20,7 @@ from digits.look.confusion import (
 from tests.support.lazily import module
 from tests.support.random_inputs import generator
 
-reference = module("sklearn.metrics")
+reference, statistics = module("sklearn.metrics"), module("scipy.stats")
 
 
 def test_rows_are_the_truth_and_columns_the_answers():
@@ -83,7 +82,7 @@ def test_mean_loss_is_cross_entropy_in_nats():
 
 @pytest.mark.parametrize(("right", "count"), [(0, 1), (1, 1), (261, 269), (269, 269), (0, 40), (5, 10), (97, 100)])
 def test_interval_is_scipys_wilson_interval(right, count):
-    expected = binomtest(right, count).proportion_ci(0.95, method="wilson")
+    expected = statistics.binomtest(right, count).proportion_ci(0.95, method="wilson")
     assert interval(right, count) == pytest.approx((expected.low, expected.high), abs=1e-6)
 
 

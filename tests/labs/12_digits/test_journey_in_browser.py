@@ -12,13 +12,14 @@ import re
 import numpy as np
 import pytest
 from PIL import Image
-from sklearn.datasets import load_digits
 
 from digits.training import runs
 from digits.workspace import Workspace
 from tests.support.chromium import missing
+from tests.support.lazily import module
 from tests.support.waiting import until
 
+datasets = module("sklearn.datasets")
 harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(missing() != "", reason=missing())]
 
@@ -129,7 +130,7 @@ def enough_is_reached(page, workspace, tmp_path):
 
 def an_image_of_ones_own_is_tested(page, tmp_path):
     """A digit as a photograph would hold it: larger, and with a name that is HTML."""
-    bunch = load_digits()
+    bunch = datasets.load_digits()
     place = int(np.flatnonzero(bunch.target == 3)[0])
     image = Image.fromarray(np.rint(bunch.images[place] * (255 / 16)).astype(np.uint8)).resize((64, 64), Image.BOX)
     stream = io.BytesIO()

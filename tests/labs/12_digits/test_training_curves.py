@@ -8,14 +8,15 @@ import sys
 from types import ModuleType
 
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from digits.files import DigitsError, read_lines
 from digits.training import events
 from digits.training.curves import Curves
+from tests.support.lazily import module
 
 # TensorBoard asks for this module, and does without TensorFlow, which takes seconds to import, if it is there.
 sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
+tensorboard = module("tensorboard.backend.event_processing.event_accumulator")
 
 
 def line(step, part="train", **figures):
@@ -43,7 +44,7 @@ def written(run, lines=LINES, **last):
 
 def scalars(run, part):
     """What TensorBoard finds: {tag: [(step, value)]}."""
-    accumulator = EventAccumulator(str(run / "events" / part))
+    accumulator = tensorboard.EventAccumulator(str(run / "events" / part))
     accumulator.Reload()
     return {
         tag: [(event.step, event.value) for event in accumulator.Scalars(tag)] for tag in accumulator.Tags()["scalars"]
@@ -113,7 +114,7 @@ def test_events_keep_their_times_when_a_run_goes_on(tmp_path):
 
 def test_a_tensorboard_that_is_open_follows_a_run_that_goes_on(tmp_path):
     written(tmp_path)
-    accumulator = EventAccumulator(str(tmp_path / "events" / "train"))
+    accumulator = tensorboard.EventAccumulator(str(tmp_path / "events" / "train"))
     accumulator.Reload()
     assert [event.step for event in accumulator.Scalars("loss")] == [5, 10, 15, 20]
     written(tmp_path, [line(15), line(25)], step=10, validated=10)
