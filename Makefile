@@ -24,7 +24,6 @@ PINS = UV_INDEX= UV_FIND_LINKS= $(BIN)/python -m tools.run_uv pip compile warpco
 LABS ?=
 # Three workers on two cores, since some tests wait for processes; the long tests at the end are shared out.
 WORKERS ?= -n 3 --dist worksteal
-MORE = $(if $(filter 3,$(WORKERS)),-n 4)  # with TensorFlow, so that no worker has more than 1 GB
 
 # Tests start Python some hundred times: its compiled files are kept, also where the environment says not to.
 PYTEST = PYTHONDONTWRITEBYTECODE= WARPLAB_BACKEND=simulator $(BIN)/python -m pytest
@@ -34,7 +33,7 @@ ifeq ($(TEST_ARGS),)
 LESSONS = tests/labs tests/test_notebooks.py
 STAGE = $(PYTEST) $(WORKERS) --target=$(1) --stage=$(4)/3 -m "$(5) and $(2)" $(3) $(6) || failed=$$?
 STAGES = failed=0; \
-	$(call STAGE,$(1),$(2),$(3),1,tensorflow,$(MORE) $$(grep -rl --include="test_*.py" mark.tensorflow tests)); \
+	$(call STAGE,$(1),$(2),$(3),1,tensorflow,$$(grep -rl --include="test_*.py" mark.tensorflow tests)); \
 	$(call STAGE,$(1),$(2),$(3),2,not tensorflow,$(LESSONS)); \
 	$(call STAGE,$(1),$(2),$(3),3,not tensorflow,$(LESSONS:%=--ignore=%)); exit $$failed
 else

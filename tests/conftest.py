@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import os
@@ -20,7 +19,7 @@ os.environ["WARPLAB_SUBMISSIONS_READ"] = "all"
 import pytest
 from hypothesis import settings
 
-from tests.support import run_record
+from tests.support import run_record, worker_memory
 from warplab.hardware import backend
 
 # Importing nbformat takes 2 s less without it; see warpcourse/grading/__init__.py.
@@ -43,25 +42,12 @@ def _pytest_stays_the_main_module():
 
 @pytest.fixture(autouse=True, scope="module")
 def _a_file_leaves_no_shell_and_little_memory() -> Iterator[None]:
-    """What `get_ipython` answers decides what own_work and errors do, also for the grader's tests.
-
-    Programs that the simulator loaded, some MB each, are kept for the next launch; a worker meets hundreds.
-    """
+    """What `get_ipython` answers decides what own_work and errors do, also for the grader's tests."""
     yield
     with run_record.shared():
-        _clean_up()
-
-
-def _clean_up() -> None:
-    if shell := sys.modules.get("IPython.core.interactiveshell"):
-        shell.InteractiveShell.clear_instance()
-    for name in [name for name in sys.modules if name.startswith(("warplab.compile.", "warplab.launch."))]:
-        for cached in vars(sys.modules[name]).values():
-            if hasattr(cached, "cache_parameters") and cached.cache_parameters()["maxsize"]:
-                cached.cache_clear()
-    gc.collect()
-    if sys.platform == "linux":
-        ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed arrays of a thread otherwise
+        if shell := sys.modules.get("IPython.core.interactiveshell"):
+            shell.InteractiveShell.clear_instance()
+        worker_memory.give_back()
 
 
 @pytest.hookimpl(trylast=True)
@@ -76,8 +62,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("tensorflow") is None)
 
 
+def pytest_collection() -> None:
+    """Let no search for garbage, a dozen here and one after each file, pass over all that collection makes."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Let no search for garbage, one after each file, pass over what collection made: that took 0.3 s each time."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
@@ -95,3 +86,4 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(f"needs an NVIDIA GPU: {problem}")
     if item.get_closest_marker("tensorflow"):
         importlib.import_module("warpcourse.bench.tensorflow_start").start(devices=2)
+        worker_memory.let_go_of_libraries()

@@ -4,6 +4,7 @@ import math
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -63,7 +64,7 @@ class Device:
 
     def __init__(self, memory_bytes: int = 16 << 30, *, memory: DeviceMemory | None = None) -> None:
         self.memory = DeviceMemory(memory_bytes) if memory is None else memory
-        self._variables: dict[int, tuple[Program, dict[str, int]]] = {}
+        self._variables: weakref.WeakKeyDictionary[Program, dict[str, int]] = weakref.WeakKeyDictionary()
         self.heap = Heap(self.memory)
         self.launches = self.ticks = 0  # so far, for %gridid and %globaltimer
 
@@ -245,7 +246,7 @@ class Device:
             return self._variable_address(program, name)
 
     def _variable_address(self, program: Program, name: str) -> int:
-        _, addresses = self._variables.setdefault(id(program), (program, {}))
+        addresses = self._variables.setdefault(program, {})
         if name not in addresses:
             variable = program.variables.get(name) or next(
                 e.variables[name] for e in program.entries.values() if name in e.variables
@@ -300,8 +301,7 @@ def pop_device(everywhere: bool = False) -> None:
     """Make the device the default one again that was before the latest `push_device`."""
     here = threading.get_ident()
     for thread in (here, None) if everywhere else (here,):
-        latest = max(k for k, current in enumerate(_current) if current.thread == thread)
-        del _current[latest]
+        del _current[max(k for k, current in enumerate(_current) if current.thread == thread)]
 
 
 def replace_device(device: Device) -> None:
