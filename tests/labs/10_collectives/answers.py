@@ -7,6 +7,7 @@ from tests.support.lesson_answers import Answers, one_line
 STEPS = "steps(ranks, slices)"
 ONE_SLICE = "one_slice(order, slice)"
 SCATTER = "slice_to_send(rank, step, k)"
+NOT_THREAD_0 = "if (threadIdx.x) __threadfence_system();"
 
 
 def alpha(result: str = "t1 - C / s1", c: str = "(t1 - t2) / (1 / s1 - 1 / s2)") -> str:
@@ -147,6 +148,13 @@ ANSWERS = {
             pass_on(before="__threadfence();"): "narrow fence",
             pass_on(after="__threadfence();"): "narrow fence",
             pass_on(wait=""): "no wait",
+            pass_on(done=f"{NOT_THREAD_0} __syncthreads();", before=""): "no fence before the flag",
+            pass_on(
+                after="",
+                barrier=f"__syncthreads(); {NOT_THREAD_0} __syncthreads();",
+                done=f"__syncthreads(); {NOT_THREAD_0}",
+                before="",
+            ): "no fence before the flag",
             pass_on(barrier=""): "no barrier",
             pass_on(done=""): "no barrier",
             pass_on(loop="int i = threadIdx.x; i < 32; i += blockDim.x"): "is wrong in",

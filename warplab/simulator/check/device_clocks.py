@@ -3,7 +3,8 @@
 The rules are those of PTX's memory model for flags. A release makes what a thread did and knows known to whoever
 acquires it: a fence and then a strong store of the flag, or a store with .release; a strong load of the flag and then a
 fence, or a load with .acquire. Between two devices each of these must have the scope .sys; between blocks of one device
-.gpu will do. Barriers and __syncwarp pass on what a thread knows, what it has fenced, and which flags it has seen.
+.gpu will do. Barriers and __syncwarp pass on what a thread knows, what it has fenced, and which flags it has seen. (Each
+fence counts as a fence.sc, such as __threadfence_system(): these have one order. A fence.acq_rel speaks for its thread.)
 
 An event has a number, its time. Knowledge about a warp is as in `vector_clocks`: up to which time its accesses come
 first, for all its lanes (`whole`) and, later, for some (`part`, `mask`). Lanes are numbered through all devices: 32
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -47,18 +49,22 @@ class ClockRow(NamedTuple):
     mask: np.ndarray
 
     def join(self, other: ClockRow) -> ClockRow:
-        return ClockRow(
-            np.maximum(self.whole, other.whole), np.maximum(self.part, other.part), np.bitwise_or(self.mask, other.mask)
-        )
+        return _merged(*(np.stack(pair) for pair in zip(self, other, strict=True)))
 
     def with_lanes(self, warp: int, lanes: int, time: int, full: int) -> ClockRow:
         """Return the row that also knows what some lanes of a warp, the bits of `lanes`, did before `time`."""
         row = ClockRow(*(array.copy() for array in self))
-        row.part[warp] = time
-        row.mask[warp] |= np.uint32(lanes)
+        earlier = row.mask[warp] if row.part[warp] > row.whole[warp] else np.uint32(0)
+        row.part[warp], row.mask[warp] = max(row.part[warp], time), earlier | np.uint32(lanes)
         if lanes & full == full:
-            row.whole[warp] = time
+            row.whole[warp] = max(row.whole[warp], time)
         return row
+
+
+def _merged(whole: np.ndarray, part: np.ndarray, mask: np.ndarray) -> ClockRow:
+    """Return what several rows know; lanes of which one knows no more than all know of the warp are left out."""
+    most = whole.max(axis=0)
+    return ClockRow(most, part.max(axis=0), np.bitwise_or.reduce(np.where(part > most, mask, np.uint32(0)), axis=0))
 
 
 @dataclass(frozen=True)
@@ -149,8 +155,8 @@ class DeviceClocks:
         self.more: dict[int, ClockRow] = {}  # lane → what it alone knows
         self.seen: dict[int, _Seen] = {}  # lane → flags seen
         self.seen_by_warp: dict[int, _Seen] = {}
-        self.fenced: dict[bool, dict[int, ClockRow]] = {False: {}, True: {}}  # by scope .sys, by warp
-        self.fenced_lanes = {scope: np.zeros(warps, np.uint32) for scope in (False, True)}
+        # By scope .sys, by lane: what it has fenced, beside what it did itself until then (0: that is in the row).
+        self.fenced: dict[bool, dict[int, tuple[ClockRow, int]]] = {False: {}, True: {}}
         self.flags: dict[int, ClockRow] = {}  # released with scope .sys
         self.own_flags: dict[tuple[int, int], ClockRow] = {}  # by place and device of the thread that set it
         self.places: dict[int, tuple[ClockRow, ClockRow | None]] = {}
@@ -187,11 +193,10 @@ class DeviceClocks:
                 self.block[warp] = warps
                 if row is not self.nothing:  # else it knows nothing yet
                     self._set(warp, row)
-                for scope in (False, True):
-                    self.fenced[scope][warp], self.fenced_lanes[scope][warp] = row, _FULL
         every = np.concatenate(event.blocks)
         self.full[every] = event.full
         self._forget(every)
+        self._share_fenced(_lanes(every), row)
         for warp in every.tolist():
             self.seen_by_warp.pop(warp, None)
 
@@ -199,18 +204,14 @@ class DeviceClocks:
         system = event.system or self.rules.any_fence
         for warp, lanes in _by_warp(event.lanes):
             self._acquire_seen(warp, lanes, system)
-            row, bits = self._of(warp), _bits(lanes)
-            for lane in lanes:
-                if lane in self.more:
-                    row = row.join(self.more[lane])
+            row = ClockRow(*(array.copy() for array in self._of(warp)))
             if self.rules.no_barriers:
                 row = row.join(self._joined(self.block[warp]))
                 row.whole[self.block[warp]] = self.now
-            row = row.with_lanes(warp, bits, self.now, int(self.full[warp]))
-            for scope in (False, True)[: 1 + system]:
-                old = self.fenced[scope].get(warp)
-                self.fenced[scope][warp] = row if old is None else old.join(row)
-                self.fenced_lanes[scope][warp] |= np.uint32(bits)
+            for lane in lanes:
+                mine = row.join(self.more[lane]) if lane in self.more else row
+                for scope in (False, True)[: 1 + system]:
+                    self.fenced[scope][lane] = mine, self.now
 
     def _acquire_seen(self, warp: int, lanes: list[int], system: bool) -> None:
         by_warp = self.seen_by_warp.get(warp)
@@ -267,8 +268,8 @@ class DeviceClocks:
 
     def _release(self, warp: int, lane: int, scope: bool, all_of_it: bool) -> ClockRow | None:
         """Return what a flag that this lane sets makes known; None if nothing."""
-        bit = 1 << lane % WARP_SIZE
         if all_of_it:
+            bit = 1 << lane % WARP_SIZE
             row = self._of(warp)
             if lane in self.more:
                 row = row.join(self.more[lane])
@@ -276,7 +277,27 @@ class DeviceClocks:
                 row = row.join(self._joined(self.block[warp]))
                 row.whole[self.block[warp]] = self.now
             return row.with_lanes(warp, bit, self.now, int(self.full[warp]))
-        return self.fenced[scope].get(warp) if int(self.fenced_lanes[scope][warp]) & bit else None
+        return self._fenced_by([lane], scope)
+
+    def _fenced_by(self, lanes: Iterable[int], scope: bool) -> ClockRow | None:
+        """Return what any of these lanes has fenced; None if none has."""
+        found = {lane: self.fenced[scope][lane] for lane in lanes if lane in self.fenced[scope]}
+        if not found:
+            return None
+        row = reduce(ClockRow.join, {id(row): row for row, _ in found.values()}.values())
+        timed = [lane for lane, (_, time) in found.items() if time]
+        for warp, own in _by_warp(np.array(timed)) if timed else ():
+            for time in sorted({found[lane][1] for lane in own}):  # the earliest may be that of all lanes
+                until = _bits([lane for lane in own if found[lane][1] >= time])
+                row = row.with_lanes(warp, until, time, int(self.full[warp]))
+        return row
+
+    def _share_fenced(self, lanes: list[int], row: ClockRow | None = None) -> None:
+        """Let each of these lanes have fenced what any has, or `row`."""
+        for scope, fenced in self.fenced.items():
+            together = self._fenced_by(lanes, scope) if row is None else row
+            if together is not None:
+                fenced.update(dict.fromkeys(lanes, (together, 0)))
 
     def _barrier(self, warps: np.ndarray) -> None:
         row = self._joined(warps)
@@ -290,14 +311,7 @@ class DeviceClocks:
         for lane in self._lanes_of(warps, self.seen):
             seen.add(self.seen.pop(lane))
         self._forget(warps)
-        for scope in (False, True):
-            fenced = [self.fenced[scope][warp] for warp in every if warp in self.fenced[scope]]
-            if fenced:
-                together = fenced[0]
-                for other in fenced[1:]:
-                    together = together.join(other)
-                for warp in every:
-                    self.fenced[scope][warp], self.fenced_lanes[scope][warp] = together, _FULL
+        self._share_fenced(_lanes(warps))
         if seen.own or seen.system:
             for warp in every:
                 self.seen_by_warp[warp] = _Seen(list(seen.own), list(seen.system))
@@ -312,9 +326,7 @@ class DeviceClocks:
                 seen.add(self.seen.pop(lane))
         if orders:
             row = row.with_lanes(warp, bits, self.now, int(self.full[warp]))
-            for scope in (False, True):
-                if int(self.fenced_lanes[scope][warp]) & bits:
-                    self.fenced_lanes[scope][warp] |= np.uint32(bits)
+            self._share_fenced(lanes)
         self._learn(warp, lanes, row)
         if seen.own or seen.system:
             self._see(warp, lanes, seen, False)
@@ -329,16 +341,16 @@ class DeviceClocks:
                     row, fenced = self.places.get(place, (self.nothing, None))
                     self._learn(warp, lanes, row)
                     if fenced is not None:
-                        old = self.fenced[True].get(warp, self.nothing)
-                        self.fenced[True][warp] = old.join(fenced)
-                        self.fenced_lanes[True][warp] |= np.uint32(_bits(lanes))
+                        for lane in lanes:
+                            old = self._fenced_by([lane], True) or self.nothing
+                            self.fenced[True][lane] = old.join(fenced), 0
                     continue
                 row = self._of(warp).with_lanes(warp, _bits(lanes), self.now, int(self.full[warp]))
                 for lane in lanes:
                     if lane in self.more:
                         row = row.join(self.more[lane])
                 known, fenced = self.places.get(place, (self.nothing, None))
-                mine = self.fenced[True].get(warp)
+                mine = self._fenced_by(lanes, True)
                 if mine is not None:
                     fenced = mine if fenced is None else fenced.join(mine)
                 self.places[place] = known.join(row), fenced
@@ -364,8 +376,7 @@ class DeviceClocks:
 
     def _joined(self, warps: np.ndarray) -> ClockRow:
         """Return what any thread of these warps knows."""
-        whole, part, mask = (array[warps] for array in self.known)
-        row = ClockRow(whole.max(axis=0), part.max(axis=0), np.bitwise_or.reduce(mask, axis=0))
+        row = _merged(*(array[warps] for array in self.known))
         for lane in self._lanes_of(warps, self.more):
             row = row.join(self.more[lane])
         return row
@@ -412,6 +423,10 @@ def _acquired(seen: _Seen | None, system: bool) -> list[ClockRow]:
     if system:
         rows, seen.system = [*rows, *seen.system], []
     return rows
+
+
+def _lanes(warps: np.ndarray) -> list[int]:
+    return (warps[:, None] * WARP_SIZE + np.arange(WARP_SIZE)).ravel().tolist()
 
 
 def _by_warp(lanes: np.ndarray) -> list[tuple[int, list[int]]]:

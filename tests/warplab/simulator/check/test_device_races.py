@@ -99,6 +99,7 @@ SOUND = {
         (5, "cuda::atomic_thread_fence(cuda::memory_order_acquire, SYSTEM)"),
     ),
     "everybody waits": ((4, ""), (5, ""), (6, "while (LOOK == 0); FENCE")),
+    "another thread fences, between barriers": ((1, "SYNC; if (threadIdx.x == 1) FENCE; SYNC"), (2, "")),
 }
 WRONG = {
     "no fence before the flag": ("no fence before the flag", ((2, ""),)),
@@ -111,6 +112,10 @@ WRONG = {
     "no barrier before the flag": ("no barrier", ((1, ""),)),
     "no barrier after the wait": ("no barrier", ((6, ""),)),
     "the fence after the flag": ("no fence before the flag", ((2, "SET"), (3, "FENCE"))),
+    "a fence that all had before, and then another thread": (
+        "no fence before the flag",
+        ((1, "FENCE; theirs[threadIdx.x] = mine[threadIdx.x]; if (threadIdx.x) FENCE; SYNC"), (2, "")),
+    ),
     "a plain flag": ("plain flag", ((4, "while (*flag == 0)"),)),
     "set as a plain variable": ("plain flag", ((3, "*flag = 1"),)),
     "an atomic of one device": ("narrow flag", ((3, "atomicExch(flag, 1)"),)),
