@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from digits.files import DigitsError, Lock, delete_folder, explained, is_locked, open_log, open_plain, write_file
+from warpcourse.learner.waiting import waiting
 from warpcourse.paths import COURSE
 from warpcourse.processes.child import module as command_of
 
@@ -98,13 +99,16 @@ class Job:
     def wait(self, timeout: float, until: Iterable[str] | None = None) -> dict[str, Any]:
         """Return the state once its status is one of `until` (of `ENDED`), or as it is after `timeout` seconds."""
         until, deadline = tuple(self.ENDED if until is None else until), time.monotonic() + timeout
-        while True:
-            state = self.state()
-            _reap()
-            ended = state["status"] in self.ENDED
-            if time.monotonic() >= deadline or (state["status"] in until and not (ended and self.alive)):
-                return state
-            time.sleep(0.05)
+        with waiting() as say:
+            while True:
+                state = self.state()
+                _reap()
+                ended = state["status"] in self.ENDED
+                if time.monotonic() >= deadline or (state["status"] in until and not (ended and self.alive)):
+                    return state
+                steps = f": step {state['step']} of {state['steps']}" if state.get("steps") else ""
+                say(f"{self.name} is {state['status']}{steps}")
+                time.sleep(0.05)
 
 
 def launch(

@@ -98,6 +98,8 @@ def _for_readers(output: NotebookNode) -> bool:
     if output.output_type == "stream" and output.name == "stdout":
         output.text = BANNER.sub("", output.text)
         return bool(output.text)
+    if output.get("data") == {"text/plain": ""}:  # where a wait was told
+        return False
     if WIDGET in output.get("data", {}):
         del output.data[WIDGET]
         return set(output.data) != {"text/plain"}

@@ -11,7 +11,7 @@ LAB = Lab(
     gpus=2,
     benchmark="benchmark",
     code_cells=43,
-    pictures=8,
+    pictures=7,
     further=(("10_networks", 43, 10),),
     shown={
         "collectives-first": "The first broadcast: a space–time diagram of its messages",

@@ -54,13 +54,13 @@ def check_spin(spin: Any) -> None:
             ) from None
         if ran < clocks:
             blank = blank and ran <= 3
+            early = "what is compared with `clocks`: the time since the start. (A loop that only counts is removed.)"
             raise CheckFailed(
                 "spin is not written yet: it ends at once." if blank else "spin ends too early.",
-                expected=f"a wait of {clocks} clocks, which the simulator counts in instructions",
+                expected=f"{clocks} instructions or more: the simulator's clock counts them",
                 got=f"{ran} instructions",
                 where=where,
-                look_at="what is compared with `clocks`, the time since the kernel's start; the compiler\n"
-                "removes a loop that changes nothing, such as one that only counts",
+                look_at="the kernel's body: a loop that ends when the clock says so" if blank else early,
                 kind="not written" if blank else "wrong result",
             )
         if ran > MOST_PER_CLOCK * clocks:
@@ -70,13 +70,13 @@ def check_spin(spin: Any) -> None:
     print(f"spin: right for {len(CLOCKS)} waits.")
 
 
-def waits(spin: Any) -> bool:
-    """Return whether `spin` passes its check; where it does not, print that and why."""
+def waits(spin: Any, otherwise: str) -> bool:
+    """Return whether `spin` passes its check; where it does not, print why, and what is shown `otherwise`."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             check_spin(spin)
     except CheckFailed as failed:
-        print(f"Not of your kernel, which fails its check: {failed.problem}")
+        print(f"{failed.problem} Until it passes its check above, {otherwise}.")
         return False
     return True
 
@@ -156,14 +156,16 @@ def check_choice(function: Callable[..., Any], table: Sequence[tuple[dict[str, A
     name, words = function.__name__, sorted({word for _, word in table})
     for arguments, word in table:
         where = f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
-        got = called(function, where, **arguments)
+        one_of = " or ".join(map(repr, words))
+        try:
+            got = called(function, where, **arguments)
+        except CheckFailed as failed:
+            if failed.kind == "not written":
+                failed = failed.but(expected=one_of, where=where, look_at="the function's body: let it return a word")
+            raise failed from None
         if not isinstance(got, str) or got not in words:
-            raise wrong_type(
-                f"{name} returns something else than a word of the three.",
-                expected=" or ".join(map(repr, words)),
-                got=repr(got),
-                where=where,
-            )
+            problem = f"{name} returns something else than a word of the three."
+            raise wrong_type(problem, expected=one_of, got=repr(got), where=where, look_at="each return statement")
         if got != word:
             look_at = "which of the two shares is larger, and whether it reaches the line"
             raise CheckFailed(

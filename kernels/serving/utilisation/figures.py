@@ -199,7 +199,7 @@ def draw_roads(decisions: Sequence[Decision], title: str | None = None) -> Figur
     """
     if not decisions:
         raise ValueError("there is no decision to draw; decide() about a launch first")
-    with chart(figsize=(7.4, 4.4)) as (figure, ax):
+    with chart(figsize=(7.4, 4.4 + 0.3 * len(decisions))) as (figure, ax):
         corners = {
             LATENCY: [(0, 0), (LEAST, 0), (LEAST, LEAST), (0, LEAST)],
             MEMORY: [(LEAST, 0), (1.04, 0), (1.04, 1.04), (LEAST, LEAST)],
@@ -218,23 +218,20 @@ def draw_roads(decisions: Sequence[Decision], title: str | None = None) -> Figur
         for number, d in enumerate(decisions, 1):
             x, y = min(d.memory, 1.0), min(d.instructions, 1.0)
             while any(abs(x - a) < 0.035 and abs(y - b) < 0.05 for a, b in taken):  # marks at one place
-                y -= 0.055
+                y += 0.055 if y < 0.5 else -0.055
             taken.append((x, y))
-            ax.plot(
-                x, y, "o", ms=13, color=ROAD_COLOURS[d.road], mec="black", mew=0.8, label=f"{number} {d.name}: {d.road}"
-            )
+            label = f"{number} {d.name}: memory {d.memory:.0%}, instructions {d.instructions:.0%}: {d.road}"
+            colour = ROAD_COLOURS[d.road]
+            ax.plot(x, y, "o", ms=13, color=colour, mec="black", mew=0.8, clip_on=False, label=label)
             ax.text(x, y, str(number), ha="center", va="center", fontsize=8, weight="bold")
         measured = {d.measured for d in decisions}
         how = {frozenset({True}): "times measured", frozenset({False}): "times reckoned from counters, not measured"}
         ax.set(xlim=(0, 1.04), ylim=(0, 1.04), xlabel="memory, of the launch's time", ylabel="instructions")
         ax.xaxis.set_major_formatter(PercentFormatter(1))
         _percent(ax)
-        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1, labelspacing=0.9)
-        finish(
-            figure,
-            ax,
-            title or f"three roads on {decisions[0].card.name}; {how.get(frozenset(measured), 'times as labelled')}",
-        )
+        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, -0.15), handlelength=1, labelspacing=0.9)
+        origin = how.get(frozenset(measured), "times as labelled")
+        finish(figure, ax, title or f"what explains a launch's time, {decisions[0].card.name}; {origin}")
     return figure
 
 

@@ -32,7 +32,7 @@ def test_a_kernel_is_as_high_as_its_blocks_and_the_strip_as_long_as_it_runs():
     ("body", "said"),
     [
         ("", "fails its check: spin is not written yet"),
-        ("while (clock64() - start > clocks);", "fails its check: spin ends too early"),
+        ("while (clock64() - start > clocks);", "spin ends too early. Until it passes its check above, "),
         ("while (clock64() - start < clocks);", ""),
     ],
 )

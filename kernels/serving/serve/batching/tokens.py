@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from warpcourse.bench.charts import chart
@@ -225,22 +225,26 @@ def check_grow(answer: Grow, seed: int = 11) -> Figure:
 
 
 def draw_generated(made: Generated, blocks: int) -> Figure:
-    """Draw requests down, time across: pale until each first ran, coloured from its first token on; below, blocks."""
+    """Draw requests down, time across: when each waits, reads its text, generates; below, how many blocks are held."""
     most = max(used for *_, used in made.steps)
     title = (
-        f"your blocks: at most {most} of {blocks} in use, {made.preempted} times a request started anew\n"
-        f"first token after {np.mean(made.first_token):.1f} on average (grey: waits), "
-        f"then {np.mean(made.per_token):.2f} per token (blue)"
+        f"{len(made.requests)} requests hold at most {most} of {blocks} blocks; {made.preempted} starts anew\n"
+        f"first token after {np.mean(made.first_token):.1f} on average, then one each {np.mean(made.per_token):.2f}"
     )
     with chart(2, 1, figsize=(7.6, 3.6), sharex=True, height_ratios=(2, 1)) as (figure, (above, below)):
         for number, request in enumerate(made.requests):
-            parts = ((request.arrival, PALE), (made.begun[number], ORANGE), (made.first[number], BLUE))
-            ends = (made.begun[number], made.first[number], made.end[number])
-            for (begin, colour), end in zip(parts, ends, strict=True):
-                above.add_patch(Rectangle((begin, number - 0.4), end - begin, 0.8, facecolor=colour))
+            ran = [number in running for _, _, running, _ in made.steps]
+            spans = {PALE: [(request.arrival, made.end[number] - request.arrival)], ORANGE: [], BLUE: []}
+            for (begin, end, *_), now, before in zip(made.steps, ran, (False, *ran), strict=False):
+                if now:
+                    spans[BLUE if before else ORANGE].append((begin, end - begin))
+            for colour, found in spans.items():
+                above.broken_barh(found, (number - 0.4, 0.8), color=colour, lw=0)
         edges = [begin for begin, *_ in made.steps] + [made.steps[-1][1]]
-        below.stairs([used for *_, used in made.steps], edges, fill=True, color=BLUE, label="blocks in use")
+        below.stairs([used for *_, used in made.steps], edges, fill=True, color=BLUE)
         below.axhline(blocks, color=GREY, lw=1)
+        handles = [Patch(color=c, label=what) for c, what in ((PALE, "waits"), (ORANGE, "reads"), (BLUE, "generates"))]
+        above.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
         above.set(ylim=(len(made.requests) - 0.4, -0.6), ylabel="request")
         below.set(xlim=(0, 1.02 * edges[-1]), ylim=(0, 1.15 * blocks), ylabel="blocks", xlabel="time")
         for ax in (above, below):

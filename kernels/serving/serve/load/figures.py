@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
 from kernels.serving.serve.load.model import added_per_batch, limits_of, predicted
@@ -47,9 +48,15 @@ def draw_recorded_load(value: Mapping[str, Any], title: str, *, model: bool = Tr
             count_axis(ax.xaxis)
         duration_axis(left.yaxis)
         count_axis(right.yaxis)
-        left.set_ylabel("latency, p99 (filled), p50")
+        left.set_ylabel("latency")
         right.set_ylabel("answered: requests/s")
         left.legend(frameon=False, title="batch limit", loc="upper left")
+        kinds = [
+            Line2D([], [], color=GREY, lw=0, marker="o", ms=4, mfc=fill, label=what)
+            for what, fill in (("p99", GREY), ("p50", "white"))
+        ]
+        kinds += [] if joined else [Line2D([], [], color=GREY, lw=1, label="p99 by the model")]
+        right.legend(handles=kinds, frameon=False, loc="upper left")
         finish(figure, right, "")
         finish(figure, left, title)
     return figure

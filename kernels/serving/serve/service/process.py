@@ -9,6 +9,7 @@ import queue
 import signal
 import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from kernels.serving.serve.service.server import CLOSED, SERVING, ServiceError
+from warpcourse.learner.waiting import waiting
 from warpcourse.processes.child import Child, module
 
 START_SECONDS = 300.0  # an engine may load TensorFlow, or compile kernels in the simulator
@@ -110,15 +112,21 @@ class RunningService:
 
     def _line(self, beginning: str, timeout: float) -> str:
         """Return the next line of its standard output that begins so."""
-        try:
-            while (line := self._lines.get(timeout=timeout)) is not None:
+        deadline = time.monotonic() + timeout
+        with waiting() as say:
+            while (left := deadline - time.monotonic()) > 0:
+                try:
+                    line = self._lines.get(timeout=min(1.0, left))
+                except queue.Empty:
+                    say("waiting for the service, which loads or compiles")
+                    continue
+                if line is None:
+                    self._process.wait()
+                    raise ServiceError(f"the service ended: {self._said()}")
                 if line.startswith(beginning):
                     return line
-        except queue.Empty:
-            self.kill()
-            raise ServiceError(f"the service said nothing for {timeout:g} seconds; it was killed") from None
-        self._process.wait()
-        raise ServiceError(f"the service ended: {self._said()}")
+        self.kill()
+        raise ServiceError(f"the service said nothing for {timeout:g} seconds; it was killed")
 
     def _said(self) -> str:
         """Return the end of what it wrote to standard error."""
