@@ -79,7 +79,10 @@ def test_roads_are_drawn_where_their_shares_are():
     assert slow == pytest.approx(measured.memory)
     assert slow < 0.01
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["1 copied: memory", "2 slow: latency"]
+    assert labels == [
+        f"{number} {d.name}: memory {d.memory:.0%}, instructions {d.instructions:.0%}: {road}"
+        for number, d, road in ((1, by_counters, "memory"), (2, measured, "latency"))
+    ]
     assert "not measured" in figures.draw_roads([by_counters]).axes[0].get_title(loc="left")
     assert "times measured" in figures.draw_roads([measured]).axes[0].get_title(loc="left")
     with pytest.raises(ValueError, match="no decision to draw"):
