@@ -59,7 +59,7 @@ def test_the_verdict_on_the_formula_is_that_of_the_readings(texts):
     check = ring_readings.check(4, 1, 256)
     assert check.worst < 0.03
     assert "With α it is within 3 % from end to end" in text
-    assert texts["collectives-best-text"].startswith("Within 3 %")
+    assert texts["collectives-fit-after"].startswith("Within 3 %")
     two = ring_readings.check(2, 1, 256)
     assert (
         f"α was {check.link.alpha * 1e6:.1f} µs on four of these GPUs, and {two.link.alpha * 1e6:.1f} µs on two, fitted"
@@ -79,7 +79,7 @@ def test_no_kernel_broadcasts_more_than_the_text_says(texts):
 
 
 def test_two_small_numbers_of_slices_predict_badly(texts):
-    assert "two small S say little of α" in texts["collectives-best-text"]
+    assert "two small S say little of α" in texts["collectives-fit-after"]
     small = combinations([s for s in measurements.SLICES if s <= 8], 2)
     assert max(ring_readings.check(4, *pair).worst for pair in small) > 0.1
 

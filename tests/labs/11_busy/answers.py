@@ -55,6 +55,7 @@ ANSWERS = {
         {
             one_line(ACTIVITY, f"{SUM} / period"): "sm_activity returns the wrong value",
             one_line(ACTIVITY, f"{SUM} / (period * sms)".replace("sms", "132")): "sms=80",
+            one_line(ACTIVITY, f"{SUM.replace('sms', '132')} / (period * sms)"): "sms=80",
             one_line(
                 ACTIVITY, f"{SUM.replace('min(blocks, sms)', 'blocks')} / (period * sms)"
             ): "sm_activity returns the wrong value",
@@ -67,7 +68,7 @@ ANSWERS = {
         spin("while (clock64() - start < clocks);"),
         {
             spin("while (clock64() - start > clocks);"): "spin ends too early",
-            spin("for (long long i = 0; i < clocks; i++);"): "removes a loop that changes nothing",
+            spin("for (long long i = 0; i < clocks; i++);"): "A loop that only counts is removed",
             spin("long long now = start; while (now - start < clocks);"): "spin does not end",
             spin("while (clock64() - start < 10 * clocks);"): "spin waits too long",
             spin("while (clock64() < clocks);"): "spin ends too early",
