@@ -3,8 +3,9 @@
 The rules are those of PTX's memory model for flags. A release makes what a thread did and knows known to whoever
 acquires it: a fence and then a strong store of the flag, or a store with .release; a strong load of the flag and then a
 fence, or a load with .acquire. Between two devices each of these must have the scope .sys; between blocks of one device
-.gpu will do. Barriers and __syncwarp pass on what a thread knows, what it has fenced, and which flags it has seen. (Each
-fence counts as a fence.sc, such as __threadfence_system(): these have one order. A fence.acq_rel speaks for its thread.)
+.gpu will do. Barriers and __syncwarp pass on what a thread knows, what it has fenced, and which flags it has seen.
+(Each fence counts as a fence.sc, such as __threadfence_system(): these have one order. A fence.acq_rel alone speaks for
+its own thread.)
 
 An event has a number, its time. Knowledge about a warp is as in `vector_clocks`: up to which time its accesses come
 first, for all its lanes (`whole`) and, later, for some (`part`, `mask`). Lanes are numbered through all devices: 32
