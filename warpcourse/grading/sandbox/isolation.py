@@ -74,6 +74,7 @@ def _environment(course: Path, home: str, temporary: str) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "WARPLAB_BACKEND": "simulator",
+        "WARPLAB_KEEP_CODE": "no",  # machine code from one submission to the next
         # One thread: a submission must not take the cores of the others, and a zygote with threads cannot fork.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",

@@ -1,8 +1,8 @@
 """Machine code of earlier processes, by a hash of all that it was made from: 0.5 ms in place of tens of them.
 
 It lies in `warplab/code` of the user's cache (XDG_CACHE_HOME, or ~/.cache). Who can write there can run code as the
-user: so the folder must be the user's own, and writable for nobody else; otherwise nothing is kept. A sandbox with a
-home of its own has a cache of its own.
+user: so the folder must be the user's own, and writable for nobody else; otherwise nothing is kept, nor is it with
+WARPLAB_KEEP_CODE=no, as where submissions run.
 """
 
 import functools
@@ -17,14 +17,16 @@ _DIGEST = hashlib.sha256().digest_size
 
 @functools.cache
 def _folder() -> Path | None:
+    if os.name != "posix" or os.environ.get("WARPLAB_KEEP_CODE") == "no":
+        return None
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warplab" / "code"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.lstat()
     except (OSError, RuntimeError):  # no home
         return None
-    own = os.name == "posix" and status.st_uid == os.geteuid() and not status.st_mode & 0o022
-    return folder if own and not folder.is_symlink() else None
+    own = status.st_uid == os.geteuid() and not status.st_mode & 0o022 and not folder.is_symlink()
+    return folder if own else None
 
 
 @functools.cache

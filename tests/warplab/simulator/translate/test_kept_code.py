@@ -8,6 +8,7 @@ import os
 import numpy as np
 import pytest
 
+from warpcourse.grading.sandbox.isolation import _environment
 from warplab import CudaSource, simulate
 from warplab.simulator.run import machine_runs
 from warplab.simulator.translate import kept_code, machine_blocks, narrow_compiler
@@ -81,6 +82,12 @@ def test_nothing_is_kept_in_a_folder_elsewhere_or_where_there_can_be_none(folder
     folder.unlink()
     folder.write_text("no folder")
     assert result(source(), 2) == 31
+
+
+def test_nothing_is_kept_where_submissions_run(folder, monkeypatch):
+    monkeypatch.setenv("WARPLAB_KEEP_CODE", _environment(folder, "home", "tmp")["WARPLAB_KEEP_CODE"])
+    assert result(source(), 2) == 31
+    assert source().kept is None
 
 
 def test_the_older_half_goes(folder, monkeypatch):
