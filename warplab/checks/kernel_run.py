@@ -103,6 +103,7 @@ class KernelRun:
             "trace_warps": 0,
             "max_seconds": 0,  # what is too long must not depend on the machine
             "lanes_apart": self.lanes_apart,
+            "fenced_barriers": True,
         } | options
         options["observers"] = (*options.get("observers", ()), self.active_lanes)
         with self.printed.taken(), warnings.catch_warnings():

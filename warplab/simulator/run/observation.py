@@ -38,7 +38,7 @@ def observers_of(
         *([Checks(memory, not options.used_reads_only)] if options.checks else []),
         *([OperandLayouts()] if options.checks and has_both(translation) else []),
         *([Races(translation, threads, blocks, options.volatile_orders)] if follows_races else []),
-        *([ProxyFences(translation)] if options.checks and translation.asynchronous else []),
+        *([ProxyFences(translation, options.fenced_barriers)] if options.checks and translation.asynchronous else []),
         *([StaleTexels(memory)] if options.checks and may_be_stale(translation) else []),
         *([Tally(translation, runs, blocks), ReuseWatch()] if options.counters else []),
         *([AccessTrace(memory, trace, options.trace_events)] if trace else []),

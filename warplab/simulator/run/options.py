@@ -24,6 +24,8 @@ class Options:
     `scheduling`: "volta" (one program counter per thread) or "pascal" (one per warp); see `scheduler`.
     `lanes_apart`: take what CUDA does not promise for not given: `activemask` names the calling lane alone, as if the
     warp had come apart before, and masks of shuffles, votes and matches may not name lanes that have ended.
+    `fenced_barriers`: also report mbarriers that TMA may not see yet, for want of a fence after their initialisation,
+    which some compilers leave out.
     `ended_arrive`: a barrier of the whole block does not wait for threads that have ended, as on a GPU since Volta.
     `replicas`: lanes of a warp may store different values to one element of shared memory at once, of which one stays.
     `cooperative`: all blocks run together and can wait for one another (see `cooperative`).
@@ -49,6 +51,7 @@ class Options:
     chunk_lanes: int = 1 << 15
     scheduling: str = "volta"
     lanes_apart: bool = False
+    fenced_barriers: bool = False
     ended_arrive: bool = False
     replicas: bool = False
     cooperative: bool = False

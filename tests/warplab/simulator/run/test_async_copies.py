@@ -362,6 +362,29 @@ KERNEL start_and_arrive(const float* x, float* y) { started<32, true, true>(x, y
 KERNEL copy_at_once(const float* x, float* y) { started<0, false, false>(x, y); }
 KERNEL copy_at_once_by_warp_1(const float* x, float* y) { started<32, false, false>(x, y); }
 KERNEL arrive_at_once(const float* x, float* y) { started<0, false, true>(x, y); }
+// What lies between mbarrier.init and the copy that reports to it? 1: fence.mbarrier_init; 2: fence.proxy.async by that
+// thread; 3: by the one that copies, after a barrier; 4, too early; 5, by another.
+KERNEL fenced(const float* x, float* y, int how) {
+    __shared__ alignas(128) float t[TILE];
+    __shared__ mbarrier full;
+    unsigned f = shared_address(&full);
+    if (how == 4) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    if (threadIdx.x == 0) {
+        init(f, 1);
+        if (how == 1) asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    if (how == 2 && threadIdx.x == 0 || how == 5 && threadIdx.x == 1)
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 32) {
+        if (how == 3) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" :: "r"(f));
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"
+                     :: "r"(shared_address(t)), "l"(x), "r"(f) : "memory");
+    }
+    wait(f, 0);
+    y[threadIdx.x] = t[threadIdx.x];
+}
 KERNEL not_initialised(float* y) {
     __shared__ mbarrier bar;
     arrive(shared_address(&bar));
@@ -590,6 +613,20 @@ def test_a_copy_by_tma_over_an_ordinary_store():
     with pytest.raises(simulator.MissingProxyFence, match=r"writes over byte 0 .* \(element 0 of `t`\)") as caught:
         run("overwritten_by_tma", 1, TILE, x, y, np.int32(0))
     assert "t[threadIdx.x] = -1" in SOURCE.splitlines()[caught.value.other_line - 1]
+
+
+@pytest.mark.parametrize("how", range(6))
+def test_an_mbarrier_that_tma_may_not_see(how):
+    """Only if asked for: libcu++ and Triton leave the fence out."""
+    x, y = numbers(TILE), np.zeros(TILE, np.float32)
+    run("fenced", 1, TILE, x, y, np.int32(how))
+    assert y.tolist() == x.tolist()
+    if how in (1, 2, 3):
+        run("fenced", 1, TILE, x, y, np.int32(how), fenced_barriers=True)
+        return
+    with pytest.raises(simulator.MissingProxyFence, match=r"reports to .* `full`\), which thread .* init") as caught:
+        run("fenced", 1, TILE, x, y, np.int32(how), fenced_barriers=True)
+    assert "mbarrier.init" in SOURCE.splitlines()[caught.value.other_line - 1]
 
 
 def test_phases_of_an_mbarrier():

@@ -101,6 +101,8 @@ def _fence(w: BlockWriter, i: Instruction) -> None:
         kind = i.modifiers[1].partition("::")[0]
         w.line(f"m.proxy_fence(L, {kind!r})")
         return
+    if "mbarrier_init" in i.modifiers:
+        w.line("m.proxy_fence(L, 'mbarrier_init')")
     scope = next((_SCOPES[m] for m in i.modifiers if m in _SCOPES), "")
     w.line(f"m.fence(L, {scope!r})")
 
