@@ -6,10 +6,12 @@ this process.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
+import symtable
 import zlib
 from collections import Counter
 from typing import ClassVar
@@ -119,6 +121,18 @@ class Session:
         return [name for name in changed if not isinstance(now[name], int) or now[name] != self.given[name]]
 
 
+def _names(cell: list[ast.stmt]) -> tuple[set[str], set[str]]:
+    """Return the names that these statements define for later cells, and those that they or their functions use."""
+    module = symtable.symtable(ast.unparse(cell), "", "exec")
+
+    def used(table: symtable.SymbolTable) -> set[str]:
+        mine = {one.get_name() for one in table.get_symbols() if one.is_referenced()}
+        mine -= set() if table is module else {one.get_name() for one in table.get_symbols() if not one.is_global()}
+        return mine.union(*map(used, table.get_children()))
+
+    return {one.get_name() for one in module.get_symbols() if one.is_assigned()}, used(module)
+
+
 class ExerciseTests:
     """The tests of one exercise; a lab derives from it in tests/labs/NN_topic/test_exercise.py.
 
@@ -195,6 +209,18 @@ class ExerciseTests:
         for name, cell in cells.items():
             assert cell.metadata.nbgrader.schema_version == 3, name
             assert cell.metadata.nbgrader.locked != is_solution(cell), name
+
+    def test_who_fails_a_test_cell_loses_no_later_one(self, session):
+        """What a test cell defines for later ones stands before its first check."""
+        behind: set[str] = set()
+        for test in (test for tests in session.tests.values() for test in tests):
+            cell = ast.parse(session.cells[test].source).body
+            check = next(
+                (i for i, part in enumerate(cell) if isinstance(part, ast.Expr | ast.For | ast.With)), len(cell)
+            )
+            (before, _), (defined, used) = _names(cell[:check]), _names(cell)
+            assert not (used - defined) & behind, test
+            behind = (behind | defined) - before
 
     @pytest.mark.always
     def test_solution_gets_every_point(self, session):
