@@ -1,7 +1,8 @@
 """The names that an exercise's own cells define, given back to each of these cells where a learner's cell took one.
 
 Answers and tests share one process: a helper called as one of the tests' would change what they test, unseen. So would
-`checks.kernel = ...`: the functions and classes of the modules that the tests use are given back, too.
+`checks.kernel = ...`: the functions, classes and modules in the modules that the tests use are given back, too; and so
+is, without a word, what their lists and dicts held.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ def guard(shell: Any, own: Collection[str]) -> None:
     """Watch the cells that the IPython `shell` runs: those of `own`, by `key`, get their names back and keep them."""
     kept: dict[str, Any] = {}
     before: dict[str, Any] = {}
+    held: list[tuple[Any, Any]] = []  # lists and dicts with copies of them
     functions: dict[str, dict[str, Any]] = {}
 
     def give_back(info: Any) -> None:
@@ -26,6 +28,9 @@ def guard(shell: Any, own: Collection[str]) -> None:
             if taken := taken + _restored(functions):
                 print(f"{NOTE}{', '.join(taken)}, not what a cell of yours calls so. Give yours another name.")
             names.update(kept)
+            for value, contents in held:
+                value.clear()
+                value.update(contents) if isinstance(value, dict) else value.extend(contents)
             before.clear()
             before.update(names)
 
@@ -34,17 +39,22 @@ def guard(shell: Any, own: Collection[str]) -> None:
             own_names = {name: value for name, value in shell.user_ns.items() if not name.startswith("_")}
             kept.update({name: value for name, value in own_names.items() if before.get(name, before) is not value})
             functions.update(_functions(kept.values()))
+            held[:] = [(value, value.copy()) for value in kept.values() if type(value) in (list, dict)]
 
     shell.events.register("pre_run_cell", give_back)
     shell.events.register("post_run_cell", keep)
 
 
 def _functions(values: Iterable[Any]) -> dict[str, dict[str, Any]]:
-    """Return, by module and name, the functions and classes of the modules among `values`, and of all of warplab."""
+    """Return, by module and name, the functions and classes of the modules among `values`, and of all of the course."""
     used = {value.__name__ for value in values if isinstance(value, ModuleType)}
-    used |= {name for name in sys.modules if name.partition(".")[0] == "warplab"}
+    used |= {name for name in sys.modules if name.partition(".")[0] in ("warplab", "warpcourse", "kernels")}
     return {
-        module: {name: value for name, value in vars(sys.modules[module]).items() if callable(value)}
+        module: {
+            name: value
+            for name, value in vars(sys.modules[module]).items()
+            if callable(value) or isinstance(value, ModuleType)
+        }
         for module in used & sys.modules.keys()
     }
 

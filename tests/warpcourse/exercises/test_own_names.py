@@ -7,7 +7,10 @@ from traitlets.config import Config
 
 from warpcourse.exercises import own_names, score
 
-SETUP = "import math\ndef matrix(n): return [n] * n\nTILE = 16"
+SETUP = (
+    "import math\nfrom kernels.attention.drawn_cases import NEAR, attention_case\n"
+    "def matrix(n): return [n] * n\nTILE, SIZES = 16, [3]"
+)
 TEST = "assert matrix(3) == [3, 3, 3] and TILE == 16 and answer == 7\nsteps = 4"
 LATER = "assert steps == 4"
 
@@ -62,6 +65,19 @@ def test_tests_have_the_functions_of_their_modules(run):
     assert (checks.kernel, checks.Case) == (kernel, case)
     assert run("import warplab.checks.outputs as o\no.check = None") == "" != run(LATER)
     assert run("import math\nmath.ceil = round") == "" and "math.ceil" in run(TEST)
+
+
+def test_tests_have_what_given_modules_and_lists_hold(run):
+    from kernels.attention import drawn_cases
+
+    softmax, near = drawn_cases.softmax, dict(drawn_cases.NEAR)
+    assert run(SETUP) == ""
+    assert run("answer = 7\nNEAR['atol'] = 1e9\ndel NEAR['rtol']\nSIZES += [4]") == run(TEST) == ""
+    assert drawn_cases.NEAR == near and run("assert SIZES == [3]") == ""
+    assert run("names = attention_case.__globals__\nnames['softmax'] = names['checks'] = None") == ""
+    told = run(TEST)
+    assert "drawn_cases.softmax" in told and "drawn_cases.checks" in told
+    assert drawn_cases.softmax is softmax
 
 
 def test_what_was_told_is_found_once():
