@@ -156,9 +156,11 @@ def _kernels(lab: Lab) -> Iterator[str]:
 
 
 def _origin(measured: Measurement) -> str:
-    """Return GPU and date, and the versions of NVIDIA's libraries where they were recorded."""
-    packages = measured.machine.get("packages", {})
-    return ", ".join([measured.origin, *(f"{name[7:]} {packages[name]}" for name in LIBRARIES if name in packages)])
+    """Return GPU, date and version of CUDA, and those of driver and NVIDIA's libraries where they were recorded."""
+    machine = measured.machine
+    versions = {"CUDA": machine.get("cuda_driver"), "driver": machine.get("driver")}
+    versions |= {name[7:]: machine.get("packages", {}).get(name) for name in LIBRARIES}
+    return ", ".join([measured.origin, *(f"{name} {version}" for name, version in versions.items() if version)])
 
 
 def _profile(recorded: Mapping[str, Any]) -> Iterator[str]:

@@ -4,10 +4,10 @@
 // so that those at work share tiles in the L2 cache; tiles and threads of several sizes.
 // Expected: fewer instructions for each multiply-add and fewer waits, near cuBLAS on large matrices; and on small and
 // skinny ones, where large tiles leave multiprocessors idle, much more than any fixed tile.
-// Reached: 49.6 TFLOP/s, 0.953 of cuBLAS, with tiles of 64 × 128; 51.5 TFLOP/s, 0.991 of cuBLAS, at 8192. ncu: 1.13
+// Reached: 49.2 TFLOP/s, 0.953 of cuBLAS, with tiles of 64 × 128; 51.2 TFLOP/s, 0.99 of cuBLAS, at 8192. ncu: 1.13
 // instructions for each multiply-add, one issued in 86 % of the clocks; cuBLAS has 1.13 and 90 %, with 254 registers
 // where this has 144.
-// By shape from 0.86 to 1.42 of cuBLAS, but for matrices that are small and deep: 0.68 for 512 × 512 × 16384 and 0.079
+// By shape from 0.85 to 1.42 of cuBLAS, but for matrices that are small and deep: 0.68 for 512 × 512 × 16384 and 0.078
 // for 128 × 128 × 65536. There cuBLAS divides k among blocks and adds up, which this does not.
 //
 // a is m × k, b is k × n, c is m × n, row-major; k < 2^24. `ALIGNED`: n is a multiple of 4, and b and c start at

@@ -8,7 +8,7 @@
 // of k a warp has 131,072 operations, which the tensor cores of a multiprocessor of an H100 could do in 32 clocks. It
 // reads 4096 bytes of shared memory for them, 32 passes, and copies 2048 bytes there, 16 passes. So shared memory is
 // the next limit, at two thirds of the tensor cores' rate.
-// Reached: 316 TFLOP/s, 0.415 of the library. ncu, in a run with 358: 0.60 of the rate of mma_peak (peak.cu), and
+// Reached: 326 TFLOP/s, 0.431 of the library. ncu, in a run with 358: 0.60 of the rate of mma_peak (peak.cu), and
 // shared memory is busy for 66 % of the time. Fragments are loaded right before their use, and a scheduler has only
 // two warps to fill that gap. In one run ca had 352 TFLOP/s, and cg 279.
 // m and n are multiples of 16, k of 8; `multiply` pads what does not fit.

@@ -5,7 +5,7 @@
 // column over all banks. Rows are whole lines then, and copies go past the L1 cache.
 // Expected: the same products and the same passes through shared memory as step 2, so hardly faster; but 9 % less
 // shared memory, no multiples of 16, and every register at hand for step 4.
-// Reached: 325 TFLOP/s, 0.428 of the library. ncu, in a run with 374: shared memory is busy for 43 % of the time and
+// Reached: 333 TFLOP/s, 0.441 of the library. ncu, in a run with 374: shared memory is busy for 43 % of the time and
 // not 66, but that was not what held step 2 back: 0.62 of the rate of mma_peak.
 // n and k are multiples of 8; `multiply` pads what does not fit.
 #include <cuda_fp16.h>

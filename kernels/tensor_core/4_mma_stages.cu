@@ -6,7 +6,7 @@
 // Expected: for 131,072 operations a warp now reads 32 passes of shared memory and copies 12, and no longer waits for
 // them. So the tensor cores become the limit: those of an H100, which mma.sync does not keep busy all the time (peak.cu
 // measures it).
-// Reached: 440 TFLOP/s, 0.58 of the library; mma_peak, which has nothing else to do, had 0.72 in the same run: the
+// Reached: 442 TFLOP/s, 0.585 of the library; mma_peak, which has nothing else to do, had 0.70 in the same run: the
 // limit of any kernel with mma.sync, once the card is warm. ncu, in a run with 475: a scheduler issues one mma.sync in
 // 7.3 clocks, mma_peak one in 6.0; the full rate of the tensor cores would be one in 4. Thirty other orders of loads,
 // copies and products gained nothing, nor did mbarriers in place of __syncthreads(); without any wait, and so with

@@ -1,6 +1,6 @@
 // What the tensor cores can do at most: wgmma on tiles that stay in shared memory, and mma.sync on registers alone.
 // Random numbers, because zeros take less power and let the clock rise.
-// Reached beside the ladder of 8192³ on an H100: 844 TFLOP/s with wgmma, 549 with mma.sync. ncu
+// Reached beside the ladder of 8192³ on an H100: 827 TFLOP/s with wgmma, 532 with mma.sync. ncu
 // (sm__inst_executed_pipe_tensor_op_hmma): a scheduler starts one mma.sync m16n8k16 in 6.0 clocks.
 #include <warplab/hopper.cuh>
 

@@ -8,8 +8,8 @@
 // Expected: 1×1 of few channels is limited by memory: conv2_x with its 64 MB takes 21 µs at 3 TB/s. 3×3 is limited by
 // shared memory: for 128 × 128 sums over 64 pixels wgmma reads 48 KiB and TMA writes 32 KiB, 640 clocks; the tensor
 // cores need 512. A split costs the way of its sums to the L2 cache and back, and a launch.
-// Reached: 1.05 of cuDNN's fastest plan, the geometric mean over ResNet-50's layers at batch 32, least 0.91, most 1.36;
-// conv2_x 64 → 256 29.7 µs; 3×3 260 to 390 TFLOP/s (H100 80GB HBM3, 2026-11-22). In another run that day 27.5 of 29.5 µs
+// Reached: 1.04 of cuDNN's fastest plan, the geometric mean over ResNet-50's layers at batch 32, least 0.89, most 1.33;
+// conv2_x 64 → 256 29.8 µs; 3×3 270 to 390 TFLOP/s (H100 80GB HBM3, 2026-11-27). In a run of 2026-11-22 27.5 of 29.5 µs
 // were the first kernel's; 3.5 takes an empty one. ncu: in the first kernel the tensor cores are busy 42 to 44 % of the
 // time, its start and its stores included. Not waiting with the second launch gains 1 to 2 µs.
 // FILTER_BOXES × TAP_BOXES: of 64 × 64 elements of dw, in a tile. GROUPS: warpgroups that share the tile's filters.

@@ -442,7 +442,7 @@ class TestRecordings:
             assert quoted in text, quoted
         for table in (whole, small, other):
             (last,) = (row for row in table["rows"] if row["name"] == "wgmma_persistent")
-            assert abs(last["ratio_to_library"] - 1) < 0.02, "within the one or two per cent by which runs differ"
+            assert abs(last["ratio_to_library"] - 1) < 0.025, "within the two per cent or so by which runs differ"
 
     def test_the_headers_give_the_profile(self):
         profile = json.loads((SOURCES.folder / "profile.json").read_text(encoding="utf-8"))

@@ -333,7 +333,7 @@ def of_kinds(layers):
 
 def test_the_ratios_are_those_of_the_text():
     forward = recordings.recorded("forward").value
-    assert (round(forward["geometric_mean"], 2), round(forward["least"], 2)) == (1.05, 0.92)
+    assert (round(forward["geometric_mean"], 2), round(forward["least"], 2)) == (1.05, 0.93)
     worst = min(forward["rows"], key=lambda row: row["ratio"])
     assert worst["layer"] == "conv4_x 1×1, 1024 → 256, 14²"
     depthwise = recordings.recorded("depthwise").value["forward"]
