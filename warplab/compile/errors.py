@@ -33,6 +33,15 @@ _HINTS = (
     (re.compile(r'expected a "\("\n.*\bfor \w+ in\b'), "This cell is C++: for (int i = 0; i < n; i++) { ... }."),
     (re.compile(r'expected a "\("\n.*\bif [^(].*:'), "This cell is C++: if (i < n) { ... }."),
     (
+        re.compile(r'expression must have class type but it has type "(const )?\w+ \*'),
+        "A pointer does not know how many elements lie there: the kernel gets their number as an argument.",
+    ),
+    (re.compile(r'operand of "\*" must be a pointer.*\n.*\*\*'), "C++ has no **: powf(a, b), or a * a."),
+    (
+        re.compile(r"must be a modifiable lvalue\n.*\w+\[.*\] *[-+*/]?="),
+        "What a const pointer points to may only be read.",
+    ),
+    (
         re.compile(r'no operator ".=?" matches these operands\n.*\b(float|int|double)[234]\b'),
         "CUDA C++ has no arithmetic for vectors: compute with the members x, y, z, w, then make_float4 or the like.",
     ),

@@ -68,6 +68,9 @@ extern "C" __global__ void f() {
             "This cell is C++: for (int i = 0; i < n; i++)",
         ),
         ('extern "C" __global__ void f(int n) {\n  if n > 0:\n    n = 1;\n}', "This cell is C++: if (i < n)"),
+        ("__global__ void f(const float *a, float *out) { out[0] = a.size; }", "their number as an argument"),
+        ("__global__ void f(float *a, float s) {\n  a[0] = s ** a[1];\n}", "powf(a, b)"),
+        ("__global__ void f(const float *a) {\n  a[0] = 1;\n}", "may only be read"),
         ("__global__ void f(float4 *v, float s) { *v = s * *v; }", "the members x, y, z, w"),
         ("__global__ void f(float2 *v) { v[0] += v[1]; }", "the members x, y, z, w"),
         (
