@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import types
 from collections import Counter
 from itertools import combinations
@@ -236,6 +237,16 @@ def test_curves_of_two_and_four_gpus_are_drawn_with_device_and_date(texts):
     assert len(titles) == 3
     assert all("NVIDIA H200, 2026-11-26" in title for title in titles)
     assert [text.get_text() for text in shown[0].axes[0].get_legend().get_texts()] == ["2 GPUs", "4 GPUs"]
+
+
+def test_two_runs_of_the_same_code_are_as_far_apart_as_the_text_says(texts):
+    rows = measurements.recorded("sgd", 2).value["rows"]
+    (recorded,) = (2 * row["efficiency"] for row in rows if row["way"] == "tma" and row["overlap"])
+    said = texts["collectives-streams-text"]
+    assert f"two GPUs gave {recorded:.2f} × in one run" in said
+    outputs = {cell.id: cell.get("outputs") for cell in nbformat.read(LESSONS[1].notebook, as_version=4).cells}
+    shown = re.search(r"tma, overlapped .*efficiency ([\d.]+)%", outputs["collectives-sgd-measured"][0].text)
+    assert f"{2 * float(shown[1]) / 100:.2f} × in another" in said
 
 
 def test_streams_are_drawn_for_one_rank():
