@@ -38,6 +38,19 @@ def test_libraries_run_on_once_their_pages_were_dropped():
     assert after < before / 4
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what is in memory")
+def test_garbage_is_looked_for_once_memory_has_grown(monkeypatch):
+    looked = []
+    monkeypatch.setattr(worker_memory.gc, "collect", lambda: looked.append(1))
+    worker_memory.give_back(0)
+    worker_memory.give_back()
+    assert len(looked) == 1
+    held = np.ones(worker_memory.GROWN // 8 + 1)
+    worker_memory.give_back()
+    assert len(looked) == 2
+    assert held.all()
+
+
 def test_a_kernel_of_a_module_is_compiled_anew():
     cuda = importlib.import_module("warplab").cuda
 

@@ -10,25 +10,43 @@ import sys
 import types
 from pathlib import Path
 
-MOST_OF_LIBRARIES = 192 << 20  # bytes of them in memory
+GROWN, MOST_OF_LIBRARIES = 32 << 20, 192 << 20  # bytes
 # In /proc/self/smaps: addresses of what is read or run from a file, and none of whose pages is another than the file's.
 UNCHANGED = re.compile(r"^(\w+)-(\w+) r-[x-]p \w+ \S+ [1-9].*\n(?:(?!Anonymous)[A-Z].*\n)*Anonymous: +0 kB$", re.M)
 
 
-def give_back() -> None:
-    """Drop programs that the simulator has loaded and kernels that Numba has compiled: a worker meets hundreds."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith(("warplab.compile.", "warplab.launch.")):
-            for cached in vars(module).values():
-                if hasattr(cached, "cache_parameters") and cached.cache_parameters()["maxsize"]:
-                    cached.cache_clear()
-        elif name.startswith(("kernels.", "tests.")):
-            for kernel in vars(module).values():
-                forget_compiled(kernel)
+_left = 0  # bytes in memory after they were last given back
+
+
+def give_back(grown: int = GROWN) -> None:
+    """Drop programs that the simulator has loaded; where memory has grown by `grown` bytes, what Numba compiled, too.
+
+    A worker meets hundreds of each. To look for garbage takes 0.1 s, more than the tests of many files.
+    """
+    global _left
+    for module in _modules("warplab.compile.", "warplab.launch."):
+        for cached in vars(module).values():
+            if hasattr(cached, "cache_parameters") and cached.cache_parameters()["maxsize"]:
+                cached.cache_clear()
+    if sys.platform == "linux" and _pages(1) < _left + grown:
+        return
+    for module in _modules("kernels.", "tests."):
+        for kernel in vars(module).values():
+            forget_compiled(kernel)
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed arrays of a thread otherwise
-    let_go_of_libraries()
+        let_go_of_libraries()
+        _left = _pages(1)
+
+
+def _modules(*beginnings: str) -> list[types.ModuleType]:
+    return [module for name, module in list(sys.modules.items()) if name.startswith(beginnings)]
+
+
+def _pages(number: int) -> int:
+    """Return one of Linux's figures of this process in bytes: 1 is all that is in memory, 2 what of it is of files."""
+    return int(Path("/proc/self/statm").read_text().split()[number]) * mmap.PAGESIZE
 
 
 def forget_compiled(kernel: object) -> None:
@@ -47,7 +65,7 @@ def let_go_of_libraries(most: int = MOST_OF_LIBRARIES) -> None:
     TensorFlow's and the compilers' are 0.4 GB, most of them read once, as they are loaded. The system has each page
     once for all workers, but counts it as memory of every one.
     """
-    if sys.platform != "linux" or int(Path("/proc/self/statm").read_text().split()[2]) * mmap.PAGESIZE <= most:
+    if sys.platform != "linux" or _pages(2) <= most:
         return
     advise = ctypes.CDLL(None).madvise
     for found in UNCHANGED.finditer(Path("/proc/self/smaps").read_text()):
