@@ -37,7 +37,7 @@ from warplab.simulator.numerics import fma_f32, fma_f64
 FRACTION_BITS = 25  # kept of each addend, below the largest exponent
 _SCALED_FRACTION_BITS = 35  # of mxf4 and mxf4nvf4
 _SMALL_FRACTION_BITS = 13  # of wgmma with 8-bit floats, of each addend and of a sum in f32
-_WARPS_AT_A_TIME = 128  # so that a step's arrays stay in the processor's cache
+_WARPS_AT_A_TIME = 64  # so that a step's arrays stay in the processor's cache
 _SUMS_AT_A_TIME = 1 << 14  # of warpgroups, likewise
 _NAN = {"f16": 0x7FFF, "f32": 0x7FFFFFFF}
 _DTYPES: dict[str, type] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
