@@ -6,11 +6,14 @@
 // Expected: 128 × 128 × 65536 is 32 µs of multiply-adds for 132 multiprocessors, 0.8 ms for the four that step 9 has
 // tiles for. Added are writing and reading the sums, parts × 4 bytes for each element of C, and the last block's wait:
 // it reads alone, some 60 bytes per clock.
-// Reached: 76 µs for it, 0.85 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random,
-// of any size from 16 to 16384, 1.06 of that algorithm, the geometric mean; one is below 0.8, 37 × 947 × 1952 with 0.74.
-// Over networks' shapes 1.07, the least 0.84, over the lab's 1.08, the least 0.85 (H200, 2026-11-26, operands not in the L2
-// cache; two more processes gave 1.06 for the first); with operands in it 1.00, 1.05 and 1.07. The choice takes 3.1 %
-// longer than the best plan, the mean of 54 shapes that it was not fitted to, at worst 23 %.
+// Reached: 74 µs for it, 0.90 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random,
+// of any size from 16 to 16384, 1.03 of that algorithm, the geometric mean; one is below 0.8, 187 × 3371 × 15026 with 0.78.
+// Over networks' shapes 1.10, the least 0.83, over the lab's 1.10, the least 0.90 (H200, 2026-11-27, operands not in the L2
+// cache; two more processes gave 1.03 for the first); with operands in it 0.98, 1.08 and 1.07. The choice takes 3.7 %
+// longer than the best plan, the mean of 64 shapes that it was not fitted to, at worst 17 %. It was 3.1 and 23 % before it
+// counted that a multiprocessor's four schedulers share the warps: of six warps two schedulers have two, so that the time is
+// that of eight (96 × 96 × 30000: 26 µs by two blocks of two warps each, 30 by three).
+// 37 × 947 × 1952 was at 0.74 of the library, in three tiles of 16 rows; in one of 48 × 32 it takes 15.3 µs, the library 17.2.
 // What made it 1.05 of what it was: neighbouring threads copied eight words of a row of A, so that a warp's copy touched
 // four rows and more lines of L1; now they copy up to 32 (A_LINE), and what would meet in one bank is turned by a row or
 // two (233 × 329 × 12701: 83 to 79 µs). And parts with which all multiprocessors have as many blocks: 813 × 32 × 11969

@@ -17,7 +17,7 @@ from kernels.matmul.tiles import Tiles
 from warpcourse.bench.shape_rule import Constants, Rule, Shape
 
 SHARED_BYTES = 228 * 1024  # of a multiprocessor; each block on it costs 1 KiB more than it asks for
-CORES = 128  # of a multiprocessor
+CORES, SCHEDULERS = 128, 4  # of a multiprocessor: the scheduler that has most warps ends last
 MOST_TURNS = 6  # of parts, which need not be at work at a time
 LEAST_PADDED = 60_000  # elements of b
 
@@ -39,6 +39,7 @@ TILES = (
     Tiles(32, 64, 16, 32, 32, 8, 4, 3, 8, 8),
     Tiles(4, 128, 32, 4, 128, 4, 4, 4, 3, 8),
     Tiles(8, 128, 32, 8, 128, 8, 4, 4, 3, 8),
+    Tiles(48, 32, 24, 16, 32, 4, 4, 3, 6, 8),
 )
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
@@ -137,8 +138,10 @@ def estimate(constants: Constants, of: Sequence[Any]) -> Any:
     clock = clock * (1 + words * c["words"])
 
     def wave(together: Any) -> Any:
-        hidden = 1 - np.exp(-np.maximum(warps * together, 0.5) / c["warps"])
-        step = np.maximum(clock * together / hidden, loaded * c["byte"])
+        at_work = np.maximum(warps * together, 1)
+        hidden = 1 - np.exp(-at_work / c["warps"])
+        uneven = np.ceil(at_work / SCHEDULERS) * SCHEDULERS / at_work
+        step = np.maximum(clock * together * uneven / hidden, loaded * c["byte"])
         results = stored * (together * c["result_byte"] + c["exposed_byte"]) + together * apart * c["other_byte"]
         return c["start"] + steps * step + results
 

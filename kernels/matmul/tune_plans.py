@@ -6,7 +6,7 @@ from kernels.matmul.measured_shapes import KERNELS
 from kernels.matmul.measurements import SHAPES
 from warpcourse.bench.measured_plans import NETWORKS, drawn, tuner
 
-TUNED = (*drawn(11, 8, 20), *drawn(12, 1, 28), *drawn(13, 1, 24), *SHAPES, *NETWORKS)
+TUNED = (*drawn(11, 8, 20), *drawn(12, 1, 28), *drawn(13, 1, 24), *SHAPES, *NETWORKS, *drawn(1795729211, 1, 20))
 AUTOTUNER = tuner("matmul", KERNELS, TUNED, __doc__, lambda: True)
 
 if __name__ == "__main__":

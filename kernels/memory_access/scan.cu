@@ -250,17 +250,24 @@ __global__ void __launch_bounds__(PIPELINED_THREADS, 2)
         if (tile < tiles && threadIdx.x == 0) {
             publish(sums + tile, flag, sums_of_tile.y);
         }
+        const int written = tile - round;  // less than 0 in the first round
+        const int latest = written - 1 - int(threadIdx.x), oldest = max(written - round, 0);
+        Status status = 0;
+        if (latest >= oldest) {  // asked for before the next tile, whose loads would be in its way
+            status = look(sums + latest);
+        }
         if (tile + round < tiles) {
             load_tile(v, in, first(tile + round), n, whole(tile + round));
         }
-        const int written = tile - round;  // less than 0 in the first round
         float sum = 0;  // of the tiles since the one that this block wrote last, or of all before its first
-        for (int k = written - 1 - threadIdx.x; k >= max(written - round, 0); k -= PIPELINED_THREADS) {
-            Status status;
-            do {
+        for (int k = latest; k >= oldest; k -= PIPELINED_THREADS) {
+            while (status >> 32 != flag) {
                 status = look(sums + k);
-            } while (status >> 32 != flag);
+            }
             sum += __uint_as_float(unsigned(status));
+            if (k - PIPELINED_THREADS >= oldest) {
+                status = look(sums + k - PIPELINED_THREADS);
+            }
         }
         sum = warp_sum(sum);
         if (lane == 0) {

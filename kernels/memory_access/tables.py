@@ -30,12 +30,12 @@ LONG = (
 )
 SMALL = ((512, 512), (1024, 1024), (2048, 2048), (4096, 4096), (1000, 1000), (1001, 1003), (3001, 3003), (600, 30000))
 SHAPES = ((SIDE, SIDE), *AWKWARD, *LONG, *SMALL)
-SEED, DRAWN = 1795614537, 40  # of shapes that no kernel was made for
+SEED, DRAWN = 1715146747, 40  # of shapes that no kernel was made for
 N = 2**28
 LENGTHS = (*(4**power for power in range(6, 15)), 1000003, 10000019, 99999989)
-SEED_OF_LENGTHS = 3809852707  # of those drawn from LENGTHS' range, after the code was final
+SEED_OF_LENGTHS = 361960256  # of those drawn from LENGTHS' range, after the code was final
 ROUNDS, RUNS = 7, 11
-ANY_SHAPE = ("cuda_sectors", "cuda_few_rows")  # kernels, whose times stand with shapes
+ANY_SHAPE = ("cuda_sectors", "cuda_few_columns", "cuda_few_rows")  # kernels, whose times stand with shapes
 
 
 def exact_vector(n: int) -> Any:
@@ -86,7 +86,7 @@ def transpose_shapes(shapes: tuple[tuple[int, int], ...] = SHAPES) -> list[dict[
         candidates, correct = {"copy": Candidate(copy_on_device, [(out, a)])}, {"copy": True}
         for name in ("cuda_large", "cuda_float4", *ANY_SHAPE):
             kernel = TRANSPOSES[name]
-            if rows > kernel.most_rows or rows % kernel.multiple or columns % kernel.multiple:
+            if not kernel.takes(rows, columns):
                 continue
             out.fill(np.nan)
             kernel.queue(a, out)

@@ -106,8 +106,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // 6. Step 5 with 16 bytes per access. Each thread loads 4 × 4 elements, transposes them in its registers and stores
 // four float4 into the tile, swizzled as in step 4. Rows and columns are multiples of 4, addresses multiples of 16.
 // Expected: a quarter of the requests and of the wavefronts; some bandwidth, if requests still cost any.
-// Reached: 2916 GB/s, 0.97 of the copy; 0.90 for 16380 × 20004, whose rows start inside sectors (2026-11-26)
-// and which step 7 takes.
+// Reached: 2916 GB/s, 0.97 of the copy; 0.89 for 16380 × 20004, whose rows start inside sectors (H200,
+// 2026-11-27) and which step 7 takes.
 // Tried and left out: tiles of 32 × 128 to 128 × 32 in step 5 (at most 0.94), tiles in groups of 4 to 16 rows (0.96),
 // loads and stores with cache hints (0.96).
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -138,12 +138,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
-constexpr int BATCH = 8;       // loads of a thread that are under way at a time
-constexpr unsigned SECTOR = 8;  // floats
-constexpr unsigned NOWHERE = ~0u;  // in the tile
-constexpr unsigned NARROW = 32;    // columns: with more, stores that say that out is not read again soon are faster
-constexpr unsigned GROUP = 64;  // tiles, one below the other, before the next column of tiles: what both read of a row
-                                // where they meet is still in the L2 cache
+constexpr int BATCH = 8;          // loads of a thread that are under way at a time
+constexpr unsigned SECTOR = 8;    // floats
+constexpr unsigned HIGH = 128;    // rows of a tile of step 7
+constexpr unsigned CHUNKS = 16;   // of 16 bytes, that a tile's row takes
+constexpr unsigned GROUP = 64;    // tiles, one below the other, before the next column of tiles: what both read of a row
+                                  // where they meet is still in the L2 cache
+constexpr unsigned STRIP = 32;    // rows that a warp of step 8 stores of a column before it turns to the next
 
 // A load for which the L2 cache fetches the 256 bytes around it, where it must ask memory at all.
 __device__ __forceinline__ float load(const float *from) {
@@ -152,86 +153,107 @@ __device__ __forceinline__ float load(const float *from) {
     return v;
 }
 
-// The word in which element (r, c) of a tile lies: rows of an odd pitch, and a word more after every 32 rows, so that
-// threads that read every fourth row find theirs in different banks.
-__device__ unsigned word_of(unsigned r, unsigned c, unsigned pitch) {
-    return r * pitch + r / 32 + c;
+// Likewise 16 bytes, on their way into shared memory, of a vector that ends `left` floats behind `from`.
+__device__ __forceinline__ void copy_ahead(float *to, const float *from, size_t left) {
+    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(to))),
+                 "l"(from), "r"(left < 4 ? 4 * int(left) : 16)
+                 : "memory");
+}
+
+__device__ __forceinline__ void wait_for_copies() {
+    asm volatile("cp.async.commit_group;\n\tcp.async.wait_group 0;" ::: "memory");
+    __syncthreads();
+}
+
+// Where word w of a row r, which may be before the tile's first, lies in shared memory: chunks swizzled by fours of rows,
+// so that 32 threads one below the other find theirs in up to 32 banks, as word w of a column is another one in each row.
+__device__ __forceinline__ int word_of(int r, unsigned w) {
+    return r * int(4 * CHUNKS) + int((w / 4 ^ unsigned(r) / 4 % 8) * 4 + w % 4);
 }
 
 // 7. For any shape. Where rows is no multiple of 8 floats, a line of out ends inside a sector, which two blocks of step
 // 5 store in part; the L2 cache has to put it together. Here each line of a tile begins where a sector of out does, up
-// to 7 rows of in before the tile: these are loaded twice, the second time from the L2 cache. So a thread can store a
-// float4, whatever the shape. The tile has `high` rows of in, a power of two, and `wide` columns; where in has few
-// columns, all of them. Lines of in, too, end inside what memory delivers at a time, so `load` has the L2 cache fetch 256
-// bytes: without it the same bytes are moved (ncu), at 2.44 TB/s where a copy has 3.0; reading alone has 0.84 of a copy's
-// rate without it and 0.91 with it.
+// to 7 rows of in before the tile: these are loaded twice, the second time from the L2 cache. Rows of in begin at any
+// float: of each a tile copies the chunks of 16 bytes that have some of it, asynchronously, and so without registers. A
+// warp stores 32 neighbours of a row of out; of a column all threads' words lie 32 rows apart at the same place of their
+// row, so that a store costs a load, an addition and a comparison. A tile has 128 rows of in and `wide` columns.
 // Expected: no sector is stored in part but for the ends of out's rows, so the copy's speed.
-// Reached (2026-11-26): 0.92 of the copy for 16381 × 20011, two primes, where step 5 reaches 0.71; 0.91 for 16380 × 20004;
-// 0.99 for 89478485 × 3; 0.92 for 1000003 × 250. Without `load` 0.80. Where the L2 cache holds the matrix, step 5 is as
-// fast or faster. On an H200, whose copy has 4240 GB/s, 0.75 to 0.92 (2026-11-26): it was chosen on the H100.
-// Tried and left out: lines of a tile that begin where 128 or 256 bytes of out do, and strips of a column of tiles, whose
-// rows are loaded once, by cp.async (0.80, before `load`); tiles of 32 × 256 (0.85) and 128 × 128 (0.84).
-extern "C" __global__ void __launch_bounds__(THREADS, 5)
-    transpose_sectors(const float *in, float *out, unsigned rows, unsigned columns, unsigned high, unsigned wide,
-                      unsigned pitch) {
-    extern __shared__ __align__(16) float words[];
-    const unsigned down = (rows + SECTOR - 2) / high + 1, across = (columns - 1) / wide + 1;
-    const unsigned group = min(GROUP, down), first = blockIdx.x / (group * across) * group;
-    const unsigned in_group = blockIdx.x % (group * across), height = min(group, down - first);
-    const unsigned row = (first + in_group % height) * high, column = in_group / height * wide;
+// Reached (H200, 2026-11-27, whose copy has 4240 GB/s): 0.88 of the copy for 16381 × 20011, two primes, where step
+// 5 reaches 0.68; 0.88 for 16380 × 20004; 0.85 for 1000003 × 250. Loaded float by
+// float it had 0.76, 0.76 and 0.75, though reading alone had 1.35 of the copy's rate and storing alone 1.83.
+// Expected of another order of tiles, not yet recorded: all that lie below each other, where they are at most 256, reached
+// 0.93 for 16381 × 20011 in a run before.
+// Tried and left out (H200): two tiles in turns, of which one is on its way, by cp.async (0.62 to 0.74) or by bulk copies
+// of rows (0.67 to 0.72); bulk copies without (0.80 to 0.82); tiles that begin where 128 bytes of out do (as fast); __stcs,
+// 0.02 slower; without the 256 bytes 0.03 slower.
+extern "C" __global__ void __launch_bounds__(THREADS, 6)
+    transpose_sectors(const float *in, float *out, unsigned rows, unsigned columns, unsigned wide) {
+    __shared__ __align__(16) float words[(HIGH + SECTOR - 1) * 4 * CHUNKS];
+    const unsigned down = (rows + SECTOR - 2) / HIGH + 1, across = (columns - 1) / wide + 1;
+    const unsigned group = min(GROUP, down), first_row = blockIdx.x / (group * across) * group;
+    const unsigned in_group = blockIdx.x % (group * across), height = min(group, down - first_row);
+    const unsigned row = (first_row + in_group % height) * HIGH, column = in_group / height * wide;
     const unsigned above = min(row, SECTOR - 1);  // rows of in that lie before `row` and are loaded, too
-    const unsigned lines = min(high + above, rows - (row - above)), length = min(wide, columns - column);
+    const unsigned lines = min(HIGH + above, rows - (row - above)), length = min(wide, columns - column);
+    const size_t begin = size_t(row - above) * columns + column, end = size_t(rows) * columns;
 
-    // `lanes` t    // Neighbours in a warp load neighbours of a row, and of the next row where that one is at its end.
-    unsigned r = threadIdx.x / length, c = threadIdx.x % length;
-    const unsigned rows_on = THREADS / length, columns_on = THREADS % length;
-    const float *from = in + size_t(row - above + r) * columns + column + c;
-    while (r < lines) {
-        float a[BATCH];
-        unsigned to[BATCH];
-#pragma unroll
-        for (int k = 0; k < BATCH; k++) {
-            to[k] = r < lines ? word_of(r, c, pitch) : NOWHERE;
-            a[k] = r < lines ? load(from) : 0.0f;
-            r += rows_on, c += columns_on, from += size_t(rows_on) * columns + columns_on;
-            if (c >= length) r++, c -= length, from += columns - length;
-        }
-#pragma unroll
-        for (int k = 0; k < BATCH; k++) {
-            if (to[k] != NOWHERE) words[to[k]] = a[k];
-        }
+    size_t first = begin + size_t(threadIdx.x / CHUNKS) * columns;
+#pragma unroll 4
+    for (unsigned r = threadIdx.x / CHUNKS; r < lines; r += THREADS / CHUNKS) {
+        const unsigned chunk = threadIdx.x % CHUNKS;
+        const size_t from = first / 4 * 4 + 4 * chunk;
+        if (from < first + length) copy_ahead(words + word_of(r, 4 * chunk), in + from, end - from);
+        first += size_t(THREADS / CHUNKS) * columns;
     }
-    __syncthreads();
+    wait_for_copies();
 
-    float *const target = out + size_t(column) * rows + (row - above);
-    const unsigned first_float = reinterpret_cast<size_t>(target) / sizeof(float);
-    for (unsigned c = 4 * threadIdx.x / high; c < length; c += max(4 * THREADS / high, 1)) {
-        const unsigned start = above - (first_float + above + c * rows) % SECTOR;  // at a sector of out
-        for (unsigned i = 4 * threadIdx.x % high; i < high; i += 4 * THREADS) {
-            const unsigned r = start + i;  // may be below zero, which is far beyond `lines`
-            float *const to = target + size_t(c) * rows + int(r);
-            if (r < lines && r + 3 < lines) {
-                float a[4];
+    const unsigned floats = reinterpret_cast<size_t>(out) / sizeof(float) + column * rows + row;
+#pragma unroll 1
+    for (unsigned c = threadIdx.x / 32; c < length; c += THREADS / 32) {
+        const int r = int(above - (floats + c * rows) % SECTOR + threadIdx.x % 32);  // the first at a sector of out
+        const float *const from = words + word_of(r, (unsigned(begin) + r * columns) % 4 + c);
+        float *const to = out + size_t(column + c) * rows + int(row - above) + r;
 #pragma unroll
-                for (int k = 0; k < 4; k++) a[k] = words[word_of(r + k, c, pitch)];
-                const float4 v = make_float4(a[0], a[1], a[2], a[3]);
-                columns > NARROW ? __stcs(reinterpret_cast<float4 *>(to), v) : void(*reinterpret_cast<float4 *>(to) = v);
-            } else {
-                for (int k = 0; k < 4; k++) {
-                    if (r + k < lines) to[k] = words[word_of(r + k, c, pitch)];
-                }
-            }
+        for (int i = 0; i < HIGH; i += 32) {
+            if (r + i < lines) to[i] = from[i * int(4 * CHUNKS)];  // of r before 0 neither
         }
     }
 }
 
-// 8. For few rows: a tile has them all, so it is one piece of out, and lies in that order in shared memory. `wide` is a
+// 8. Step 7 for few columns: a tile has them all, so it is one piece of in, and lies in that order in shared memory.
+// Chunks are swizzled where columns is even, as words of a column are then in some of the banks only.
+// Expected: as step 7, without the chunks that two tiles copy.
+// Reached (H200, 2026-11-27): 0.97 for 89478485 × 3, where step 7 reaches 0.17; 0.84 for 8000003 × 31, which step 7
+// takes with 0.88.
+extern "C" __global__ void __launch_bounds__(THREADS, 5)
+    transpose_few_columns(const float *in, float *out, unsigned rows, unsigned columns, unsigned high) {
+    extern __shared__ __align__(16) float words[];
+    const unsigned row = blockIdx.x * high, above = min(row, SECTOR - 1), lines = min(high + above, rows - (row - above));
+    const size_t begin = size_t(row - above) * columns, end = size_t(rows) * columns;
+    const unsigned before = begin % 4, size = before + lines * columns, swizzle = columns % 2 ? 0 : 7 * 4;
+#pragma unroll 4
+    for (unsigned w = 4 * threadIdx.x; w < size; w += 4 * THREADS) {
+        const size_t from = begin - before + w;
+        copy_ahead(words + (w ^ (w / 8 & swizzle)), in + from, end - from);
+    }
+    wait_for_copies();
+
+    const unsigned floats = reinterpret_cast<size_t>(out) / sizeof(float) + row;
+    for (unsigned strip = threadIdx.x / 32; strip < columns * (high / STRIP); strip += THREADS / 32) {
+        const unsigned c = strip % columns;
+        const int r = int(above - (floats + c * rows) % SECTOR + strip / columns * STRIP + threadIdx.x % 32);
+        const unsigned w = before + r * columns + c;
+        if (r < lines) out[size_t(c) * rows + int(row - above) + r] = words[w ^ (w / 8 & swizzle)];
+    }
+}
+
+// 9. For few rows: a tile has them all, so it is one piece of out, and lies in that order in shared memory. `wide` is a
 // multiple of 32, so each piece begins where a sector of out does. Threads that store neighbours of a row of in into
 // shared memory are `rows` words apart: in different banks, if rows is odd; else a word more after every 32 helps
 // (`log_pad` 5, and 31 for none).
 // Expected: as step 7, without sectors stored in part at the ends of out's short rows.
-// Reached (2026-11-26): 1.00 of the copy for 3 × 89478485, 0.96 for 250 × 1000003, 0.97 for 31 × 8000003, which
-// had 0.75 with the word more, as columns then lie 32 words apart, in one bank.
+// Reached (H200, 2026-11-27): 0.98 of the copy for 3 × 89478485, 0.90 for 250 × 1000003, 0.95 for 31 × 8000003, which
+// on an H100 had 0.75 with the word more, as columns then lie 32 words apart, in one bank.
 extern "C" __global__ void __launch_bounds__(THREADS, 5)
     transpose_few_rows(const float *in, float *out, unsigned rows, unsigned columns, int log_wide, int log_pad) {
     extern __shared__ __align__(16) float words[];

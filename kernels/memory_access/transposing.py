@@ -10,6 +10,8 @@ from kernels.memory_access.sources import FLOAT4_BYTES, NUMBA, SOURCES
 from warpcourse.bench.lab_kernels import Kernel, by_name
 
 SECTOR = 8  # floats
+HIGH, WIDE = 128, 61  # rows, and most columns, of a tile of `Sectors`: 64 words, of which up to 3 are before it
+STRIP = 32  # rows that a warp stores of a column in one go
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Transpose(Kernel):
     """A kernel, and how to launch it.
 
     `tile`: (columns, rows) of the input that a block moves. `block`: threads. `flat`: the grid has one dimension.
-    `multiple`: what rows and columns must be multiples of. `most_rows`: of the input.
+    `multiple`: what rows and columns must be multiples of. `most_rows`, `most_columns`: of the input.
     """
 
     tile: tuple[int, int] = (32, 32)
@@ -25,6 +27,12 @@ class Transpose(Kernel):
     flat: bool = False
     multiple: int = 1
     most_rows: int = 2**31 - 1
+    most_columns: int = 2**31 - 1
+
+    def takes(self, rows: int, columns: int) -> bool:
+        """Return whether it is for a shape."""
+        fits = rows <= self.most_rows and columns <= self.most_columns
+        return fits and rows % self.multiple == columns % self.multiple == 0
 
     def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
         """Return the grid, sizes that the kernel takes beside rows and columns, and bytes of dynamic shared memory."""
@@ -50,21 +58,19 @@ class Sectors(Transpose):
     """The kernel for any shape."""
 
     def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        high, most = _tile(rows, columns)
-        wide = math.ceil(columns / math.ceil(columns / most))
-        pitch, lines = wide | 1, high + SECTOR - 1
-        grid = math.ceil((rows + SECTOR - 1) / high) * math.ceil(columns / wide)
-        return (grid,), (high, wide, pitch), 4 * (lines * pitch + lines // 32)
+        across = math.ceil(columns / WIDE)
+        return (math.ceil((rows + SECTOR - 1) / HIGH) * across,), (math.ceil(columns / across),), 0
 
 
-def _tile(rows: int, columns: int) -> tuple[int, int]:
-    """Return rows, a power of two, and at most how many columns a tile of `Sectors` has, by what was measured: few of
-    a small matrix, so that it has many tiles."""
-    elements = rows * columns
-    if columns > 128:
-        return (32, 32) if elements < 2**19 else (64, 64) if elements < 2**25 else (128, 64)
-    most = 2200 if elements < 2**19 else 4400 if elements < 2**22 else 11000  # elements
-    return 1 << max(5, (most // columns).bit_length() - 1), columns
+class FewColumns(Transpose):
+    """The kernel whose tiles have all columns."""
+
+    def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        size = rows * columns
+        elements = 2048 if size < 2**19 else 4096 if size < 2**22 or columns < 16 else 12288  # of a tile
+        high = max(STRIP, elements // columns // STRIP * STRIP)
+        words = (high + SECTOR - 1) * columns + 3  # the first chunk may begin before the tile
+        return (math.ceil((rows + SECTOR - 1) / high),), (high,), 16 * math.ceil(words / 32) * 8
 
 
 class FewRows(Transpose):
@@ -85,6 +91,7 @@ def _numba(step: str, **how: Any) -> Transpose:
     return Transpose(f"numba_{step}", SOURCES, NUMBA, f"transpose_{step}", **how)
 
 
+_STEP = SOURCES, "transpose.cu"
 _LARGE = {"tile": (64, 64), "block": (256,), "flat": True}
 TRANSPOSES = by_name(
     _numba("naive", tile=(32, 8)),
@@ -96,8 +103,9 @@ TRANSPOSES = by_name(
     _cuda("swizzled"),
     _cuda("large", **_LARGE),
     _cuda("float4", **_LARGE, multiple=4, alignment=FLOAT4_BYTES),
-    Sectors("cuda_sectors", SOURCES, "transpose.cu", "transpose_sectors", block=(256,)),
-    FewRows("cuda_few_rows", SOURCES, "transpose.cu", "transpose_few_rows", FLOAT4_BYTES, block=(256,), most_rows=256),
+    Sectors("cuda_sectors", *_STEP, "transpose_sectors", FLOAT4_BYTES, block=(256,)),
+    FewColumns("cuda_few_columns", *_STEP, "transpose_few_columns", FLOAT4_BYTES, block=(256,), most_columns=24),
+    FewRows("cuda_few_rows", *_STEP, "transpose_few_rows", FLOAT4_BYTES, block=(256,), most_rows=256),
 )
 
 
@@ -105,10 +113,10 @@ def fastest(rows: int, columns: int, aligned: bool = True) -> str:
     """Return the name of the fastest kernel for a shape, by what was measured. `aligned`: both at multiples of 16."""
     if aligned and rows <= TRANSPOSES["cuda_few_rows"].most_rows:
         return "cuda_few_rows"
-    cached = rows * columns < 2**23  # by the L2 cache, which puts sectors together in time
-    whole = rows % (4 if cached else SECTOR) == columns % 4 == 0
-    if aligned and whole and (columns >= 64 or rows * columns < 2**18):
+    size = rows * columns
+    whole = rows % (4 if size < 2**23 else SECTOR) == columns % 4 == 0  # the L2 cache puts sectors together in time
+    if aligned and whole and (columns >= 64 or size < 2**18):
         return "cuda_float4"
-    if columns >= (12 if rows * columns < 2**18 else 40) and cached:
+    if not aligned or (columns >= (12 if size < 2**18 else 40) and size < 2**20):
         return "cuda_large"
-    return "cuda_sectors"
+    return "cuda_few_columns" if columns <= TRANSPOSES["cuda_few_columns"].most_columns else "cuda_sectors"

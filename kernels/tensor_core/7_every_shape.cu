@@ -10,14 +10,19 @@
 // Expected: time = launch + waves × steps × max(products / rate, L2 bytes / bandwidth, latency) + fix-up, see
 // shape_rule.py, which chooses. 1024³ has 128 tiles of 64 × 128 where step 6 has 32; 128 × 256 × 65536 has four of
 // 128 × 64, whose depth 32 blocks each share.
-// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.31 of cuBLASLt's fastest algorithm, the
-// geometric mean, the least 0.84. Over 40 whose sides are multiples of 8, 0.97, three below 0.8, the least 0.75 (88 × 3496
-// × 2208). Over networks' shapes 1.03, the least 0.82 (1576 × 3072 × 768); over the lab's 0.99, the least 0.85 (H200,
-// 2026-11-26, operands not in the L2 cache; two more processes gave 1.31 for the first); with operands in it 1.28, 0.95,
-// 1.00 and 0.98, the least 0.71. The choice takes 1.8 % longer than the best plan, the mean of shapes that its constants
-// were not fitted to, at worst 15 %; of the others 1.9, at worst 20 %. bfloat16 takes float16's time; e4m3 0.92 to 1.02 of
-// the library's, with its error, 2.3e-4, which one level of sums raises to 1.9e-3 at 8192³; both were recorded with
-// another plan than is chosen now at 16 × 8192 × 8192, 0.72 and 0.80.
+// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.14 of cuBLASLt's fastest algorithm, the
+// geometric mean, the least 0.66 (1819 × 356 × 27: any_rows.cu); two are below 0.8. Over 40 whose sides are multiples of
+// 8, 0.97, two below 0.8, the least 0.77 (1224 × 456 × 2640). Over networks' shapes 1.03, the least 0.82 (1576 × 3072 ×
+// 768); over the lab's 0.99, the least 0.85 (H200, 2026-11-27, operands not in the L2 cache; two more processes gave 1.14
+// for the first); with operands in it 1.12, 0.95, 1.01 and 0.97, the least 0.66. The choice takes 2.0 % longer than the
+// best plan, the mean of shapes that its constants were not fitted to, at worst 16 %; of the others 2.2, at worst 20 %.
+// bfloat16 takes float16's time; e4m3 0.89 to 1.01 of the library's, with its error, 2.3e-4, which one level of sums raises
+// to 1.9e-3 at 8192³.
+// Four shapes were 0.75 to 0.82 (2026-11-26): 88 × 3496 × 2208, 208 × 2320 × 2496, 632 × 680 × 2504, 88 × 544 × 10624. The
+// best plan of each, of 71 to 176 that were timed, takes 1.18, 1.11, 1.13 and 1.02 times the library's time. Tiles of 48 and
+// 96 columns, swapped, are of these; for the second the rule still takes another, 1.15 times as long. Under ncu the library
+// launches 64 × 48, 64 × 104 and 64 × 64 in clusters of 4 × 2, and reads 37, 35 and 45 MB from L2 where the plan of that
+// day read 58, 37 and 75. Such clusters of these tiles took 14.6 µs of the third, pairs 14.3, the library 12.4.
 // What limits the multiples of 8: the library has tiles 80 and 144 columns wide. Under ncu on an H100 its tensor cores are
 // 52 to 60 % of the time at work, these 37 to 49 %: 3080 × 336 × 2504 leaves 57 of 132 multiprocessors without a tile of
 // 128 × 128, and 1576 × 3072 × 768 fills two thirds of the last 128 × 192 of a row. A width between 128 and 192 would need

@@ -32,7 +32,7 @@ ANY_STAGES, ANY_SPLITS = 6, (1, 2, 4, 8)  # of any_rows.cu, and blocks of a clus
 
 def _shared(side: int, blocks: int) -> bool:
     """Return whether `blocks` can share the boxes of a side of a tile, or the depth of each, in eights of lines."""
-    return side % 64 == 0 and side // 8 % blocks == 0 and (side // 64 % blocks == 0 or 8 % blocks == 0)
+    return side // 8 % blocks == 0 and (side // 64 % blocks == 0 or 8 % blocks == 0)
 
 
 def _deep(side: int, blocks: int) -> int:
@@ -71,11 +71,11 @@ class Tile:
             )
             return
         sent = (self.split - 1) * self.bm * self.bn * 4 // self.split
-        block = self.shared_bytes(boxes=self.split == 1 and self.bn >= 64) + EXTRA_BYTES
+        block = self.shared_bytes(boxes=self.split == 1 and self.bn % 64 == 0) + EXTRA_BYTES
         demand(
             self,
             (self.bm % (64 * self.consumers) == 0, "bm must be a multiple of 64 for each consumer"),
-            (self.bn in (16, 32, 64, 128, 192, 256), "bn must be 16, 32, 64, 128, 192 or 256"),
+            (self.bn in (16, 32, 48, 64, 96, 128, 192, 256), "bn must be 16, 32, 48, 64, 96, 128, 192 or 256"),
             (self.bm <= 256 and self.bm * self.bn <= 64 * 256 * self.consumers, "a consumer holds 64 × 256 sums"),
             (self.stack == 1 or _shared(self.bn, self.stack), "stack must divide bn / 64 or 8, and bn / 8"),
             (self.side == 1 or _shared(self.bm, self.side), "side must divide bm / 64 or 8, and bm / 8"),
@@ -150,8 +150,8 @@ class Plan:
             (self.parts >= 1, "parts must be at least 1"),
             (self.parts == 1 or self.tile.cluster == 1, "parts are for blocks without a cluster"),
             (
-                self.swapped or self.tile.bn >= 64 or self.tile.any_rows,
-                "tiles of fewer than 64 columns are for swapped products",
+                self.swapped or self.tile.bn % 64 == 0 or self.tile.any_rows,
+                "tiles whose columns are no multiple of 64 are for swapped products",
             ),
             (not self.tile.any_rows or self.parts in ANY_SPLITS, f"clusters of any_rows.cu have {ANY_SPLITS} blocks"),
         )
@@ -216,7 +216,7 @@ class Plan:
             return (
                 f"{units} blocks must be at work at a time, and there is room for {multiprocessors * self.tile.blocks}"
             )
-        if self.tile.bn < 64 and transposed[0] == "T":
+        if self.tile.bn % 64 and transposed[0] == "T":
             return f"a tile of {self.tile.bn} rows of C takes no transposed a"
         return ""
 

@@ -30,6 +30,7 @@ ALONE = (
     *(Tile(256, 128, 2, 4), Tile(128, 192, 2, 4), Tile(192, 192, 3, 3)),
 )
 STACKS = (
+    *(Tile(64, 64, 1, 13, stack=2), Tile(64, 128, 1, 8, stack=4)),
     *(Tile(64, 128, 1, 8, stack=2), Tile(128, 128, 2, 6, stack=2), Tile(128, 256, 2, 4, stack=2)),
     *(Tile(128, 128, 2, 6, stack=2, side=2), Tile(128, 192, 2, 4, stack=3), Tile(192, 128, 3, 4, side=3)),
     *(Tile(64, 128, 1, 8, stack=4, side=2), Tile(64, 192, 1, 6, stack=4, side=2)),
@@ -43,9 +44,13 @@ MEETING = (
     *(Tile(64, 64, 1, 4, 3), Tile(64, 64, 1, 12), Tile(64, 128, 1, 8), Tile(128, 64, 2, 8), Tile(128, 128, 2, 6)),
     *(Tile(192, 128, 3, 4), Tile(128, 192, 2, 4)),
 )
-SWAPPED = (Tile(64, 16, 1, 6, 3), Tile(128, 16, 2, 10), Tile(64, 32, 1, 5, 3), Tile(128, 32, 2, 10))
-FEW_ROWS = 32
-MANY_SUMS, SHARP = 128 * 96, 4  # of a consumer, that leave no registers for more; how near `max` is to the largest
+SWAPPED = (
+    *(Tile(64, 16, 1, 6, 3), Tile(128, 16, 2, 10), Tile(64, 32, 1, 5, 3), Tile(128, 32, 2, 10)),
+    *(Tile(64, 48, 1, 15), Tile(64, 96, 1, 11), Tile(128, 96, 2, 8)),
+)
+SWAPPED_STACKS = (Tile(64, 96, 1, 11, stack=4),)
+FEW_ROWS, MOST_SWAPPED = 32, 96
+MANY_SUMS, SHARP = 128 * 96, 2  # of a consumer, that leave no registers for more; how near `max` is to the largest
 RESIDENT = {3: 39, 4: 30, 8: 15}  # clusters of so many blocks that 132 multiprocessors hold: groups are not whole
 SHALLOW = 256  # a depth below which tiles are computed row by row
 FEW, MOST_ANY = 64, 8e9  # rows or columns, and products of a shape, for which any_rows.cu may be the fastest
@@ -83,15 +88,22 @@ START = {
 def plans(shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> list[Plan]:
     """Return the plans among which the rule chooses."""
     m, *_ = shape
-    if m <= FEW_ROWS and transposed[0] == "N":  # TMA is slow where most of a box is outside of its matrix
-        found = [Plan(tile, parts, swapped=True) for tile in SWAPPED for parts in PARTS if tile.bn >= m]
-    else:
-        found = [Plan(tile) for tile in (*ALONE, *STACKS, *SPLITS)]
+    found = []
+    if m <= MOST_SWAPPED and transposed[0] == "N":
+        found += [Plan(tile, parts, swapped=True) for tile in SWAPPED for parts in PARTS if _for_rows(tile, m)]
+        found += [Plan(tile, swapped=True) for tile in SWAPPED_STACKS if _for_rows(tile, m)]
+    if not found or m > FEW_ROWS:  # TMA is slow where most of a box is outside of its matrix
+        found += [Plan(tile) for tile in (*ALONE, *STACKS, *SPLITS)]
         found += [Plan(tile, parts) for tile in MEETING for parts in PARTS[1:]]
     if any(row % WIDE for row in _lines(shape, transposed)) or min(shape[:2]) <= FEW:
         found += [Plan(tile, split) for tile in ANY_ROWS for split in ANY_SPLITS]
     sensible = [plan for plan in found if _sensible(plan, shape, transposed, multiprocessors)]
     return sensible or [Plan(tile) for tile in ALONE]
+
+
+def _for_rows(tile: Tile, m: int) -> bool:
+    """Return whether a swapped tile's columns are for m rows: all of them in one of 16 or 32, or in 48 or 96."""
+    return tile.bn >= m if m <= FEW_ROWS else tile.bn > FEW_ROWS
 
 
 def _sensible(plan: Plan, shape: Shape, transposed: str, multiprocessors: int) -> bool:

@@ -15,6 +15,7 @@ TUNED = (
     *NETWORKS,
     *drawn(21, 8, 48),
     *drawn(22, 1, 16),
+    *drawn(1795729210, 8),
 )
 AUTOTUNER = tuner("tensor_core", KERNELS, TUNED, __doc__, hopper.available)
 

@@ -239,8 +239,10 @@ __device__ __forceinline__ void wgmma_wait() {
 
 #define LIST8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define LIST16 LIST8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define LIST24 LIST16 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define LIST32 LIST16 ", "                                                                    \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define LIST48 LIST32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define LIST64 LIST32 ", " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
@@ -269,7 +271,7 @@ constexpr int FACTORS_OF<__nv_bfloat16> = BFLOAT16;
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" ADD ", 0;\nwgmma.mma_async.sync.aligned." SHAPE \
                  ENDING " {" LIST "}, %" A ", %" B ", add, 1, 1" MAJORS ";\n}" __VA_ARGS__)
 
-// sum = a · b + (add ? sum : 0), for N of 16, 32, 64, 128, 192 or 256. A thread holds of row 16 · (warp % 4) + lane / 4, and of
+// sum = a · b + (add ? sum : 0), for N of 16, 32, 48, 64, 96, 128, 192 or 256. A thread holds of row 16 · (warp % 4) + lane / 4, and of
 // the row eight below, columns 8j + lane % 4 · 2 and the next, as sum[4j] to sum[4j + 3].
 #define WGMMA_OF(COUNT, N, LIST, A, B, ADD, A_MAJOR_AT, B_MAJOR_AT, ...)                                              \
     template <int A_MAJOR, int B_MAJOR, int FACTORS = FLOAT16>                                                      \
@@ -289,7 +291,9 @@ constexpr int FACTORS_OF<__nv_bfloat16> = BFLOAT16;
 
 WGMMA_OF(8, "16", LIST8, "8", "9", "10", "11", "12", SUM8(0))
 WGMMA_OF(16, "32", LIST16, "16", "17", "18", "19", "20", SUM8(0), SUM8(8))
+WGMMA_OF(24, "48", LIST24, "24", "25", "26", "27", "28", SUM8(0), SUM8(8), SUM8(16))
 WGMMA_OF(32, "64", LIST32, "32", "33", "34", "35", "36", SUM32(0))
+WGMMA_OF(48, "96", LIST48, "48", "49", "50", "51", "52", SUM32(0), SUM8(32), SUM8(40))
 WGMMA_OF(64, "128", LIST64, "64", "65", "66", "67", "68", SUM32(0), SUM32(32))
 WGMMA_OF(96, "192", LIST96, "96", "97", "98", "99", "100", SUM32(0), SUM32(32), SUM32(64))
 WGMMA_OF(128, "256", LIST128, "128", "129", "130", "131", "132", SUM32(0), SUM32(32), SUM32(64), SUM32(96))
