@@ -142,9 +142,9 @@ constexpr int BATCH = 8;          // loads of a thread that are under way at a t
 constexpr unsigned SECTOR = 8;    // floats
 constexpr unsigned HIGH = 128;    // rows of a tile of step 7
 constexpr unsigned CHUNKS = 16;   // of 16 bytes, that a tile's row takes
-constexpr unsigned GROUP = 64;    // tiles, one below the other, before the next column of tiles: what both read of a row
-                                  // where they meet is still in the L2 cache
-constexpr unsigned STRIP = 32;    // rows that a warp of step 8 stores of a column before it turns to the next
+constexpr unsigned MOST_DOWN = 256, GROUP = 16;  // tiles one below the other, before the next column of tiles: all, so
+                                                 // that rows of out are written whole, or where they are long a group
+constexpr unsigned STRIP = 32;                   // rows that a warp of step 8 stores of a column
 
 // A load for which the L2 cache fetches the 256 bytes around it, where it must ask memory at all.
 __device__ __forceinline__ float load(const float *from) {
@@ -178,11 +178,9 @@ __device__ __forceinline__ int word_of(int r, unsigned w) {
 // warp stores 32 neighbours of a row of out; of a column all threads' words lie 32 rows apart at the same place of their
 // row, so that a store costs a load, an addition and a comparison. A tile has 128 rows of in and `wide` columns.
 // Expected: no sector is stored in part but for the ends of out's rows, so the copy's speed.
-// Reached (H200, 2026-11-27, whose copy has 4240 GB/s): 0.88 of the copy for 16381 × 20011, two primes, where step
-// 5 reaches 0.68; 0.88 for 16380 × 20004; 0.85 for 1000003 × 250. Loaded float by
-// float it had 0.76, 0.76 and 0.75, though reading alone had 1.35 of the copy's rate and storing alone 1.83.
-// Expected of another order of tiles, not yet recorded: all that lie below each other, where they are at most 256, reached
-// 0.93 for 16381 × 20011 in a run before.
+// Reached (H200, 2026-11-27, whose copy has 4240 GB/s): 0.92 of the copy for 16381 × 20011, two primes, where step 5 reaches
+// 0.68; 0.92 for 16380 × 20004; 0.85 for 1000003 × 250. Loaded float by float
+// it had 0.76, 0.76 and 0.75, though reading alone had 1.35 of the copy's rate and storing alone 1.83.
 // Tried and left out (H200): two tiles in turns, of which one is on its way, by cp.async (0.62 to 0.74) or by bulk copies
 // of rows (0.67 to 0.72); bulk copies without (0.80 to 0.82); tiles that begin where 128 bytes of out do (as fast); __stcs,
 // 0.02 slower; without the 256 bytes 0.03 slower.
@@ -190,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 6)
     transpose_sectors(const float *in, float *out, unsigned rows, unsigned columns, unsigned wide) {
     __shared__ __align__(16) float words[(HIGH + SECTOR - 1) * 4 * CHUNKS];
     const unsigned down = (rows + SECTOR - 2) / HIGH + 1, across = (columns - 1) / wide + 1;
-    const unsigned group = min(GROUP, down), first_row = blockIdx.x / (group * across) * group;
+    const unsigned group = down <= MOST_DOWN ? down : GROUP, first_row = blockIdx.x / (group * across) * group;
     const unsigned in_group = blockIdx.x % (group * across), height = min(group, down - first_row);
     const unsigned row = (first_row + in_group % height) * HIGH, column = in_group / height * wide;
     const unsigned above = min(row, SECTOR - 1);  // rows of in that lie before `row` and are loaded, too
@@ -223,8 +221,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 6)
 // 8. Step 7 for few columns: a tile has them all, so it is one piece of in, and lies in that order in shared memory.
 // Chunks are swizzled where columns is even, as words of a column are then in some of the banks only.
 // Expected: as step 7, without the chunks that two tiles copy.
-// Reached (H200, 2026-11-27): 0.97 for 89478485 × 3, where step 7 reaches 0.17; 0.84 for 8000003 × 31, which step 7
-// takes with 0.88.
+// Reached (H200, 2026-11-27): 0.97 for 89478485 × 3, where step 7 reaches 0.17. From 25 columns
+// on step 7 is faster: 0.88 for 8000003 × 31, this one 0.84. With neighbouring warps at
+// different columns it had 0.95 to 0.98 and 0.89, where now it has 0.95 to 0.97 and 0.86 (111629 × 14 to 2449741 × 7).
 extern "C" __global__ void __launch_bounds__(THREADS, 5)
     transpose_few_columns(const float *in, float *out, unsigned rows, unsigned columns, unsigned high) {
     extern __shared__ __align__(16) float words[];
@@ -239,9 +238,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
     wait_for_copies();
 
     const unsigned floats = reinterpret_cast<size_t>(out) / sizeof(float) + row;
-    for (unsigned strip = threadIdx.x / 32; strip < columns * (high / STRIP); strip += THREADS / 32) {
-        const unsigned c = strip % columns;
-        const int r = int(above - (floats + c * rows) % SECTOR + strip / columns * STRIP + threadIdx.x % 32);
+    const unsigned strips = high / STRIP;
+    for (unsigned strip = threadIdx.x / 32; strip < columns * strips; strip += THREADS / 32) {
+        const unsigned c = strip / strips;  // so that neighbouring warps store what lies in a row
+        const int r = int(above - (floats + c * rows) % SECTOR + strip % strips * STRIP + threadIdx.x % 32);
         const unsigned w = before + r * columns + c;
         if (r < lines) out[size_t(c) * rows + int(row - above) + r] = words[w ^ (w / 8 & swizzle)];
     }

@@ -66,8 +66,7 @@ class FewColumns(Transpose):
     """The kernel whose tiles have all columns."""
 
     def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        size = rows * columns
-        elements = 2048 if size < 2**19 else 4096 if size < 2**22 or columns < 16 else 12288  # of a tile
+        elements = 2048 if rows * columns < 2**19 else 4096  # of a tile
         high = max(STRIP, elements // columns // STRIP * STRIP)
         words = (high + SECTOR - 1) * columns + 3  # the first chunk may begin before the tile
         return (math.ceil((rows + SECTOR - 1) / high),), (high,), 16 * math.ceil(words / 32) * 8

@@ -3,9 +3,10 @@
 // finds it once, so that no thread divides for each element.
 // Expected: the time of memory for what is read and written, and 2 to 3 µs for the launch.
 // Reached, copies and product, of the speed of cuDNN 9.19's fastest plan, over 40 convolutions drawn at random, the
-// geometric mean and the least: forward 1.75 and 0.83, the gradient of x 1.74 and 0.95, that of w 1.48 and 0.67, of which
-// two took other steps; two are below 0.8, both of w with strides (H100 80GB HBM3, 2026-11-26; two more processes are
-// within 2 % of the means). Sums of one split, added by blocks of 32 threads, took 13 of 22 µs for 148 × 960 × 4 × 1.
+// geometric mean and the least: forward 1.65 and 0.80, the gradient of x 1.51 and 1.12, that of w 1.23 and 0.38, of which
+// four took other steps; three are below 0.8, two of w with strides: 1 × 994 × 19 × 8, with 18 windows, takes 43 µs, and
+// cuDNN 16 (H200, 2026-11-27; two more processes are within 4 % of the means). Sums of one split, added by
+// blocks of 32 threads, took 13 of 22 µs for 148 × 960 × 4 × 1.
 #include <warplab/hopper.cuh>
 #include "sizes.cuh"
 

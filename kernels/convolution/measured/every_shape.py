@@ -19,7 +19,7 @@ from kernels.convolution.measured import ratios
 from warpcourse.bench import hopper, measured_plans
 from warplab import cp
 
-SEED = 908119271  # of the convolutions to draw next; what is recorded has a seed of its own
+SEED = 908119271  # of the convolutions drawn, after the code was final
 DRAWN = 40
 FLOPS, MOST_BYTES = (1e8, 3e11), 1e9  # of those drawn: far less takes the time of a launch
 WINDOWS = (1, 1, 2, 3, 3, 3, 4, 5, 7)

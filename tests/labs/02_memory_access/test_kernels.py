@@ -427,8 +427,8 @@ def test_the_recorded_kernels_reach_their_goals():
     assert {(row["rows"], row["columns"]) for row in rows} == set(drawn_shapes())
     drawn = [r["ratio_to_copy"] for r in rows if r["kernel"] == transposing.fastest(r["rows"], r["columns"])]
     assert len(drawn) == len(drawn_shapes())
-    assert np.exp(np.mean(np.log(drawn))) >= 0.98
-    assert min(drawn) >= 0.83  # the goal of 0.90 is missed by tall matrices beyond the L2 cache and by some very small
+    assert np.exp(np.mean(np.log(drawn))) >= 0.99
+    assert min(drawn) >= 0.85  # the goal of 0.90 is missed by tall matrices beyond the L2 cache and by some very small
 
 
 def test_the_headers_of_the_kernels_give_the_recorded_bandwidths():

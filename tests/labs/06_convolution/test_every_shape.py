@@ -219,10 +219,10 @@ def test_headers_quote_what_was_recorded():
         found = tables[f"{of}, drawn"]
         assert f"{words} {found['geometric_mean']:.2f} and {found['least']:.2f}" in text
         for again in value["processes"]:
-            assert again[f"{of}, drawn"]["cold"]["mean"] == pytest.approx(found["geometric_mean"], rel=0.02)
+            assert again[f"{of}, drawn"]["cold"]["mean"] == pytest.approx(found["geometric_mean"], rel=0.04)
     rows = [(of, row) for of in PASSES for row in tables[f"{of}, drawn"]["rows"]]
-    assert sum(row["step"] != padded.NAME for _, row in rows) == 2
-    assert [of for of, row in rows if row["ratio"] < 0.8] == ["backward_filter"] * 2
+    assert sum(row["step"] != padded.NAME for _, row in rows) == 4
+    assert [of for of, row in rows if row["ratio"] < 0.8] == ["forward", *["backward_filter"] * 2]
     by_layer = {row["layer"]: row for row in tables["forward"]["rows"] if row["step"] == "mma_patch"}
     for layer, words in (
         ("Inception stem", "{:.0f} µs for it, {:.2f} of the speed"),
