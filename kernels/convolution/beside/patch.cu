@@ -7,8 +7,9 @@
 // the copies alone move 85 MB. A warp reads 8 words of x in shared memory for 16 products of 16 × 8 × 16.
 // Reached: 39 µs for it, 1.37 of the speed of cuDNN 9.19's fastest plan, where step 5 with its copies took 90;
 // ResNet-50's 7 × 7 / 2 54 µs and 1.65 (98 before), VGG-16's first layer 92 µs and 2.21 (153 before), one channel of
-// U-Net's 20 µs and 1.58 (H200, 2026-11-27, each in turns with cuDNN, in one process; what was before, on an H100). Six blocks on a
-// multiprocessor in place of four, and wider stores to shared memory, took Inception's layer from 47 to 41 µs.
+// U-Net's 20 µs and 1.58 (H200, 2026-11-27, each in turns with cuDNN, in one process; before: on
+// an H100). Six blocks on a multiprocessor in place of four, and wider stores to shared memory, took Inception's layer from
+// 47 to 41 µs there.
 //
 // NT: eights of filters of a block. PAIRS: elements 2 i and 2 i + 1 of a window's row are neighbours in a patch, at
 // even places. VEC: elements of a store; K is a multiple, and y starts at one.
