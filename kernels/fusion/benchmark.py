@@ -73,7 +73,6 @@ BENCHMARK = Benchmark(
         ),
     },
     __doc__,
-    not_recorded=frozenset({"resnet50_autotuned"}),
 )
 
 if __name__ == "__main__":
