@@ -22,6 +22,7 @@ TEXT = "def f(a):\n    return call(OTHER, a + MORE) + 1\n"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("WARPLAB_KEEP_CODE", raising=False)
     kept_code._folder.cache_clear()
     kept_code._tidy.cache_clear()
     yield tmp_path / "warplab" / "code"
