@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from warplab.simulator.count.launch_counting import Counting
-from warplab.simulator.count.reuse import ReuseWatch
+from warplab.simulator.count.reuse import Reads, ReuseWatch
 
 
 def add_blocks(counting: Counting, nodes: Sequence[int], blocks: np.ndarray) -> None:
@@ -38,9 +38,14 @@ def add_trips(counting: Counting, ended: np.ndarray) -> None:
 
 
 def add_reads(watch: ReuseWatch, sectors: np.ndarray, requests: int, lines: int, passes: int) -> None:
-    """Do what `watch.load` does for several loads, in order: the sectors that warps read of global memory, the
-    requests, and the sums of their lines and of their passes through the banks."""
-    watch.streams[-1].append(sectors)
+    """Do what `watch.load` does for several loads, in order: the sectors that warps read of global memory, marked as in
+    `narrow_access`, the requests, and the sums of their lines and of their passes through the banks."""
+    begins = np.flatnonzero(sectors & 2)
+    sizes = (
+        np.diff(first, append=n)
+        for first, n in ((begins, sectors.size), (np.flatnonzero(sectors[begins] & 1), begins.size))
+    )
+    watch.streams[-1].append(Reads(sectors >> 2, *sizes))
     watch._room -= sectors.size
     watch.requests += requests
     watch.lines += lines

@@ -7,7 +7,9 @@ higher order theory of locality", ASPLOS 2013). Other blocks only take their par
 """
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,12 +22,13 @@ MOST_READS = 1 << 18  # of a watched block; longer loops repeat themselves
 MOST_BLOCKS = 16
 _MOST_KNOWN = 256
 MOST_KEPT = 1 << 18  # reads of a launch, 2 MB; of more the reuse is computed at once
+WHOLE = 0.9  # of an array's sectors, from which on it counts as read whole
 CAPACITIES = tuple(1 << k for k in range(11, 19))  # bytes of cache for one block
 _WARP_BIT = 44
 _PLACE = (1 << _WARP_BIT) - 1
 _LINE_BITS, _SECTOR_BITS = 7, 5  # of the address within a line, a sector
 _LINE = 1 << _LINE_BITS
-_SECTORS_BIT = 2  # a line has four sectors
+_SECTORS_BIT, _PAGE_BITS = 2, 7  # of the sectors of a line, of 4 KiB
 
 
 @dataclass
@@ -34,7 +37,15 @@ class Reuse:
 
     `hits`: by bytes of cache for one block, the share of the sectors read that it serves (0 to 1). `again`: the same
     for a cache without limit. `pair_bytes`: bytes in aligned pairs of sectors of which a block read one or both, per
-    byte of the sectors: 1 where both, 2 where only one.
+    byte of the sectors: 1 where both, 2 where only one. `page_sectors`: how many sectors of each 4 KiB a block read, of
+    those of which it read any.
+
+    `ready`: by bytes of cache, the share of requests for whose sectors no warp waits. Warps advance in step: of what
+    they ask for by one instruction the cache has a sector for all of them or for none. `ready_blocks`: the same where
+    the block waits for all its warps. `fresh`, `fresh_blocks`: the shares that ask for a pair of sectors for which the
+    block has not asked before. `in_step`: of the requests for new sectors, the share of those that another warp has
+    just asked for. `whole`: the share of the sectors read that are new and of an array that the block reads whole, as
+    other blocks will; `whole_requests`, `whole_blocks`: of requests that wait for nothing else.
 
     `requests`: of loads; each needs `lines` lines of 128 bytes and `passes` passes through the banks of the L1, which
     are those of shared memory, on average.
@@ -49,6 +60,15 @@ class Reuse:
     hits: dict[int, float] = field(default_factory=dict)
     again: float = 0.0
     pair_bytes: float = 1.0
+    page_sectors: float = 1.0
+    ready: dict[int, float] = field(default_factory=dict)
+    ready_blocks: dict[int, float] = field(default_factory=dict)
+    fresh: float = 1.0
+    fresh_blocks: float = 1.0
+    in_step: float = 0.0
+    whole: float = 0.0
+    whole_requests: float = 0.0
+    whole_blocks: float = 0.0
     requests: int = 0
     lines: float = 1.0
     passes: float = 1.0
@@ -62,16 +82,25 @@ class Reuse:
     sectors: float = 1.0
 
 
+class Reads(NamedTuple):
+    """Sectors that a block reads, in order, the numbers of them in each request, and of requests in each
+    instruction."""
+
+    sectors: np.ndarray
+    requests: np.ndarray
+    instructions: np.ndarray
+
+
 class ReuseWatch(Observer):
     """Collects what a `Reuse` needs while a launch runs."""
 
     def __init__(self) -> None:
-        self.streams: list[list[np.ndarray]] = []
+        self.streams: list[list[Reads]] = []  # of each block
         self.atomics: list[tuple[np.ndarray, np.ndarray]] = []  # numbers of requests, addresses
         self.requests = self.lines = self.passes = 0  # of loads
         self._room = self._atomic_requests = 0
         # By width, lanes and their distances from the start of a line: what `_examined` returns, from there on.
-        self._known: dict[tuple[int, bytes, bytes], tuple[np.ndarray, list[int]]] = {}
+        self._known: dict[tuple[int, bytes, bytes], tuple[np.ndarray, np.ndarray, list[int]]] = {}
 
     def watch(self, chunk) -> Observer:
         if len(self.streams) >= MOST_BLOCKS:
@@ -99,16 +128,18 @@ class ReuseWatch(Observer):
         if key not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            found, *costs = self._examined(site, (numbers >> 5) << _WARP_BIT, places)
-            self._known[key] = found - (start >> _SECTOR_BITS), costs
-        found, (lines, requests, passes) = self._known[key]
-        self.streams[-1].append(found + (start >> _SECTOR_BITS))
+            found, sizes, *costs = self._examined(site, (numbers >> 5) << _WARP_BIT, places)
+            self._known[key] = found - (start >> _SECTOR_BITS), sizes, costs
+        found, sizes, (lines, requests, passes) = self._known[key]
+        self.streams[-1].append(Reads(found + (start >> _SECTOR_BITS), sizes, np.array([sizes.size])))
         self._room -= found.size
         self.lines, self.requests, self.passes = self.lines + lines, self.requests + requests, self.passes + passes
 
-    def _examined(self, site: Site, warps: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, int, int, int]:
-        """Return the sectors of each warp once, warp after warp; lines; requests; and the passes in which the banks
-        give what each of these asks for."""
+    def _examined(
+        self, site: Site, warps: np.ndarray, places: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, int, int, int]:
+        """Return the sectors of each warp once, warp after warp; how many each has; lines; requests; and the passes in
+        which the banks give what each of these asks for."""
         keys = np.unique(warps | (places >> _SECTOR_BITS & _PLACE))
         wide = max(4, 1 << (site.width - 1).bit_length())
         pieces = np.unique(warps | (places // wide & _PLACE))
@@ -118,7 +149,8 @@ class ReuseWatch(Observer):
         starts = np.flatnonzero(np.concatenate([[True], of_banks[1:] // _LINE != of_banks[:-1] // _LINE]))
         lines = keys >> _SECTORS_BIT
         different = 1 + int(np.count_nonzero(lines[1:] != lines[:-1]))
-        return keys & _PLACE, different, starts.size, int(np.maximum.reduceat(times, starts).sum())
+        sizes = np.unique(keys >> _WARP_BIT, return_counts=True)[1]
+        return keys & _PLACE, sizes, different, starts.size, int(np.maximum.reduceat(times, starts).sum())
 
     copy_request = load
 
@@ -147,9 +179,10 @@ class ReuseWatch(Observer):
         return numbers, base[: numbers.size] if base.shape[0] > 1 else np.broadcast_to(base, numbers.shape)
 
     def end_launch(self, profile, finished: bool) -> None:
+        arrays = [] if self.chunk is None else self.chunk.device.memory.extents()
         self.chunk = None  # and with it the launch's memory
         means = (self.lines / self.requests, self.passes / self.requests) if self.requests else (1.0, 1.0)
-        profile.watched = Watched(self.streams, self.atomics, self.requests, *means)
+        profile.watched = Watched(self.streams, self.atomics, self.requests, *means, arrays)
         if profile.watched.reads > MOST_KEPT:
             _ = profile.watched.reuse  # now, so that what was seen need not be kept
 
@@ -159,45 +192,71 @@ class Watched:
 
     def __init__(
         self,
-        streams: list[list[np.ndarray]],
+        streams: list[list[Reads]],
         atomics: list[tuple[np.ndarray, np.ndarray]],
         requests: int = 0,
         lines: float = 1.0,
         passes: float = 1.0,
+        arrays: Sequence[tuple[int, int]] = (),
     ) -> None:
         self._streams, self._atomics = streams, atomics
         self._requests, self._lines, self._passes = requests, lines, passes
+        self._arrays = [(start >> _SECTOR_BITS, -(-end >> _SECTOR_BITS)) for start, end in arrays]
 
     @property
     def reads(self) -> int:
         """Return how many sectors and addresses are kept."""
         atomics = sum(places.size for _, places in self._atomics)
-        return sum(part.size for parts in self._streams for part in parts) + atomics
+        return sum(part.sectors.size for parts in self._streams for part in parts) + atomics
 
     @functools.cached_property
     def reuse(self) -> Reuse:
         """Return what was seen, averaged over the watched blocks, each with the weight of its reads."""
-        found = Reuse(len(self._streams), dict.fromkeys(CAPACITIES, 0.0))
+        none = dict.fromkeys(CAPACITIES, 0.0)
+        found = Reuse(len(self._streams), none, ready=none.copy(), ready_blocks=none.copy())
         found.requests, found.lines, found.passes = self._requests, self._lines, self._passes
-        reads = sectors = pairs = 0
+        reads = sectors = pairs = pages = whole = 0
+        waits = np.zeros((len(CAPACITIES) + 5, 2))  # as `_waits` returns
         for parts in self._streams:
             if not parts:
                 continue
-            stream = np.concatenate(parts)
+            all_reads = Reads(*map(np.concatenate, zip(*parts, strict=True)))
+            stream = all_reads.sectors
             reads += stream.size
             for capacity, share in hit_shares(stream).items():
                 found.hits[capacity] += share * stream.size
             distinct = np.unique(stream)
             sectors += distinct.size
             pairs += np.unique(distinct >> 1).size
+            pages += np.unique(distinct - distinct[0] >> _PAGE_BITS).size  # wherever the arrays begin
+            wholly = self._wholly_read(stream, distinct)
+            whole += np.unique(stream[wholly]).size
+            waits += _waits(all_reads, wholly)
         if reads:
             found.hits = {capacity: share / reads for capacity, share in found.hits.items()}
             found.again = 1 - sectors / reads
             found.pair_bytes = 2 * pairs / sectors
+            found.page_sectors = sectors / pages
+            found.whole = whole / reads
+            found.in_step = 1 - waits[-3, 0] / max(1, waits[-2, 0])
+            shares = (waits / waits[-1]).tolist()
+            *ready, (found.fresh, found.fresh_blocks), (found.whole_requests, found.whole_blocks) = shares[:-3]
+            found.ready, found.ready_blocks = (
+                dict(zip(CAPACITIES, shares, strict=True)) for shares in zip(*ready, strict=True)
+            )
         if self._atomics:
             _fill_atomics(found, *map(np.concatenate, zip(*self._atomics, strict=True)))
         self._streams, self._atomics = [], []
         return found
+
+    def _wholly_read(self, stream: np.ndarray, distinct: np.ndarray) -> np.ndarray:
+        """Return for each read whether it is of an array that a block reads whole. `distinct`: all sectors in order."""
+        result = np.zeros(stream.size, bool)
+        for start, end in self._arrays:
+            first, last = np.searchsorted(distinct, (start, end))
+            if last - first > WHOLE * (end - start):
+                result |= (stream >= start) & (stream < end)
+        return result
 
 
 def _summed(warps: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -231,8 +290,20 @@ def _differing(requests: np.ndarray, places: np.ndarray) -> int:
 def hit_shares(stream: np.ndarray) -> dict[int, float]:
     """Return, for each of CAPACITIES, the share of a stream of sector numbers that such a cache serves.
 
-    The first read of a sector is never served. The cache has room for lines of four sectors, of which it fetches those
-    that are asked for, and gives up the line that was read least recently.
+    The first read of a sector is never served.
+    """
+    again = np.sort(_times(stream)[2])
+    return {
+        capacity: float(np.searchsorted(again, window, side="right") / stream.size)
+        for capacity, window in _windows(stream).items()
+    }
+
+
+def _windows(stream: np.ndarray) -> dict[int, float]:
+    """Return, for each of CAPACITIES, how many reads it takes until such a cache has lost a sector.
+
+    The cache has room for lines of four sectors, of which it fetches those that are asked for, and gives up the line
+    that was read least recently.
     """
     n = stream.size
     first, last, between = _times(stream >> _SECTORS_BIT)
@@ -247,12 +318,47 @@ def hit_shares(stream: np.ndarray) -> dict[int, float]:
 
     unused = (beyond(first) + beyond(last) + beyond(between)) / (n - windows + 1)
     footprint = np.maximum.accumulate(first.size - unused)  # lines in the average window
-    again = np.sort(_times(stream)[2])
     result = {}
     for capacity in CAPACITIES:
         held = capacity // (SECTOR_BYTES << _SECTORS_BIT)
-        window = np.inf if footprint[-1] <= held else float(np.interp(held, footprint, windows))
-        result[capacity] = float(np.searchsorted(again, window, side="right") / n)
+        result[capacity] = float(n) if footprint[-1] <= held else float(np.interp(held, footprint, windows))
+    return result
+
+
+def _waits(reads: Reads, wholly: np.ndarray) -> np.ndarray:
+    """Count requests (first column) and instructions (second) by rows: by each of CAPACITIES those whose sectors are
+    all there; those that ask for a new pair of sectors; for new sectors of `wholly` read arrays and no others; for
+    sectors that nobody has asked for, not even in the same instruction; for new sectors; all."""
+    stream, of_request, of_instruction = reads
+    calls = np.repeat(np.repeat(np.arange(of_instruction.size), of_instruction), of_request)
+    requests, instructions = (np.cumsum(of) - of for of in (of_request, of_instruction))
+    windows = np.array(list(_windows(stream).values()))[:, None]
+    since, never = _since(stream, calls), stream.size + 1
+    of_reads = (
+        since,
+        np.where(wholly & (since == never), 0, since),
+        _since(stream >> 1, calls),
+        _since(stream, np.arange(stream.size)),
+    )
+    of_requests = np.array([np.maximum.reduceat(one, requests) for one in of_reads])
+    columns = []
+    for longest, others, pairs, own in (of_requests, np.maximum.reduceat(of_requests, instructions, axis=1)):
+        new = longest == never
+        counted = (pairs == never, new & (others < never), own == never, new)
+        columns.append([*np.count_nonzero(longest <= windows, axis=1), *map(np.count_nonzero, counted), new.size])
+    return np.array(columns).T
+
+
+def _since(stream: np.ndarray, calls: np.ndarray) -> np.ndarray:
+    """Return for each number how many places before it stands outside of its call; more than there are for nowhere."""
+    order = np.argsort(stream, kind="stable")
+    numbers, of = stream[order], calls[order]
+    same = np.concatenate([[False], numbers[1:] == numbers[:-1]])
+    begins = ~same | np.concatenate([[True], of[1:] != of[:-1]])
+    first = np.maximum.accumulate(np.where(begins, np.arange(stream.size), 0))  # of the same number in the same call
+    result = np.full(stream.size, stream.size + 1)
+    known = same[first]
+    result[order[known]] = (order - order[first - 1])[known]
     return result
 
 

@@ -179,6 +179,11 @@ class DeviceMemory:
             allocation = self._allocations[position]
         return allocation if address < max(allocation.end, allocation.address + 1) else None
 
+    def extents(self) -> list[tuple[int, int]]:
+        """Return where allocations begin and end, in order."""
+        with self._lock:
+            return [(one.address, one.end) for one in self._allocations]
+
     def find_freed(self, address: int) -> Allocation | None:
         """Return the allocation, freed lately, that held this address."""
         return next((a for a in reversed(self._freed) if a.address <= address < a.end), None)

@@ -27,8 +27,9 @@ FIELDS = (
     *("LANES", "STRIDE", "WORDS", "COUNTED", "DYNAMIC", "ONE_BLOCK"),
     # Race detection: has anything been ordered, barriers by block, warp syncs by warp, numbers in the grid.
     *("ORDERED", "EPOCHS", "TIMES", "FIRST_THREAD", "FIRST_BLOCK", "FIRST_WARP", "SITE_BYTES"),
-    # Sectors read by the watched block, in order: where, how many, how many may come, its threads; requests, lines and
-    # passes through the banks.
+    # Sectors read by the watched block, in order: where (four times the sector, and 2 for the first of a request, 1 for
+    # the first of an instruction), how many, how many may come, its threads; requests, lines and passes through the
+    # banks.
     *("READS", "READS_DONE", "READS_ROOM", "WATCHED", "READ_REQUESTS", "READ_LINES", "READ_PASSES"),
     # Trips of loops that ended: triples of loop, trips, threads.
     *("ENDED", "ENDED_DONE"),
@@ -177,10 +178,14 @@ def sectors(S, P, first, n):
         if ld8(S + READS_ROOM) > 0 and ld4(list + 4 * first) < lanes:
             done = ld8(S + READS_DONE)
             last = -1
+            mark = 2
+            if first == 0:
+                mark = 3
             for i in range(n):
                 sector = ld8(keys + 8 * i) >> 5
                 if sector != last:
-                    st8(ld8(S + READS) + 8 * done, sector)
+                    st8(ld8(S + READS) + 8 * done, (sector << 2) + mark)
+                    mark = 0
                     done = done + 1
                 last = sector
             st8(S + READS_DONE, done)

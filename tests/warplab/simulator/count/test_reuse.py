@@ -63,6 +63,33 @@ def test_a_block_that_reads_twice_hits_its_cache_half_the_time() -> None:
     assert reuse.again == pytest.approx(0.5, abs=0.2)
 
 
+def test_warps_in_step_all_wait_for_what_one_of_them_asks_for_first() -> None:
+    """A list that all eight warps of four blocks walk through: eight words are a sector, two sectors a pair."""
+    walk = launch("float s = 0; for (int k = 0; k < 1024; k++) s += ((volatile float *)a)[k]; out[i] = s;").reuse
+    assert walk.again == pytest.approx(1 - 1 / 64)
+    assert set(walk.ready.values()) == set(walk.ready_blocks.values()) == {7 / 8}
+    assert (walk.fresh, walk.fresh_blocks, walk.page_sectors) == (1 / 16, 1 / 16, 128.0)
+    assert walk.in_step == 7 / 8  # all warps but the first ask for what it has just asked for
+    assert walk.whole == 0.0  # of 16,384 words
+
+
+def test_a_block_waits_where_one_of_its_warps_does() -> None:
+    """The first warp reads words of new sectors, the others the same word again and again."""
+    at = "threadIdx.x < 32 ? 8 * k : 8192"
+    one = launch(f"float s = 0; for (int k = 0; k < 1024; k++) s += ((volatile float *)a)[{at}]; out[i] = s;").reuse
+    assert one.ready[2**11] == pytest.approx(7 / 8, abs=0.001)
+    assert one.ready_blocks[2**11] == 0.0
+    assert one.fresh_blocks == pytest.approx(1 / 2, abs=0.001)
+
+
+def test_an_array_that_a_block_reads_whole_is_all_blocks() -> None:
+    body = "float s = a[i]; for (int k = 0; k < 4096; k += 32) s += out[k + threadIdx.x % 32]; a[i] = s;"
+    walk = launch(body).reuse
+    assert walk.whole == pytest.approx(512 / (8 * 4 * (1 + 128)))
+    assert walk.whole_requests == walk.whole_blocks == pytest.approx(128 / 129)
+    assert walk.in_step == pytest.approx(1 - (8 + 128) / (8 * 129))
+
+
 def test_every_second_sector_is_half_of_its_pairs() -> None:
     assert launch("out[i] = a[16 * (i % 1024)];").reuse.pair_bytes == 2.0
 
