@@ -31,7 +31,7 @@ def found() -> dict:
     recorded = json.loads((COURSE / "kernels" / "memory_access" / "recordings.json").read_text())
     swept = json.loads((COURSE / "warplab" / "estimating" / "sweeps.json").read_text())
     kept = {k: recorded[k]["value"] for k in card.OF_THE_LAB}
-    kept |= {k: swept[k]["rows"] for k in ("global_atomics", "scattered", "chains", "starts", "clocks")}
+    kept |= {k: swept[k]["rows"] for k in ("global_atomics", "scattered", "streams", "chains", "starts", "clocks")}
     return card.rates(kept | {"atomic_latencies": swept["latencies"]["rows"]}, L2)
 
 

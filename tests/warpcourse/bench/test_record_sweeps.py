@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from warpcourse.bench.sweeps.record import SWEEPS, write
+from warpcourse.bench.sweeps.record import SWEEPS, file_of, write
 from warpcourse.paths import COURSE
 
 MACHINE = {"device": "a GPU", "date": "2026-11-23"}
@@ -25,9 +25,16 @@ def test_a_sweep_replaces_its_own_rows_and_leaves_the_others(tmp_path: Path) -> 
 
 
 def test_all_sweeps_are_recorded() -> None:
-    found = json.loads((COURSE / "warplab" / "estimating" / "sweeps.json").read_text())
-    assert set(found) == set(SWEEPS)
+    """On an H100, whose sweeps of lab 02 are the lab's own."""
+    found = json.loads(file_of("NVIDIA H100 80GB HBM3").read_text())
+    assert set(found) == {name for name in SWEEPS if not name.startswith("lab 02, ")}
     assert all(entry["rows"] for entry in found.values())
+
+
+def test_an_h200s_are_in_a_file_of_its_own() -> None:
+    found = json.loads(file_of("NVIDIA H200").read_text())
+    assert set(found) >= set(SWEEPS) - {"streams"}
+    assert {entry["machine"]["device"] for entry in found.values()} == {"NVIDIA H200"}
 
 
 def test_it_needs_a_gpu() -> None:

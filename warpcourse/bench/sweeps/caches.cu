@@ -79,6 +79,68 @@ template <typename T> __global__ void l2_stores(char *data, unsigned per_line, u
     for (int round = 0; round < rounds; round++) value.store(data + scattered(per_line, bits, round, sizeof(T)));
 }
 
+// Runs of `run` T, `apart` T from one to the next, in order: a thread writes or reads its own run, place after place.
+// There are mask + 1 of them.
+template <typename T> __device__ char *run_at(char *data, unsigned apart, unsigned mask, unsigned round) {
+    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    return data + size_t((round * threads + thread) & mask) * apart * sizeof(T);
+}
+
+template <typename T> __global__ void store_runs(char *data, unsigned run, unsigned apart, unsigned mask, int rounds) {
+    T value;
+    for (int round = 0; round < rounds; round++) {
+        char *at = run_at<T>(data, apart, mask, round);
+        for (unsigned k = 0; k < run; k++) value.store(at + k * sizeof(T));
+    }
+}
+
+template <typename T>
+__global__ void loads_apart(char *data, unsigned apart, unsigned mask, int rounds, unsigned *out) {
+    unsigned sum = 0;
+    for (int round = 0; round < rounds; round += 4) {
+        T got[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) got[k].l2(run_at<T>(data, apart, mask, round + k));
+#pragma unroll
+        for (int k = 0; k < 4; k++) sum ^= got[k].sum();
+    }
+    if (sum == 0x12345) out[threadIdx.x] = sum;
+}
+
+// A T of each of so many arrays of n, and one to each of so many others, behind each other.
+template <typename T>
+__global__ void streams(char *data, unsigned n, int reads, int writes, unsigned *out) {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned sum = 0;
+    T got[3], value;
+#pragma unroll
+    for (int k = 0; k < 3; k++)
+        if (k < reads) got[k].l1(data + (size_t(k) * n + i) * sizeof(T));
+#pragma unroll
+    for (int k = 0; k < 3; k++)
+        if (k < reads) sum ^= got[k].sum();
+    if (sum == 0x12345) out[threadIdx.x] = sum;
+    else
+        for (int k = 0; k < writes; k++) value.store(data + (size_t(reads + k) * n + i) * sizeof(T));
+}
+
+// All threads walk through one list, or each warp through its own, `words` behind each other: AHEAD words at a time.
+template <int AHEAD>
+__global__ void lists(const unsigned *list, int words, int own, long long *cycles, unsigned *out) {
+    const unsigned *mine = list + own * words * (threadIdx.x / 32);
+    const long long begin = clock64();
+    unsigned sum = 0;
+    for (int i = 0; i < words; i += AHEAD) {
+        unsigned got[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) asm volatile("ld.global.u32 %0, [%1];" : "=r"(got[k]) : "l"(mine + i + k));
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) sum = sum * 5 + got[k];
+    }
+    if (threadIdx.x == 0) cycles[blockIdx.x] = clock64() - begin;
+    if (sum == 0x12345) out[threadIdx.x] = sum;
+}
+
 // An array of N words in each thread's local memory, written and read at places that only the arguments tell.
 template <int N> __global__ void local_words(int rounds, int step, unsigned *out) {
     unsigned words[N];

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from warpcourse.bench.sweeps.sweep import LOCAL_WORDS, SMS, WIDTHS, seconds
+from warpcourse.bench.sweeps.sweep import LOCAL_WORDS, SMS, WALKS, WIDTHS, cycles, seconds
 
 PER_LINE = (1, 2, 4, 8, 16, 32)  # lanes that share a line
 LINE = 128
@@ -59,6 +59,75 @@ def scattered(rounds: int = 32) -> Iterator[dict[str, Any]]:
                         "requests": 64 * SMS * rounds,
                         "seconds": time,
                     }
+
+
+def in_order() -> Iterator[dict[str, Any]]:
+    """Measure seconds of loads and stores in order. `run`: of a thread, one after the other; `apart`: bytes from one
+    thread's to the next's; `requests`: of all multiprocessors."""
+    import cupy
+
+    out, threads = cupy.zeros(1024, np.uint32), 8 * SMS * 256
+    alone = [(4, 1, apart) for apart in (32, 64, 128, 256, 1024)]
+    for place, nbytes in MEMORY.items():
+        data = cupy.zeros(nbytes, np.uint8)
+        runs = [
+            (size, count, size * count) for size in (4, 16) for count in (1, 2, 4, 8, 16, 32) if size * count <= 128
+        ]
+        for name, cases in (("stores", [*runs, *alone]), ("loads", alone)):
+            for size, run, apart in cases:
+                rounds = max(4, -(-nbytes // apart // threads), 32 if place == "L2" else 0)
+                tail = (np.uint32(apart // size), np.uint32(nbytes // apart - 1), np.int32(rounds))
+                stores = name == "stores"
+                entry = f"{'store_runs' if stores else 'loads_apart'}<{WIDTHS[size]}>"
+                arguments = (data, np.uint32(run), *tail) if stores else (data, *tail, out)
+                time = seconds("caches.cu", entry, 8 * SMS, 256, arguments)
+                requests = threads // 32 * rounds * run
+                yield {
+                    "access": name,
+                    "place": place,
+                    "bytes": size,
+                    "run": run,
+                    "apart": apart,
+                    "requests": requests,
+                    "seconds": time,
+                }
+
+
+def streams(nbytes: int = 2**29) -> Iterator[dict[str, Any]]:
+    """Measure seconds of reading and writing arrays of `nbytes` each, an element of each in a thread."""
+    import cupy
+
+    data, out = cupy.zeros(4 * nbytes, np.uint8), cupy.zeros(1024, np.uint32)
+    for size, kind in WIDTHS.items():
+        for reads, writes in ((1, 0), (3, 0), (3, 1), (2, 1), (1, 1), (1, 2), (0, 1)):
+            n = nbytes // size
+            arguments = (data, np.uint32(n), np.int32(reads), np.int32(writes), out)
+            time = seconds("caches.cu", f"streams<{kind}>", n // 256, 256, arguments)
+            row = {"bytes": size, "reads": reads, "writes": writes, "nbytes": (reads + writes) * nbytes}
+            yield row | {"seconds": time}
+
+
+def spread(rounds: int = 32) -> Iterator[dict[str, Any]]:
+    """Measure seconds of loads and stores of single words in random lines of so many MiB, by how many these are."""
+    import cupy
+
+    out, data = cupy.zeros(1024, np.uint32), cupy.zeros(2**34, np.uint8)
+    for bits in range(16, 28):
+        for name in ("l2_loads", "l2_stores"):
+            arguments = (data, np.uint32(1), np.uint32(bits), np.int32(rounds), out)
+            time = seconds("caches.cu", f"{name}<Load4>", 8 * SMS, 256, arguments)
+            yield {"access": name, "mib": LINE << bits >> 20, "requests": 64 * SMS * rounds, "seconds": time}
+
+
+def walks(words: int = 2**14) -> Iterator[dict[str, Any]]:
+    """Measure cycles for each word of a list that the warps of a block walk through, all the same or `own` ones."""
+    import cupy
+
+    data = cupy.zeros(8 * words, np.uint32)
+    for ahead in WALKS:
+        for warps, own in ((1, 0), (8, 0), (32, 0), (8, 1)):
+            spent = cycles("caches.cu", f"lists<{ahead}>", SMS, 32 * warps, (data, np.int32(words), np.int32(own)))
+            yield {"ahead": ahead, "warps": warps, "own": own, "cycles": spent / words}
 
 
 def local_memory(rounds: int = 256) -> Iterator[dict[str, Any]]:

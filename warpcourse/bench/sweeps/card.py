@@ -21,8 +21,8 @@ from warpcourse.bench.lab import find
 from warpcourse.bench.sweeps import atomics, blocks, caches, instructions
 from warplab.hardware.cards import CARDS, Card
 
+OF_THE_LAB = ("working_sets", "latencies", "bank_conflicts")
 Rows = list[dict[str, Any]]
-OF_THE_LAB = ("working_sets", "bytes_in_flight", "latencies", "bank_conflicts")
 _SMALL_MEMORY = 1024  # bits of a bus; wider ones are HBM's, whose accesses move 64 bytes at least
 
 
@@ -33,6 +33,7 @@ def measured() -> dict[str, Any]:
         **{name: of_the_lab[name]() for name in OF_THE_LAB},
         "global_atomics": list(atomics.global_atomics()),
         "scattered": list(caches.scattered()),
+        "streams": list(caches.streams()),
         "chains": list(instructions.chains()),
         "atomic_latencies": list(instructions.latencies()),
         "starts": list(blocks.starts()),
@@ -47,6 +48,11 @@ def rates(found: dict[str, Any], l2_bytes: int) -> dict[str, float]:
     sets, chase = found["working_sets"]["rows"], found["latencies"]
     in_l2 = [r["gbps"] for r in sets if 4 << 20 <= r["bytes"] <= 0.8 * l2_bytes]
     lanes = {row["access"]: _per_second(row, launch) for row in found["scattered"] if _apart(row, "memory")}
+    streams = {
+        (row["reads"], row["writes"]): row["nbytes"] / (row["seconds"] - launch)
+        for row in found["streams"]
+        if row["bytes"] == 16
+    }
     starting = [
         (row["seconds"] - launch) / row["blocks"]
         for row in found["starts"]
@@ -63,8 +69,8 @@ def rates(found: dict[str, Any], l2_bytes: int) -> dict[str, float]:
         "shared_latency": next(r["latency"] for r in found["chains"] if (r["step"], r.get("words")) == ("lds", 1)),
         "l2_latency": statistics.median(r["seconds"] for r in chase if 1 << 20 <= r["bytes"] <= l2_bytes / 3),
         "memory_latency": statistics.median(r["seconds"] for r in chase if r["bytes"] > l2_bytes),
-        "read_bandwidth": 1e9 * statistics.mean(row["gbps"] for row in sets[-2:]),
-        "copy_bandwidth": 1e9 * max(row["gbps"] for row in found["bytes_in_flight"]["rows"]),
+        "read_bandwidth": streams[1, 0],
+        "copy_bandwidth": streams[1, 1],
         "scattered_bandwidth": 64 * lanes["l2_loads"],
         "scattered_stores": lanes["l2_stores"],
         "l2_bandwidth": 1e9 * statistics.median(in_l2),

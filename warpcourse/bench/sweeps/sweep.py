@@ -15,6 +15,7 @@ WIDTHS = {4: "Load4", 8: "Load8", 16: "Load16"}  # bytes of a load: type in cach
 CHAINS = (1, 4)
 TILES = [(side, vector, barriers) for side in (4, 8) for vector in (1, 4) for barriers in (0, 1, 2)]
 LOOPS = [(length, ways) for length in (1, 2, 4, 8, 16, 32) for ways in (1, 2, 4)]  # as in instructions.cu
+WALKS = (1, 4, 8)
 LOCAL_WORDS = (16, 32, 64, 128, 256)
 STEPS = (
     *("ffma", "fadd", "fmnmx", "imad", "imad_hi", "iadd_lop", "shf", "prmt", "select", "popc", "flo", "brev"),
@@ -25,7 +26,12 @@ SOURCES = Sources(
     __package__,
     templates={
         "caches.cu": [
-            *(f"{name}<{kind}>" for name in ("l1_hits", "l2_loads", "l2_stores") for kind in WIDTHS.values()),
+            *(
+                f"{name}<{kind}>"
+                for name in ("l1_hits", "l2_loads", "l2_stores", "store_runs", "loads_apart", "streams")
+                for kind in WIDTHS.values()
+            ),
+            *(f"lists<{ahead}>" for ahead in WALKS),
             *(f"local_words<{words}>" for words in LOCAL_WORDS),
         ],
         "instructions.cu": [
