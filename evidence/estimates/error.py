@@ -1,10 +1,10 @@
 """How far `warplab.estimate` is off: its times beside recorded ones, launch by launch.
 
 `python -m evidence.estimates.error` shows the launches at which the model may be looked at while it
-is built: those of the labs and the first set of unseen ones. `--held-out` shows the second set of these, which is read
-when the model is final. `evidence.estimates.publish` publishes all. `--match TEXT` takes the launches
-with that in their names. The roofline is shown for comparison. Needs no GPU; the first run simulates every launch, some
-minutes.
+is built: those of the labs and the first set of unseen ones. `--held-out` shows the second and third set of these,
+which are read when the model is final. `--card H200` compares with that card's times. `evidence.estimates.publish`
+publishes all. `--match TEXT` takes the launches with that in their names. The roofline is shown for comparison. Needs
+no GPU; the first run simulates every launch, some minutes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evidence.estimates.timed_work import CARD, FIRST, HELD_OUT, LABS, OPEN, Timed, group, work
+from evidence.estimates.timed_work import CARD, CARDS, FIRST, HELD_OUT, LABS, OPEN, SECOND, Timed, group, work
 from warplab.estimating.launch_time import LaunchTime, launch_time
 from warplab.estimating.rates import rates
 from warplab.estimating.roofline import roofline
@@ -51,16 +51,16 @@ class Result:
         return self.bound / self.recorded - 1
 
 
-def result(one: Timed) -> Result:
+def result(one: Timed, card: str = CARD) -> Result:
     """Simulate a call, or read what was simulated, and estimate it."""
-    parts, known = work(one), rates(CARD)
+    parts, known = work(one), rates(card)
     times = [launch_time(part, known, warm=one.warm) for part in parts]
     more = len(parts) - 1 + one.fills  # launches that follow another
     seconds = sum(t.seconds - known.launch_seconds for t in times) + known.launch_seconds
     seconds += more * known.next_launch_seconds
     longest: LaunchTime = max(times, key=lambda t: t.seconds)
-    bound = sum(roofline(_profile(part), CARD).seconds for part in parts)
-    return Result(one.name, one.seconds(), seconds, bound, longest.limit, one.recorded_on(), one.kind)
+    bound = sum(roofline(_profile(part), card).seconds for part in parts)
+    return Result(one.name, one.seconds(card), seconds, bound, longest.limit, one.recorded_on(card), one.kind)
 
 
 def _profile(part: Work) -> LaunchProfile:
@@ -109,15 +109,16 @@ def main() -> int:
     """Print the errors of the launches that are open, or of those held out."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--held-out", action="store_true", help="the unseen launches that were put aside")
+    parser.add_argument("--card", choices=CARDS, default=CARD)
     parser.add_argument("--match", default="", help="only launches with this in their names")
     arguments = parser.parse_args()
-    groups = [HELD_OUT] if arguments.held_out else [LABS, OPEN, FIRST]
-    found = {name: [one for one in group(name) if arguments.match in one.name] for name in groups}
+    groups, card = [SECOND, HELD_OUT] if arguments.held_out else [LABS, OPEN, FIRST], arguments.card
+    found = {name: [one for one in group(name, card=card) if arguments.match in one.name] for name in groups}
     if not any(found.values()):
         parser.error(f"no launch has {arguments.match!r} in its name; leave --match out to see them")
     for name, calls in found.items():
         if calls:
-            results = [result(one) for one in calls]
+            results = [result(one, card) for one in calls]
             print(table(results).text())
             print(f"{name}, estimate: {summary([r.error for r in results])}")
             print(f"{name}, roofline: {summary([r.bound_error for r in results])}")

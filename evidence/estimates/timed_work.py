@@ -3,7 +3,11 @@
 `labs`: launches of the labs, whose errors have been published; the model was built with them in view. The others are
 of kernels that no lab has (`evidence.unseen_launches`). `open` and `held out first`: the first set. A kernel of
 it, with all its launches, is in one or the other by a hash of its name, so nobody chooses; the second half was read on
-2026-11-23 and is open since. `held out`: the second set, whose times are read when the model is final.
+2026-11-23 and is open since. `held out second`: the second set, whose times on an H100 were read on that day, too, and
+not used for building since. `held out`: the third set, whose times are read when the model is final.
+
+Times are an H100's and, of the first two sets, an H200's, too; a few of labs are an H200's alone. Both have the same
+machine code, so a launch is simulated once.
 
 What was simulated is in `.estimate_error/`, and made again when the files of a kernel change: `python -m
 evidence.estimates.timed_work` simulates what is missing and reads no time.
@@ -35,10 +39,15 @@ from warplab.launch.simulate import simulate
 
 KEPT = COURSE / ".estimate_error"
 OF_LABS = Path(__file__).parent / "of_labs"
-CARD = "H100"  # on which the launches were timed
-LABS, OPEN, FIRST, HELD_OUT = GROUPS = ("labs", "open", "held out first", "held out")
-_GROUP_OF_FILE = {recordings.OPEN: OPEN, recordings.HELD_OUT: FIRST, recordings.SECOND: HELD_OUT}
-_SIMULATE = {"checks": False, "races": False, "trace_warps": 0, "instruction_limit": 2**42, "path_limit": 2**40}
+CARD, OTHER = CARDS = ("H100", "H200")  # on which the launches were timed: all on the first, but for some of labs
+LABS, OPEN, FIRST, SECOND, HELD_OUT = GROUPS = ("labs", "open", "held out first", "held out second", "held out")
+_GROUP_OF_HALF = {
+    recordings.OPEN: OPEN,
+    recordings.HELD_OUT: FIRST,
+    recordings.SECOND: SECOND,
+    recordings.THIRD: HELD_OUT,
+}
+_SIMULATE = {"checks": False, "races": False, "instruction_limit": 2**42, "path_limit": 2**40}
 
 
 @dataclass(frozen=True)
@@ -46,18 +55,18 @@ class Timed:
     """One call with a recorded time, which only `seconds` reads.
 
     `name`: unique. `group`: of `GROUPS`. `kind`: the lab, or the kernel of an unseen launch. `parts()`: the call's
-    launches, at the size that is simulated. `fills`, `warm`: as in `TimedCall`. `recorded_on()`: GPU and date.
-    `state()`: a hash of the files that hold the kernel. `is_recorded()`: whether there is a time yet.
+    launches, at the size that is simulated. `fills`, `warm`: as in `TimedCall`. `recorded_on(card)`: GPU and date.
+    `state()`: a hash of the files that hold the kernel. `is_recorded(card)`: whether there is a time yet.
     """
 
     name: str
     group: str
     kind: str
     parts: Callable[[], Sequence[Part]]
-    seconds: Callable[[], float]
-    recorded_on: Callable[[], str]
+    seconds: Callable[[str], float]
+    recorded_on: Callable[[str], str]
     state: Callable[[], str]
-    is_recorded: Callable[[], bool]
+    is_recorded: Callable[[str], bool]
     fills: int = 0
     warm: bool = False
 
@@ -80,9 +89,9 @@ def timed() -> list[Timed]:
     return found
 
 
-def group(name: str, calls: Iterable[Timed] | None = None) -> list[Timed]:
-    """Return the calls of a group, as far as they have been recorded; of labs all are."""
-    return [one for one in (timed() if calls is None else calls) if one.group == name and one.is_recorded()]
+def group(name: str, calls: Iterable[Timed] | None = None, card: str = CARD) -> list[Timed]:
+    """Return the calls of a group, as far as they have been recorded on a card."""
+    return [one for one in (timed() if calls is None else calls) if one.group == name and one.is_recorded(card)]
 
 
 def _of_lab(lab: Lab, file: Path, call: TimedCall) -> Timed:
@@ -90,27 +99,27 @@ def _of_lab(lab: Lab, file: Path, call: TimedCall) -> Timed:
     kind = f"lab {lab.number:02}"
     return Timed(
         *(f"{kind}, {call.name}", LABS, kind, call.parts),
-        lambda: call.seconds(recorded().value),
-        lambda: recorded().origin,
+        lambda _: call.seconds(recorded().value),
+        lambda _: recorded().origin,
         lambda: _state_of_lab(lab.folder, file),
-        lambda: True,
+        lambda card: recordings.name_of(recorded().origin.partition(", ")[0]) == card,
         call.fills,
         call.warm,
     )
 
 
 def _unseen(name: str, kernel: UnseenKernel, one: UnseenLaunch) -> Timed:
-    def recorded_on() -> str:
-        found = recordings.read(kernel, name)
+    def recorded_on(card: str) -> str:
+        found = recordings.read(kernel, name, card)
         return f"{found['device']}, {found['date']}"
 
     return Timed(
-        *(name, _GROUP_OF_FILE[recordings.file_of(kernel)], kernel.name),
+        *(name, _GROUP_OF_HALF[recordings.half_of(kernel)], kernel.name),
         lambda: [kernel.part(one)],
-        lambda: recordings.read(kernel, name)["seconds"],
+        lambda card: recordings.read(kernel, name, card)["seconds"],
         recorded_on,
         lambda: _state_of_kernel(kernel),
-        lambda: recordings.is_recorded(kernel, name),
+        lambda card: recordings.is_recorded(kernel, name, card),
         warm=kernel.warm,
     )
 

@@ -50,31 +50,42 @@ def test_a_name_decides_about_its_half() -> None:
 def test_recordings_are_of_these_launches_as_they_are() -> None:
     """In the file of the kernel's half, with the grid, block and sharing of the case. No time is looked at."""
     known = {name: (kernel, one) for name, kernel, one in launches()}
-    for path in (recordings.OPEN, recordings.HELD_OUT, recordings.SECOND):
-        for name, values in json.loads(path.read_text()).items() if path.exists() else ():
-            kernel, one = known[name]
-            case = kernel.case(**one.timed)
-            assert recordings.file_of(kernel) == path
-            assert values["kernel"] == kernel.name
-            assert values["warm"] == kernel.warm
-            assert values["parameters"] == dict(one.timed)
-            for key in ("grid", "block"):
-                size = getattr(case, key)
-                assert values[key] == (list(size) if isinstance(size, tuple) else size), name
-            assert values["shared_bytes"] == case.shared_bytes
-            assert 0 < values["fastest_seconds"] <= values["seconds"] <= values["slowest_seconds"], name
+    for half in recordings.HALVES:
+        for card in ("H100", "H200"):
+            path = recordings.file_of(half, card)
+            for name, values in json.loads(path.read_text()).items() if path.exists() else ():
+                kernel, one = known[name]
+                case = kernel.case(**one.timed)
+                assert recordings.half_of(kernel) == half
+                assert recordings.name_of(values["device"]) == card
+                assert values["kernel"] == kernel.name
+                assert values["warm"] == kernel.warm
+                assert values["parameters"] == dict(one.timed)
+                for key in ("grid", "block"):
+                    size = getattr(case, key)
+                    assert values[key] == (list(size) if isinstance(size, tuple) else size), name
+                assert values["shared_bytes"] == case.shared_bytes
+                assert 0 < values["fastest_seconds"] <= values["seconds"] <= values["slowest_seconds"], name
+
+
+def test_all_launches_are_recorded_on_an_h100() -> None:
+    assert all(recordings.is_recorded(kernel, name) for name, kernel, _ in launches())
 
 
 def test_a_recording_is_written_to_its_file(tmp_path, monkeypatch) -> None:
-    for half in ("OPEN", "HELD_OUT", "SECOND"):
-        monkeypatch.setattr(recordings, half, tmp_path / f"{half}.json")
+    monkeypatch.setattr(recordings, "FOLDER", tmp_path)
     machine = {"device": "NVIDIA H100", "date": "2026-11-23"}
-    first, second = (next(k for k in KERNELS.values() if k.second == which) for which in (False, True))
+    first, second = (next(k for k in KERNELS.values() if k.of_set == which) for which in (1, 2))
     recordings.add(second, "unseen, b, n = 1", {"seconds": 1.23456e-6}, machine)
     assert recordings.read(second, "unseen, b, n = 1") == {"seconds": 1.235e-6, **machine}
-    assert [path.name for path in tmp_path.iterdir()] == ["SECOND.json"]
-    with pytest.raises(LookupError, match="never recorded"):
+    other = machine | {"device": "NVIDIA H200"}
+    recordings.add(second, "unseen, b, n = 1", {"seconds": 1e-6}, other)
+    assert recordings.read(second, "unseen, b, n = 1", "H200")["seconds"] == 1e-6
+    assert {path.name for path in tmp_path.iterdir()} == {"recordings_second.json", "recordings_second_h200.json"}
+    with pytest.raises(LookupError, match="never recorded on an H100"):
         recordings.read(first, "unseen, a, n = 1")
+    with pytest.raises(ValueError, match=r"is no card of cards\.toml"):
+        recordings.name_of("Some GPU")
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -16,6 +16,7 @@ from evidence.unseen_launches import (
     second_physics,
     second_tables,
     stencils,
+    third,
     training,
 )
 from evidence.unseen_launches.unseen import UnseenKernel, UnseenLaunch
@@ -28,10 +29,11 @@ KERNELS: dict[str, UnseenKernel] = by_name(
         for kernel in module.KERNELS
     ),
     *(
-        dataclasses.replace(kernel, second=True)
+        dataclasses.replace(kernel, of_set=2)
         for module in (second_physics, second_layers, second_tables)
         for kernel in module.KERNELS
     ),
+    *(dataclasses.replace(kernel, of_set=3) for kernel in third.KERNELS),
 )
 
 

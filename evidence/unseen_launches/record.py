@@ -26,7 +26,7 @@ from evidence.unseen_launches.unseen import Case, UnseenKernel, UnseenLaunch, eq
 from warpcourse.bench import lab_kernels, timing
 
 RUNS, ROUNDS = 10, 3
-AHEAD = 6  # launches whose data are made while others are timed
+AHEAD = 12  # launches whose data are made while others are timed
 MOST_BYTES = 16e9  # of the sets of one launch
 
 
@@ -38,8 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     timing.require_gpu("Timing the unseen launches")
     begin, failed, wrong = time.monotonic(), 0, {}
-    todo = [one for one in launches() if arguments.match in one[0] and not recordings.is_recorded(one[1], one[0])]
     about = timing.machine()
+    card = recordings.name_of(about["device"])
+    todo = [one for one in launches() if arguments.match in one[0] and not recordings.is_recorded(one[1], one[0], card)]
     for (name, kernel, one), data in _prepared(todo):
         if time.monotonic() - begin > arguments.seconds:
             print("time is up; run again for the others")

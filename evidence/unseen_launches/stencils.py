@@ -115,7 +115,7 @@ KERNELS = [
         [
             launch({"rows": 512, "columns": 512}),
             launch({"rows": 4096, "columns": 4096}, {"columns": 128}),
-            launch({"rows": 8192, "columns": 16384}, {"columns": 64}),
+            launch({"rows": 8192, "columns": 16384}, {"columns": 128}),
         ],
         warm=True,
     ),

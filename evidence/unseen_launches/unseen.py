@@ -64,8 +64,8 @@ class UnseenKernel:
     """A kernel. `name`: what decides about its half. `file`: a .cu file or the module of Numba kernels.
 
     `case`: makes a case from its parameters. `tested`: parameters of the case whose results are checked. `warm`: timed
-    again and again on the same data; otherwise on sets of data in turns, so that none is found in the L2. `second`: it
-    is of the second set, all of which is held out.
+    again and again on the same data; otherwise on sets of data in turns, so that none is found in the L2.
+    `of_set`: 1 to 3, in the order in which they were made; all of the second and third was held out.
     """
 
     name: str
@@ -76,7 +76,7 @@ class UnseenKernel:
     warm: bool = False
     tolerance: float = 1e-5
     entry: str = ""
-    second: bool = False
+    of_set: int = 1
 
     @property
     def language(self) -> str:

@@ -17,13 +17,12 @@ from warplab.estimating.launch_time import (
     LaunchTime,
     Resource,
     launch_time,
-    reads_anywhere,
     waits_by_line,
 )
 from warplab.estimating.machine_counts import MachineRow, machine_counts
 from warplab.estimating.rates import Rates, rates
 from warplab.estimating.work import Work, work_of
-from warplab.hardware.cards import Card, card_of
+from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
 from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.profile_queries import only_launch, shorten, size, source_lines
@@ -243,11 +242,6 @@ def _warnings(launch: LaunchRecord, work: Work, known: Rates) -> list[str]:
             "Uncertain: a loop of compare-and-swap tries again as often as in the simulator, whose threads take turns "
             "otherwise than a GPU's."
         )
-    if reads_anywhere(work):
-        found.append(
-            "Uncertain: lanes read sectors of lines of their own, which are taken to lie anywhere. At a regular stride "
-            "the memory is up to 1.5 times as fast."
-        )
     return [*found, *machine.notes]
 
 
@@ -257,9 +251,8 @@ def label(card: Card, *limits: str) -> str:
     `limits`: the resources that limit the launches, whose own errors are given where they are known.
     """
     text = "An estimate by arithmetic, no measurement."
-    known = _published()
-    measured_on = card_of(known["device"])
-    if measured_on is None or measured_on.name != card.name:
+    known = _published().get(card.name)
+    if known is None:
         return f"{text} Not validated for the {card.name}: its rates are published ones, or the H100's."
     text += (
         f" On {known['launches']} launches held out while it was built it was off by {known['mean_percent']:.0f} % on "

@@ -27,7 +27,7 @@ from warplab.estimating.uneven_work import stretch
 from warplab.estimating.warp_latency import SHARED, Access, cycles, cycles_by_line
 from warplab.estimating.work import Row, Work
 from warplab.hardware import occupancy
-from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
+from warplab.simulator.constants import SECTOR_BYTES
 from warplab.simulator.ptx import fragments
 
 SM_KNEE, SM_BEND = 4, 6  # assumed: of the bends between latency and an SM's resources, and between these
@@ -35,7 +35,12 @@ L2_PATH = 64  # bytes per clock from the L2 to an SM: assumed, as usual in micro
 OWN = 0.5  # share of distinct bytes among those that blocks read first, from which on they count as the blocks' own
 SINGLE = 1.77  # sectors that take the L2 as long as a single one (sweeps.json: scattered, 136 against 241 billion)
 APART, MANY_LINES = 1.5, 8  # bytes in pairs for each byte read, and lines of a request, from which on lanes read apart
+PAGE_LINES = 24  # of the 32 in 4 KiB, from which on lines count as side by side
+SIDE_BY_SIDE = (
+    1.4  # times as fast as anywhere is a sector of each line, one line after the other (sweeps.json: in_order)
+)
 LINES = 4  # whose tags the L1 looks up per clock (sweeps.json: l1_hits)
+PARTS = 1.35  # times as long as whole ones take sectors that stores fill in part (sweeps.json: in_order)
 LOCAL = 5.5  # clocks of the L1 for a load or store of local memory (sweeps.json: local_memory, 16 words)
 LOADS = ("LDG", "LD", "LDGSTS")
 HALF_FMA = ("IMAD", "VIADD")  # of the FMA pipe, at the rate of integers
@@ -81,11 +86,6 @@ def launch_time(work: Work, rates: Rates, *, warm: bool = False, without: frozen
     return _Model(work, rates, warm, without).result()
 
 
-def reads_anywhere(work: Work) -> bool:
-    """Return whether lanes read sectors of lines of their own, of which the other sectors are not read nearby."""
-    return work.pair_bytes > APART and work.reuse.get("lines", 1.0) >= MANY_LINES and work.again < OWN
-
-
 def waits_by_line(work: Work, rates: Rates) -> dict[tuple[str, int], float]:
     """Return the cycles of a warp that has an SM to itself, by file and line."""
     model = _Model(work, rates, warm=False, without=frozenset())
@@ -103,12 +103,13 @@ class _Model:
         )
         self.resident = max(1, fits.blocks)
         self.at_once = max(1, min(self.resident, math.ceil(work.blocks / self.sms)))
+        self._between = _together(work)
         self.loaded = work.loaded + self._lost()
         self.l1_hits, self.l2_hits = self._hits()
         self._misses = self._in_order()
         self.resources = [r for r in self._resources() if r.work]
-        self.together = _together(work)
         self.waits = cycles(work, self._latency)
+        self.together = max(self._between, self._in_step())
         self.warp_cycles = self.waits + self._siblings()
 
     # -- caches ------------------------------------------------------------------------------------------------------
@@ -125,18 +126,57 @@ class _Model:
         missed = read * (1 - l1) * SECTOR_BYTES
         return l1, 1 - min(1.0, self.loaded / missed) if missed else 0.0
 
-    def _held_for_latency(self) -> float:
-        """Return the share of what the L1 does not serve that a warp finds in the L2. Blocks of the first wave ask for
-        what they share at the same time, and all wait for the memory."""
-        if not self.loaded or self.l1_hits >= 1:
-            return self.l2_hits
-        first = 1 - min(1.0, (1 - self.work.again) / (1 - self.l1_hits))
-        waves = max(1.0, self.work.blocks / (self.sms * self.resident))
-        return min(self.l2_hits, first) / waves + self.l2_hits * (1 - 1 / waves)
+    def _waits(self) -> tuple[float, float]:
+        """Return the shares of loads that wait for the L2, and of those that wait for the memory.
+
+        Warps advance in step, and all that ask for a sector before it is there wait; between barriers one that waits
+        keeps its block. Blocks of the first wave ask for what they share at the same time, too.
+        """
+        work, reuse, cache = self.work, self.work.reuse, self._l1_of_block()
+        ready, ready_blocks = (_at(shares or work.hits, cache) for shares in (work.ready, work.ready_blocks))
+
+        def of(requests: float, blocks: float) -> float:
+            return requests + self._between * (blocks - requests)
+
+        served = self._in_l1() * of(reuse.get("whole_requests", 0.0), reuse.get("whole_blocks", 0.0))
+        waits = max(0.0, 1 - of(ready, ready_blocks) - served)
+        if not waits or not self.loaded:
+            return waits, 0.0
+        fresh = max(0.0, of(reuse.get("fresh", 1.0), reuse.get("fresh_blocks", 1.0)) - served)
+        read = self._count("global_load_sectors") * SECTOR_BYTES
+        first = read * (1 - work.again)  # by some warp of a block
+        later = self._later()
+        new = 1 - later + later * min(1.0, self.loaded / max(1.0, first))
+        again = max(0.0, self.loaded - first) / max(1.0, read * (1 - self.l1_hits) - first)
+        return waits, min(waits, fresh * new + max(0.0, waits - fresh) * min(1.0, again))
+
+    def _later(self) -> float:
+        """Return the share of the blocks that come after the first wave."""
+        return 1 - 1 / max(1.0, self.work.blocks / (self.sms * self.resident))
+
+    def _in_l1(self) -> float:
+        """Return which part of an array that all blocks read whole a block finds in the L1: that of the blocks after
+        the first wave, if the L1 holds what blocks read."""
+        read = self._count("global_load_sectors") * SECTOR_BYTES * (1 - self.work.again)
+        return self._later() * min(1.0, self._l1_of_block() * self.work.blocks / read) if read else 0.0
+
+    def _in_step(self) -> float:
+        """Return the share of a warp's cycles for which all warps of the block wait for the same sectors."""
+        shared = self.work.reuse.get("in_step", 0.0)
+        if not shared or not self.waits:
+            return 0.0
+        self._misses = dict.fromkeys(self._misses, (_Turns(0.0), _Turns(0.0)))
+        ready = cycles(self.work, self._latency)
+        self._misses = self._in_order()
+        return shared * (1 - ready / self.waits)
+
+    def _l1_of_block(self) -> float:
+        """Return the bytes of an SM's L1 that a block has."""
+        return max(0, self.rates.l1_bytes - self.at_once * self.work.shared_bytes) / self.at_once
 
     def _served_by_l1(self) -> float:
-        cache = max(0, self.rates.l1_bytes - self.at_once * self.work.shared_bytes) / self.at_once
-        return _at(self.work.hits, cache)
+        own = _at(self.work.hits, self._l1_of_block())
+        return min(1.0, own + self._in_l1() * self.work.reuse.get("whole", 0.0))
 
     def _lost(self) -> float:
         """Return the bytes that blocks read again after the L2 has lost them, where each block reads data of its own,
@@ -148,7 +188,8 @@ class _Model:
             return max(0.0, first - self.work.loaded) * (1 - l2 / self.work.loaded)
         if not first or self.work.loaded < OWN * first:
             return 0.0
-        room = l2 / (self.at_once * min(self.sms, self.work.blocks))
+        # What blocks store takes its part of the L2, too.
+        room = l2 / (self.at_once * min(self.sms, self.work.blocks)) / (1 + self._to_l2() / read)
         held = max(_at(self.work.hits, room), self._served_by_l1())
         return min(1.0, self.work.loaded / first) * read * max(0.0, self.work.again - held)
 
@@ -164,8 +205,7 @@ class _Model:
         for row in self.work.rows:
             if row.name in LOADS:
                 times[self._group(row)] = times.get(self._group(row), 0.0) + row.warps
-        missed = (1 - self.l1_hits) * sum(times.values())
-        from_memory = (1 - self._held_for_latency()) * missed
+        missed, from_memory = (share * sum(times.values()) for share in self._waits())
         found = {}
         for group, often in times.items():
             past_l1 = min(often, missed)
@@ -323,13 +363,10 @@ class _Model:
         pieces = max(1.0, min(work.pair_bytes, rates.memory_bytes / SECTOR_BYTES))
         if not self._anywhere():
             pieces = 1 + (pieces - 1) * (1 - self.l2_hits)  # blocks that share sectors share pairs of them
-        moved = self.loaded * pieces + work.stored
+        moved = self.loaded * pieces + work.stored * (1 + self._unfilled()[1])
         share = work.stored / moved if moved else 0.0
-        stores = self._count("global_store_sectors")
-        filled = self._count("global_store_bytes") / (SECTOR_BYTES * stores) if stores else 1.0
-        in_part = stores * min(1.0, 2 * (1 - filled))  # a sector that is filled in part is half full, on average
         found = [
-            Resource("stores of parts of sectors", in_part / self._partial_rate(), in_part, "sectors", "memory"),
+            Resource("stores of parts of sectors", *self._stores_of_parts(), "sectors", "memory"),
             Resource(
                 "block launches", work.blocks * self._block_clocks() / rates.clock_hz, work.blocks, "blocks", "memory"
             ),
@@ -344,26 +381,45 @@ class _Model:
         return found
 
     def _of_pieces(self) -> float:
-        """Return the memory's bandwidth where lanes read sectors of lines of their own, which lie anywhere."""
-        return self.rates.scattered_bandwidth if self._anywhere() else math.inf
+        """Return the memory's bandwidth where lanes read sectors of lines of their own, which lie anywhere, or in lines
+        side by side."""
+        if not self._anywhere():
+            return math.inf
+        near = self.work.reuse.get("page_sectors", 1.0) >= PAGE_LINES
+        return self.rates.scattered_bandwidth * (SIDE_BY_SIDE if near else 1.0)
 
     def _anywhere(self) -> bool:
-        return reads_anywhere(self.work)
+        """Return whether lanes read sectors of lines of their own, of which the other sectors are not read nearby."""
+        lines = self.work.reuse.get("lines", 1.0)
+        return self.work.pair_bytes > APART and lines >= MANY_LINES and self.work.again < OWN
 
     def _block_clocks(self) -> float:
         """Return clocks from block start to block start; blocks of 1024 threads start later (sweeps.json: starts)."""
         return self.rates.block_clocks * (1.17 if self.work.threads > 992 else 1.0)
 
-    def _partial_rate(self) -> float:
-        """Return sectors per second that stores fill in part. Those that no other store fills cost the memory more, the
-        more a request's lanes lie apart, unless the L2 holds them."""
+    def _stores_of_parts(self) -> tuple[float, float]:
+        """Return the seconds of sectors that stores fill in part, and how many these are.
+
+        The L2 takes them by the lines of each request, or by sectors where these are many. Those that are alone in
+        their lines and that no other store fills cost the memory more.
+        """
         rates, requests = self.rates, self._count("global_store_requests")
-        if not self.work.stored or not requests:
-            return rates.partial_stores
-        left = 1 - min(1.0, self._count("global_store_bytes") / self.work.stored)
-        apart = (self._count("global_store_sectors") / requests - WAVEFRONT_SECTORS) / (WARP_SIZE - WAVEFRONT_SECTORS)
-        alone = left * min(1.0, max(0.0, apart))
-        return 1 / (alone / rates.scattered_stores + (1 - alone) / rates.partial_stores)
+        stores, written = self._count("global_store_sectors"), self._count("global_store_bytes")
+        if not requests:
+            return 0.0, 0.0
+        # A sector that is filled in part is half full, on average.
+        in_part = stores * min(1.0, 2 * (1 - written / (SECTOR_BYTES * stores)))
+        lines = in_part * self.work.reuse.get("store_lines", 1.0)
+        of_l2 = _bend(lines / rates.partial_stores, PARTS * in_part * SECTOR_BYTES / rates.l2_stores, SM_KNEE)
+        alone = self._unfilled()[0]
+        return alone * lines / rates.scattered_stores + (1 - alone) * of_l2, in_part
+
+    def _unfilled(self) -> tuple[float, float]:
+        """Return the shares of the sectors stored of which no store fills the rest, so that the memory must read it,
+        unless it is in the L2: those alone in their lines, and others."""
+        left = 1 - min(1.0, self._count("global_store_bytes") / self.work.stored) if self.work.stored else 0.0
+        alone = min(1.0, max(0.0, 2 * self.work.reuse.get("store_lines", 1.0) - 1))
+        return left * alone, left * (1 - alone)
 
     # -- waves -------------------------------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ class Rates:
 
     def bandwidth(self, write_share: float) -> float:
         """Return bytes per second of the memory where `write_share` (0 to 1) of them are written."""
-        return self.read_bandwidth - 2 * (self.read_bandwidth - self.copy_bandwidth) * min(write_share, 0.5)
+        return self.read_bandwidth - 4 * (self.read_bandwidth - self.copy_bandwidth) * write_share * (1 - write_share)
 
 
 def rates(name: str | Card) -> Rates:

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from warplab.compile.control_codes import Control, controls
 from warplab.estimating.machine_counts import MachineCounts, machine_counts
 from warplab.hardware.cards import Card
@@ -18,7 +20,7 @@ from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.translate.control_flow import loops
 
-VERSION = 4  # of what is kept
+VERSION = 5  # of what is kept
 # Machine instructions by the beginning of the counters that they add to; all others add to them all.
 _COUNTED = {
     "global_load": ("LDG", "LD", "LDGSTS"),
@@ -33,8 +35,11 @@ _COUNTED = {
 }
 _REUSE = (
     *("requests", "lines", "passes", "atomics", "hottest_word"),
-    *("atomic_lines", "atomic_requests", "words", "sectors"),
+    *("atomic_lines", "atomic_requests", "words", "sectors", "fresh", "fresh_blocks", "page_sectors"),
+    *("in_step", "whole", "whole_requests", "whole_blocks"),
 )
+LINE_BYTES = 128
+ALL_BLOCKS = 0.9  # of the bytes that atomics reach, in lines of watched blocks, from which on all blocks share them
 LEAST_SHARE = 0.2  # of the instructions, in a loop whose trips are looked at
 MOST_APART = 3.0  # factor between the instructions of machine code and of PTX that is believed
 
@@ -95,9 +100,10 @@ class Work:
     """One launch. `blocks`: of the grid; `threads`: of a block; `shared_bytes`: of a block, dynamic ones included.
 
     `counts`: as `Counts`, by name. `loaded`, `stored`: distinct bytes. `hits`: by bytes of cache for one block, the
-    share of sectors read that it serves. `pair_bytes`, `hottest`, `atomic_addresses`: as in `Reuse`. `products`: matrix
-    products by shape and types. `rows`, `code`: the machine code. `sources`: texts of source files. `reuse`: further
-    numbers of `Reuse` by name. `uneven`: how different the ways of the threads are, None where they are not.
+    share of sectors read that it serves. `ready`, `ready_blocks`, `pair_bytes`, `hottest`, `atomic_addresses`: as in
+    `Reuse`. `products`: matrix products by shape and types. `rows`, `code`: the machine code. `sources`: texts of
+    source files. `reuse`: further numbers of `Reuse` by name, and the lines of a store. `uneven`: how different the
+    ways of the threads are, None where they are not.
     """
 
     kernel: str
@@ -120,6 +126,8 @@ class Work:
     sources: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     reuse: dict[str, float] = field(default_factory=dict)
     uneven: Uneven | None = None
+    ready: dict[int, float] = field(default_factory=dict)
+    ready_blocks: dict[int, float] = field(default_factory=dict)
 
     @property
     def warps(self) -> float:
@@ -151,10 +159,18 @@ class Work:
             loaded=loaded,
             stored=stored,
             products={name: n * blocks * self._longer("tensor", each) for name, n in self.products.items()},
-            reuse={name: n * blocks * each if name == "atomic_bytes" else n for name, n in self.reuse.items()},
+            reuse=self.reuse | self._atomic_bytes(blocks * each),
             rows=tuple(replace(row, warps=row.warps * longer[row.block]) for row in self.rows),
             code=tuple(replace(one, warps=one.warps * more) for one, more in zip(self.code, longer, strict=True)),
         )
+
+    def _atomic_bytes(self, times: float) -> dict[str, float]:
+        """Return the bytes that atomics reach of so many times the work: no more where few blocks reach them all."""
+        found = self.reuse.get("atomic_bytes", 0.0)
+        if not found:
+            return {}
+        shared = self.reuse.get("atomic_lines", 0.0) * LINE_BYTES >= ALL_BLOCKS * found
+        return {"atomic_bytes": found if shared else found * times}
 
     def _longer(self, counter: str, each: float) -> float:
         """Return how much a counter grows if loops run `each` times as long: by its instructions' share in loops."""
@@ -172,7 +188,8 @@ class Work:
     def from_json(cls, values: dict[str, Any]) -> Work:
         """Return the work that `as_json` wrote."""
         known = dict(values)
-        known["hits"] = {int(size): share for size, share in known["hits"].items()}
+        for name in ("hits", "ready", "ready_blocks"):
+            known[name] = {int(size): share for size, share in known[name].items()}
         known["rows"] = tuple(Row(**row) for row in known["rows"])
         known["code"] = tuple(CodeBlock(**block) for block in known["code"])
         if known.get("uneven"):
@@ -190,6 +207,8 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
     machine = machine_counts(launch, card)
     rows, code = _code(launch, machine)
     reuse = launch.reuse
+    if prod(launch.grid) == 1:  # what it reads whole another block need not share with it
+        reuse = replace(reuse, whole=0.0, whole_requests=0.0, whole_blocks=0.0)
     return Work(
         kernel=launch.kernel,
         blocks=prod(launch.grid),
@@ -212,9 +231,24 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
         reuse={
             **{name: float(getattr(reuse, name)) for name in _REUSE},
             "atomic_bytes": float(launch.footprint.get("global_atomic_bytes", 0)),
+            "store_lines": _lines_of_stores(launch),
         },
         uneven=uneven_of(launch),
+        ready=dict(reuse.ready),
+        ready_blocks=dict(reuse.ready_blocks),
     )
+
+
+def _lines_of_stores(launch: LaunchRecord) -> float:
+    """Return in how many lines of 128 bytes a sector of a warp's store lies, 1/4 to 1, of those traced; 1 without."""
+    lines = sectors = 0
+    for access in launch.accesses:
+        if (access.op, access.space) == ("store", "global"):
+            warps = access.block * (1 << 10) + access.thread // WARP_SIZE
+            addresses = access.address.view(np.int64)
+            own = (np.unique(np.stack([warps, addresses >> bits]), axis=1).shape[1] for bits in (7, 5))
+            lines, sectors = (total + more for total, more in zip((lines, sectors), own, strict=True))
+    return lines / sectors if sectors else 1.0
 
 
 def uneven_of(launch: LaunchRecord) -> Uneven | None:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from tests.support.launch_works import SMS, instruction, launch_work
-from warplab.estimating.launch_time import SM_BEND, SM_KNEE, launch_time
+from warplab.estimating.launch_time import PARTS, SIDE_BY_SIDE, SM_BEND, SM_KNEE, launch_time
 from warplab.estimating.rates import rates
 from warplab.estimating.work import CodeBlock, Uneven
 from warplab.hardware.cards import CARDS
@@ -55,8 +55,8 @@ def test_an_integer_multiplication_takes_twice_the_time_of_a_floating_one() -> N
 
 
 def test_the_time_of_memory_by_hand() -> None:
-    assert alone(copy(), "DRAM") == pytest.approx(2**31 / 2.83e12)
-    assert alone(copy(stored=0.0), "DRAM") == pytest.approx(2**30 / 3.10e12)
+    assert alone(copy(), "DRAM") == pytest.approx(2**31 / 3.04e12)
+    assert alone(copy(stored=0.0), "DRAM") == pytest.approx(2**30 / 3.21e12)
     assert alone(copy(), "L2") == pytest.approx(2**30 / H100.l2_bandwidth + 2**30 / H100.l2_stores)
 
 
@@ -100,17 +100,54 @@ def test_random_reads_of_more_than_the_l2_holds_miss_it() -> None:
 
 def test_stores_that_leave_sectors_unfilled_take_longer() -> None:
     counts = {"global_store_requests": 2.0**20, "global_store_sectors": 2.0**25, "global_store_bytes": 2.0**27}
-    filled, left = (copy(counts=counts, stored=nbytes) for nbytes in (2.0**27, 2.0**30))
+    filled, left = (copy(counts=counts, stored=nbytes, loaded=0.0) for nbytes in (2.0**27, 2.0**30))
     name = "stores of parts of sectors"
-    assert alone(filled, name) == pytest.approx(2.0**25 / H100.partial_stores)
-    mixed = 1 / 8 / H100.partial_stores + 7 / 8 / H100.scattered_stores
-    assert alone(left, name) == pytest.approx(2.0**25 * mixed)
+    by_lines, by_sectors = 2.0**25 / H100.partial_stores, PARTS * 2.0**30 / H100.l2_stores
+    whole = (by_lines**SM_KNEE + by_sectors**SM_KNEE) ** (1 / SM_KNEE)
+    assert alone(filled, name) == pytest.approx(whole)
+    assert alone(left, name) == pytest.approx(whole / 8 + 7 / 8 * 2.0**25 / H100.scattered_stores)
+    # Four sectors of a line, each half filled: the L2 takes a line at a time, and the memory reads what is missing.
+    lines = {"lines": 1.0, "passes": 1.0, "store_lines": 0.25}
+    assert alone(copy(counts=counts, stored=2.0**27, reuse=lines), name) == pytest.approx(by_sectors, rel=0.01)
+    in_order = copy(counts=counts, stored=2.0**30, loaded=0.0, reuse=lines)
+    assert alone(in_order, "DRAM") == pytest.approx(2**30 * (1 + 7 / 8) / H100.bandwidth(1 / (1 + 7 / 8)))
+
+
+def walk(warps: int, **reuse: float):
+    """A block of so many warps on each SM, in a loop of a load, on whose sector all wait, and eight additions."""
+    often = SMS * warps
+    rows = (
+        instruction("LDG.E", "LSU", often * 256.0, writes=0),
+        *(instruction("FADD", "FMA", often * 256.0, waits=1) for _ in range(8)),
+    )
+    counts = {"global_load_requests": often * 256.0, "global_load_sectors": often * 256.0}
+    known = {"lines": 1.0, "passes": 1.0, "fresh": 0.0, "fresh_blocks": 0.0, **reuse}
+    shares = {"hits": {2**18: 1.0}, "ready": {2**18: 0.0}, "ready_blocks": {2**18: 0.0}}
+    return launch_work(rows, loop=0, threads=32 * warps, counts=counts, again=1.0, loaded=0.0, reuse=known, **shares)
+
+
+def test_warps_that_wait_for_the_same_sectors_all_wait() -> None:
+    """The L1 serves all sectors, but a warp has each only when another has fetched it; in step nothing hides that."""
+    alike, ready = walk(32), dataclasses.replace(walk(32), ready={2**18: 1.0}, ready_blocks={2**18: 1.0})
+    apart, at_once = launch_time(alike, H100), launch_time(ready, H100)
+    assert apart.warp_cycles - at_once.warp_cycles == pytest.approx(256 * (H100.l2_latency - H100.l1_latency), rel=0.02)
+    assert launch_time(walk(32, in_step=1.0), H100).seconds > 1.1 * apart.seconds
+
+
+def test_an_array_that_all_blocks_read_whole_stays_in_the_l1() -> None:
+    found = {"lines": 1.0, "passes": 1.0, "whole": 0.5, "whole_requests": 0.5, "whole_blocks": 0.5}
+    once, shared = copy(stored=0.0), copy(stored=0.0, reuse=found)
+    waves = 2.0**14 / (SMS * 8)  # of blocks that read 64 KiB each, of which the L1 has room for 32
+    assert launch_time(once, H100).l1_hits == 0.0
+    assert launch_time(shared, H100).l1_hits == pytest.approx(0.5 * 0.5 * (1 - 1 / waves))
 
 
 def test_sectors_that_lie_anywhere_take_the_memory_longer() -> None:
     gathered, strided = (copy(pair_bytes=2.0, stored=0.0, reuse={"lines": n, "passes": 1.0}) for n in (32.0, 4.0))
     assert alone(gathered, "DRAM") == pytest.approx(2**31 / H100.scattered_bandwidth)
     assert alone(strided, "DRAM") == pytest.approx(2**31 / H100.read_bandwidth)
+    side_by_side = dataclasses.replace(gathered, reuse=gathered.reuse | {"page_sectors": 32.0})
+    assert alone(gathered, "DRAM") / alone(side_by_side, "DRAM") == pytest.approx(SIDE_BY_SIDE)
 
 
 def test_rows_that_the_l2_loses_are_read_again() -> None:
@@ -120,12 +157,15 @@ def test_rows_that_the_l2_loses_are_read_again() -> None:
     assert alone(thrice, "DRAM") == pytest.approx(3 * 2**30 / H100.read_bandwidth)
     shared = dataclasses.replace(thrice, loaded=2.0**27)  # all blocks read the same
     assert alone(shared, "DRAM") == pytest.approx(2**27 / H100.read_bandwidth)
-    small = dataclasses.replace(thrice, hits={2**15: 2 / 3})  # 32 KiB each fit
+    # 40 of the L2's 50 MiB are 38.8 KiB for each block: rows of 36 KiB fit, but not beside as many bytes stored.
+    small = dataclasses.replace(thrice, hits={2**15: 0.0, 36 * 2**10: 2 / 3})
     assert alone(small, "DRAM") == pytest.approx(2**30 / H100.read_bandwidth)
+    writing = dataclasses.replace(small, counts=small.counts | {"global_store_sectors": 3 * 2.0**25})
+    assert alone(writing, "DRAM") > 1.5 * alone(small, "DRAM")
 
 
 def test_sectors_of_which_only_every_second_is_read_move_twice_the_bytes() -> None:
-    assert alone(copy(pair_bytes=2.0, stored=0.0), "DRAM") == pytest.approx(2**31 / 3.10e12)
+    assert alone(copy(pair_bytes=2.0, stored=0.0), "DRAM") == pytest.approx(2**31 / 3.21e12)
 
 
 def test_a_warm_launch_leaves_the_dram_alone_if_its_data_fit_into_the_l2() -> None:
@@ -164,6 +204,18 @@ def test_words_of_blocks_of_their_own_are_not_common() -> None:
     assert atomics(**known, atomic_bytes=2.0**22) == pytest.approx(1.451 / 62)
     shared = known | {"atomics": 160.0, "atomic_requests": 160.0}  # ten times each
     assert atomics(**shared, atomic_bytes=2.0**22) == pytest.approx(1.451 / 16)
+
+
+def test_bins_that_all_blocks_share_do_not_grow_with_the_blocks() -> None:
+    counts = {"global_atomic_requests": 1e6}
+    bins, table = (
+        launch_work(
+            (instruction("RED", "LSU", 1e6),), counts=counts, reuse={"atomic_lines": 8.0, "atomic_bytes": nbytes}
+        )
+        for nbytes in (1024.0, 2.0**20)
+    )
+    assert bins.times(256).reuse["atomic_bytes"] == 1024.0
+    assert table.times(256).reuse["atomic_bytes"] == 2.0**28
 
 
 def test_floats_that_meet_at_a_word_wait_longer() -> None:

@@ -15,6 +15,7 @@ COURSE = Path(__file__).parents[3]
 
 SWEEPS = json.loads((COURSE / "warplab" / "estimating" / "sweeps.json").read_text())
 H100 = rates.rates("H100")
+SWEPT = {"H100": "sweeps.json", "H200": "sweeps_h200.json"}
 LAUNCH = 3.8e-6  # of a kernel that does nothing, and the kernel's own latency
 
 
@@ -86,8 +87,32 @@ def test_floats_in_shared_memory_try_again() -> None:
     assert atomics.TURNS["CAST"] == pytest.approx(clocks(row, "requests") / 32, rel=0.05)
 
 
+@pytest.mark.parametrize("card", ["H100", "H200"])
+def test_stores_and_streams(card: str) -> None:
+    sweeps = json.loads((COURSE / "warplab" / "estimating" / SWEPT[card]).read_text())
+    known = rates.rates(card)
+
+    def per_second(key: str, amount: str, **named: Any) -> float:
+        (row,) = (r for r in sweeps[key]["rows"] if all(r[k] == v for k, v in named.items()))
+        return row[amount] / (row["seconds"] - LAUNCH)
+
+    lines = per_second("in_order", "requests", access="stores", place="L2", bytes=4, run=1, apart=128)
+    assert known.partial_stores == pytest.approx(32 * lines, rel=0.05)
+    if "streams" in sweeps:
+        for reads, writes in ((1, 0), (3, 1), (2, 1), (1, 1), (1, 2), (0, 1)):
+            found = per_second("streams", "nbytes", bytes=16, reads=reads, writes=writes)
+            assert known.bandwidth(writes / (reads + writes)) == pytest.approx(found, rel=0.04)
+
+
+def test_warps_in_step_wait_as_one_alone() -> None:
+    """Eight warps that walk through one list take as long as one, and no longer than through lists of their own."""
+    for ahead in (1, 4, 8):
+        one, eight, own = (rows("walks", ahead=ahead, warps=n, own=k)[0]["cycles"] for n, k in ((1, 0), (8, 0), (8, 1)))
+        assert one <= own <= eight <= 1.1 * one
+
+
 def test_sweeps_name_their_gpu() -> None:
-    source = H100.sources["block_clocks"]
-    assert "warplab/estimating/sweeps.json" in source
+    sources = " ".join(H100.sources.values())
     for entry in SWEEPS.values():
-        assert f"recorded on an {entry['machine']['device']}, {entry['machine']['date']}" in source
+        place = f"sweeps.json, recorded on an {entry['machine']['device']}, {entry['machine']['date']}"
+        assert f"warplab/estimating/{place}" in sources
