@@ -1,7 +1,7 @@
 """Lab 02, memory access: transpose, sum, prefix sum and stencils, and the patterns that decide their speed.
 
 `total` and `prefix_sum` take arrays of any size and check them; `patterns` holds the experiments; `recordings` what was
-measured on an H100.
+measured on an H100 and an H200.
 """
 
 from kernels.memory_access.scanning import SCANS, prefix_sum

@@ -214,10 +214,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 // Expected: no waiting for a look-back, so nearer to the copy.
 // Reached: 2851 GB/s, 1.15 of CUB, 0.95 of the copy. Tiles of 3, 4 and 5 float4 a thread: 0.92, 0.93 and 0.94. Of other
 // lengths from 2^23 on 0.98, the least 0.91; 4 million 0.69, whose copy stays in the L2 cache (2026-11-26).
-// Since then sums are asked for before the next tile. On an H200, whose copy has 4260 GB/s, 0.883, 0.877 before; from 2^23
-// on 0.93, the least 0.88; 4 million 0.65; below 250,000 0.68 to 0.78: 4.4 to 5.1 µs, where a copy takes 3.2, an empty launch
-// 2.7 and a kernel that loads and stores one float4 per thread 3.0 to 3.3 (2026-11-27). The rest is the way of sums: 4096
-// in one block take 3.7, from registers, and eight blocks that send theirs through a cluster's shared memory 4.2.
+// Since then sums are asked for before the next tile. On an H200, whose copy has 4270 GB/s, 0.883, 0.877 before; from 2^23
+// on 0.93, the least 0.88; 4 million 0.65; below 250,000 0.68 to 0.78: 4.4 to 5.1 µs, where a copy takes 3.2 to 3.7, an empty
+// launch 2.7 and a kernel that loads and stores one float4 per thread 3.0 to 3.3 (2026-11-27). The rest is the way of
+// sums: 4096 in one block take 3.7, from registers, and eight blocks that send theirs through a cluster's shared memory 4.2.
 // Tried and left out: tiles that stay in registers where each block has one (no faster for 2^20, slower for 230,882), sums of
 // warps added by shuffles (no faster).
 // The whole grid must be resident, since blocks wait for one another. Dynamic shared memory: two tiles, the one that is

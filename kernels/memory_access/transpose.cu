@@ -223,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 6)
 // Expected: as step 7, without the chunks that two tiles copy.
 // Reached (H200, 2026-11-27): 0.97 for 89478485 × 3, where step 7 reaches 0.17. From 25 columns
 // on step 7 is faster: 0.88 for 8000003 × 31, this one 0.84. With neighbouring warps at
-// different columns it had 0.95 to 0.98 and 0.89, where now it has 0.95 to 0.97 and 0.86 (111629 × 14 to 2449741 × 7).
+// different columns it had 0.95 to 0.98 and 0.89, where now it has 0.95 to 0.97 and 0.87 (111629 × 14 to 2449741 × 7).
 extern "C" __global__ void __launch_bounds__(THREADS, 5)
     transpose_few_columns(const float *in, float *out, unsigned rows, unsigned columns, unsigned high) {
     extern __shared__ __align__(16) float words[];

@@ -16,8 +16,8 @@
 // 768); over the lab's 0.99, the least 0.85 (H200, 2026-11-27, operands not in the L2 cache; two more processes gave 1.14
 // for the first); with operands in it 1.12, 0.95, 1.01 and 0.97, the least 0.66. The choice takes 2.0 % longer than the
 // best plan, the mean of shapes that its constants were not fitted to, at worst 16 %; of the others 2.2, at worst 20 %.
-// bfloat16 takes float16's time; e4m3 0.89 to 1.01 of the library's, with its error, 2.3e-4, which one level of sums raises
-// to 1.9e-3 at 8192³.
+// bfloat16 takes 0.91 to 1.01 of float16's time; e4m3 0.89 to 1.01 of the library's, with its error, 2.3e-4, which one
+// level of sums raises to 1.9e-3 at 8192³.
 // Four shapes were 0.75 to 0.82 (2026-11-26): 88 × 3496 × 2208, 208 × 2320 × 2496, 632 × 680 × 2504, 88 × 544 × 10624. The
 // best plan of each, of 71 to 176 that were timed, takes 1.18, 1.11, 1.13 and 1.02 times the library's time. Tiles of 48 and
 // 96 columns, swapped, are of these; for the second the rule still takes another, 1.15 times as long. Under ncu the library
