@@ -296,11 +296,12 @@ def page(record: dict[str, Any]) -> str:
         "# Programs of Rodinia, PolyBench/GPU, SHOC and ThunderKittens on the simulator",
         "<!-- Written by `python -m evidence.cuda_programs.suites`. -->",
         f"On {' and '.join(dates)}, {len(programs)} programs of {sources} were run by `python -m warplab run`, "
-        f"unmodified but for ThunderKittens', with all checks of `--strict=cuda`, on small arguments, each for at most "
-        f"{SECONDS} s of processor time, with stand-ins for a function and two members of `cudaDeviceProp` that CUDA 13 lacks. Rodinia's inputs "
-        "are random ones of the same form, as its own lie outside its repository. ThunderKittens' ladder of products "
-        "for Hopper (TMA, wgmma, warp specialisation) multiplies matrices of 256 in place of 4,096, and four member "
-        "functions have lost the word `static`, which NVRTC refuses there and nvcc takes. All launched "
+        "unmodified but for ThunderKittens', with all checks of `--strict=cuda`, on small arguments, each for at most "
+        f"{SECONDS} s of processor time, with stand-ins for a function and two members of `cudaDeviceProp` that CUDA "
+        "13 lacks. Rodinia's inputs are random ones of the same form, as its own lie outside its repository. "
+        "ThunderKittens' ladder of products for Hopper (TMA, wgmma, warp specialisation) multiplies matrices of 256 "
+        "in place of 4,096, and four member functions have lost the word `static`, which NVRTC refuses there and nvcc "
+        "takes. All launched "
         f"{sum(one['kernels'] for one in programs.values()):,} kernels "
         f"{sum(one['launches'] for one in programs.values()):,} times. No GPU took part.",
         "| what came of them | programs |\n| --- | --- |\n" + "\n".join(rows),
