@@ -629,7 +629,8 @@ def test_a_volatile_load_hides_no_plain_one_before_it(plain, between, races):
     launch = CudaSource(VOLATILE_BESIDE_ATOMICS, "look", options=(f"-DPLAIN={plain}", f"-DBETWEEN={between}")), 1, 128
     out = np.zeros(257, np.int32)
     if not races:
-        return simulate(*launch, (out,))
+        simulate(*launch, (out,))
+        return
     with pytest.raises(simulator.DataRace, match=r"element 0 of `word`") as caught:
         simulate(*launch, (out,))
     assert "thread (32, 0, 0)" in str(caught.value)
