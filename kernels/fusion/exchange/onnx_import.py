@@ -3,7 +3,8 @@
 The first axis of every tensor is the batch, fixed or free; all that comes behind it is known. Weights are constants in
 float32, or computed from constants, which ONNX's own evaluator does here. An operator that is not in IMPORTED, and that
 ONNX defines as a function of others, is replaced by these. Everything else is refused by the operator's and the node's
-name. Source of defaults: ONNX operator schemas.
+name. Source of defaults: ONNX operator schemas. Where QuantizeLinear gives its least step, -128, there is -127 here,
+since the lab's INT8 is symmetric: the one result that differs by more than rounding.
 """
 
 import itertools
@@ -19,11 +20,14 @@ from onnx.shape_inference import infer_shapes
 from kernels.fusion.exchange.onnx_operators import IMPORTED, SEVERAL_RESULTS, UnsupportedOperator
 from kernels.fusion.graph import Graph
 from kernels.fusion.graph.build import Builder
+from kernels.fusion.graph.int8 import rounded_filters
 from kernels.fusion.graph.operators import MOST_AXES, OPERATORS, Shape
 
 __all__ = ["IMPORTED", "UnsupportedOperator", "import_onnx"]
 
-ANY_BATCH = 7919  # stands for a free batch in shapes that the model computes: a prime, so that nothing else is one
+# Stand for a free batch in what the model computes of shapes: a prime, so that nothing else is one, and a second, by
+# which one sees what depends on it.
+ANY_BATCH, OTHER_BATCH = 7919, 2
 
 
 def import_onnx(model: str | Path | onnx.ModelProto) -> Graph:
@@ -35,7 +39,7 @@ def import_onnx(model: str | Path | onnx.ModelProto) -> Graph:
     proto = model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))
     onnx.checker.check_model(proto)
     proto = _inlined(proto)
-    importer = Importer(proto.graph, {one.domain: one.version for one in proto.opset_import})
+    importer = Importer(proto.graph, _versions(proto))
     for node in proto.graph.node:
         importer.node(node)
     return importer.finish()
@@ -47,9 +51,9 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         model = inline_local_functions(model)
     kept = {*IMPORTED, "Range"}  # a range is made of constants, and as a function a loop
     for _ in range(4):  # functions of functions
-        versions = {one.domain: one.version for one in model.opset_import}
+        version = _versions(model).get("", 1)
         unknown = {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")} - kept
-        calls = [name for name in sorted(unknown) if _is_function(name, versions.get("", 1))]
+        calls = [name for name in sorted(unknown) if _is_function(name, version)]
         if not calls:
             return model
         model = infer_shapes(model)  # functions may depend on their inputs' types, those of constants, too
@@ -62,6 +66,11 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
             except RuntimeError:  # a type that it does not find; the operator is refused by its name
                 kept.add(name)
     return model
+
+
+def _versions(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the version of each set of operators; ONNX's own, which may be called ai.onnx, as ""."""
+    return {one.domain if one.domain != "ai.onnx" else "": one.version for one in model.opset_import}
 
 
 def _is_function(name: str, version: int) -> bool:
@@ -78,14 +87,16 @@ class Importer:
         self.builder, self.opset = Builder(proto.name or "onnx"), opsets.get("", 1)
         self._proto, self._opsets = proto, opsets
         self._arrays = {one.name: onnx.numpy_helper.to_array(one) for one in proto.initializer}
+        self._elsewhere: dict[str, np.ndarray] = {}  # those of them that OTHER_BATCH changes, as they are with it
         self._names: dict[str, str] = {}  # from ONNX's names of tensors to the graph's
         self._scales: dict[str, tuple[np.ndarray, int]] = {}  # of weights that come in steps, with their axis
         self.steps: dict[str, tuple[str, float]] = {}  # tensors of INT8: of what in the graph, and the scale
         self._taken: set[str] = set()
-        self._read = {name for node in proto.node for name in node.input} | {one.name for one in proto.output}
+        self._read = {name for node in proto.node for name in node.input if name} | {one.name for one in proto.output}
         inputs = [one for one in proto.input if one.name not in self._arrays]
         batches = {one.type.tensor_type.shape.dim[0].dim_value for one in inputs if one.type.tensor_type.shape.dim}
         self.batch = max(batches, default=0) or ANY_BATCH
+        self.other_batch = OTHER_BATCH if self.batch == ANY_BATCH else self.batch
         for one in inputs:
             self._names[one.name] = self.builder.input(self._unique(one.name), self._input_shape(one))
 
@@ -154,17 +165,31 @@ class Importer:
             inputs = [self.builder.add(op, name, [*inputs, *others], weights, **attributes)]
         self._names[node.output[output]] = inputs[0]
 
-    def reshaped(self, node: onnx.NodeProto, tensor: str, shape: Shape) -> str:
-        """Add a reshape of a tensor of the graph; return what it makes."""
-        return self.builder.add("reshape", self._unique(f"{self._label(node)}/reshape"), [tensor], shape=shape)
+    def made(self, node: onnx.NodeProto, op: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node of the graph on the way to a node's result, unless it would change nothing; return what it makes.
+
+        `inputs`: names in the graph.
+        """
+        if _does_nothing((op, {}, attributes), self.builder.shape(inputs[0])):
+            return inputs[0]
+        return self.builder.add(op, self._unique(f"{self._label(node)}/{op}"), inputs, **attributes)
 
     def constant(self, node: onnx.NodeProto, value: np.ndarray) -> str:
         """Add a constant of one sample's shape; return its name in the graph."""
         return self.builder.add("constant", self._unique(f"{self._label(node)}/constant"), [], {"value": value})
 
-    def know(self, name: str, value: np.ndarray) -> None:
-        """Note a tensor of ONNX that is known now."""
+    def know(self, name: str, value: np.ndarray, elsewhere: np.ndarray) -> None:
+        """Note a tensor of ONNX that is known now. `elsewhere`: what it is with OTHER_BATCH for a free batch."""
         self._arrays[name] = value
+        if not np.array_equal(value, elsewhere):
+            self._elsewhere[name] = elsewhere
+
+    def depends_on_batch(self, node: onnx.NodeProto, index: int, first: int = 0) -> bool:
+        """Return whether a free batch decides what a known input holds from element `first` on."""
+        other = self._elsewhere.get(node.input[index])
+        return other is not None and not np.array_equal(
+            other.ravel()[first:], self._arrays[node.input[index]].ravel()[first:]
+        )
 
     def is_constant(self, name: str) -> bool:
         """Return whether a tensor of ONNX is known."""
@@ -181,22 +206,29 @@ class Importer:
         """Return an input that must be a constant, of any type."""
         if node.input[index] not in self._arrays:
             raise self.refused(node, f"{node.input[index]!r} is computed; it must be a constant")
+        if node.input[index] in self._elsewhere and node.op_type not in ("Reshape", "Expand", "Slice"):
+            why = f"{node.input[index]!r} depends on the batch, which is free; possible: a model of a fixed batch"
+            raise self.refused(node, why)
         return self._arrays[node.input[index]]
 
     def filter_scales(self, node: onnx.NodeProto, index: int, axis: int) -> dict[str, np.ndarray]:
         """Return the scale of each filter of a weight that was quantised, as a weight; none for others. `axis`: of its
         filters."""
         scale, along = self._scales.get(node.input[index], (np.zeros(0), 0))
-        shape = self._arrays[node.input[index]].shape
-        fits = scale.size == 1 or (scale.shape == shape[axis : axis + 1] and along % len(shape) == axis)
-        return {"filter_scales": np.broadcast_to(scale.reshape(-1), shape[axis])} if fits and scale.all() else {}
+        weight = np.moveaxis(self._arrays[node.input[index]], axis, 0)
+        fits = scale.size == 1 or (scale.shape == weight.shape[:1] and along % weight.ndim == axis)
+        if not fits or not (scale > 0).all():
+            return {}
+        scales = np.broadcast_to(scale.reshape(-1), weight.shape[:1])
+        # Those of other types, or with a zero point, may lie on none of our steps.
+        return {"filter_scales": scales} if np.array_equal(rounded_filters(weight, scales), weight) else {}
 
     def setting(self, node: onnx.NodeProto, given: dict, name: str, index: int) -> Any:
         """Return what older opsets have as an attribute and newer ones as a constant input, as lists; None if it is
         not there."""
         if name in given:
             return given[name]
-        return self.number(node, index).tolist() if self.has(node, index) else None
+        return self.number(node, index).reshape(-1).tolist() if self.has(node, index) else None
 
     def has(self, node: onnx.NodeProto, index: int) -> bool:
         """Return whether an optional input is there."""
@@ -217,6 +249,8 @@ class Importer:
         """Return the graph's name of a tensor of ONNX."""
         if name in self._arrays and name not in self._names:
             value = self._arrays[name]
+            if name in self._elsewhere:
+                raise self.refused(node, f"{name!r} depends on the batch, which is free; possible: a fixed one")
             if value.dtype != np.float32 or not 2 <= value.ndim <= 1 + MOST_AXES or len(value) != 1 or not value.size:
                 raise self.refused(
                     node,
@@ -237,8 +271,15 @@ class Importer:
     # -- inside --------------------------------------------------------------------------------------------
 
     def _evaluate(self, node: onnx.NodeProto) -> None:
-        """Compute a node whose inputs are known, by ONNX's reference evaluator."""
+        """Compute a node whose inputs are known, by ONNX's reference evaluator; of a free batch, for two."""
         inputs = {name: self._arrays[name] for name in node.input if name}
+        others = {name: self._elsewhere[name] for name in inputs if name in self._elsewhere}
+        values = self._computed(node, inputs)
+        elsewhere = self._computed(node, inputs | others) if others else values
+        for name, value in values.items():
+            self.know(name, value, elsewhere[name])
+
+    def _computed(self, node: onnx.NodeProto, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         types = {name: onnx.helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in inputs.items()}
         known = [onnx.helper.make_tensor_value_info(name, types[name], value.shape) for name, value in inputs.items()]
         names = [name for name in node.output if name]
@@ -250,8 +291,7 @@ class Importer:
         except Exception as error:  # whatever NumPy and the evaluator raise
             why = f"its inputs are constants, and ONNX's evaluator cannot compute it ({error})"
             raise self.refused(node, f"{why}; possible: a model in which its result is a constant") from None
-        for name, value in zip(names, values, strict=True):
-            self.know(name, np.asarray(value))
+        return dict(zip(names, map(np.asarray, values), strict=True))
 
     def _input_shape(self, one: onnx.ValueInfoProto) -> Shape:
         kind = one.type.tensor_type

@@ -65,9 +65,16 @@ def _unary(op: str) -> Import:
 
 def _clip(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
     least, most = (importer.setting(node, given, name, 1 + i) for i, name in enumerate(("min", "max")))
-    bounds = {"alpha": least, "beta": most}
-    numbers = {k: float(np.clip(np.ravel(v)[0], -MOST, MOST)) for k, v in bounds.items() if v is not None}
-    importer.add(node, "clip", [node.input[0]], **numbers)
+    bounds = [float(np.ravel(other if bound is None else bound)[0]) for bound, other in ((least, -MOST), (most, MOST))]
+    if np.isfinite(bounds).all():
+        importer.add(node, "clip", [node.input[0]], alpha=bounds[0], beta=bounds[1])
+        return
+    # One that is infinite lets infinity pass; one that is missing is the largest number.
+    shape = (1,) * len(importer.shape(node))
+    finite = [
+        (op, np.full(shape, bound)) for op, bound in zip(("max", "min"), bounds, strict=True) if abs(bound) <= MOST
+    ]
+    _run(importer, node, *((op, {}, {}, importer.constant(node, bound)) for op, bound in finite))
 
 
 def _gelu(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
@@ -102,8 +109,9 @@ def _dequantised(importer: Importer, node: onnx.NodeProto, _given: dict) -> None
             node, f"{node.input[0]!r} is computed; possible: a QuantizeLinear's result, or a constant"
         )
     tensor, scale = importer.steps[node.input[0]]
-    if importer.array(node, 1).tolist() != np.float32(scale).reshape(importer.array(node, 1).shape).tolist():
-        raise importer.refused(node, "its scale is another than its QuantizeLinear's; possible: the same")
+    zero = importer.number(node, 2) if importer.has(node, 2) else np.zeros(())
+    if importer.array(node, 1).ravel().tolist() != [scale] or np.any(zero):
+        raise importer.refused(node, "its scale or zero point is another than its QuantizeLinear's; possible: the same")
     importer.chain(node, [tensor], ("fake_quantise", {}, {"alpha": scale}))
 
 
@@ -141,7 +149,7 @@ def _binary(op: str) -> Import:
                 names.append(importer.tensor(node, name))
                 continue
             value = _constant_like(importer, node, i, shape)
-            if i == 1 and op in inverse and value.all():
+            if i == 1 and op in inverse and (op == "sub" or _has_reciprocals(value)):
                 used, inverted = inverse[op]
                 value = inverted(value)
             names.append(importer.constant(node, value))
@@ -149,6 +157,12 @@ def _binary(op: str) -> Import:
         importer.chain(node, [first], *((used, {}, {}, other) for other in others))
 
     return imported
+
+
+def _has_reciprocals(value: np.ndarray) -> bool:
+    """Return whether each number and its reciprocal can be told from 0 on a GPU, where subnormal numbers are 0."""
+    least = float(np.finfo(np.float32).tiny)
+    return bool(((abs(value) >= least) & (abs(value) <= 1 / least)).all())
 
 
 def _where(importer: Importer, node: onnx.NodeProto, _given: dict) -> None:
@@ -190,6 +204,8 @@ def _windows(importer: Importer, node: onnx.NodeProto, given: dict, window: Sequ
         for name, default in (("", window), ("strides", [1] * len(window)), ("dilations", [1] * len(window)))
     )
     pads, kind = given.get("pads", [0] * 2 * len(window)), given.get("auto_pad", b"NOTSET").decode()
+    if min(pads) < 0:
+        raise importer.refused(node, f"pads are {list(pads)}; possible: 0 or more")
     padding = (0, pads[0], 0, pads[1]) if line else tuple(pads)
     if kind == "VALID":
         padding = (0, 0, 0, 0)
@@ -321,14 +337,27 @@ def _last(shape: Shape, axes: Sequence[int]) -> tuple[list[Step], list[Step]]:
     return [_transpose(order), _reshape(rows)], [_reshape(turned), _transpose(back)]
 
 
-def _softmax(*further: Step) -> Import:
-    def imported(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
-        shape = importer.shape(node)
-        axis = importer.axis(node, given.get("axis", 1 if importer.opset < 13 else -1), len(shape))
-        before, after = _last(shape, [axis] if importer.opset >= 13 else range(axis, len(shape)))
-        _run(importer, node, *before, ("softmax", {}, {}), *further, *after)
+def _softmax_rows(importer: Importer, node: onnx.NodeProto, given: dict) -> tuple[list[Step], list[Step]]:
+    """Return what makes rows of the axis, or axes, of a softmax, and what brings the result back."""
+    shape = importer.shape(node)
+    axis = importer.axis(node, given.get("axis", 1 if importer.opset < 13 else -1), len(shape))
+    return _last(shape, [axis] if importer.opset >= 13 else range(axis, len(shape)))
 
-    return imported
+
+def _softmax(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
+    before, after = _softmax_rows(importer, node, given)
+    _run(importer, node, *before, ("softmax", {}, {}), *after)
+
+
+def _log_softmax(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
+    """Less the largest, less log Σ exp of that: a probability may be 0 where its logarithm is a number."""
+    before, after = _softmax_rows(importer, node, given)
+    rows = importer.tensor(node, node.input[0])
+    for op, _, attributes in before:
+        rows = importer.made(node, op, rows, **attributes)
+    rows = importer.made(node, "sub", rows, importer.made(node, "reduce_max", rows))
+    total = importer.made(node, "reduce_sum", importer.made(node, "exp", rows))
+    importer.chain(node, [rows], ("sub", {}, {}, importer.made(node, "log", total)), *after)
 
 
 def _layer_norm(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
@@ -389,7 +418,8 @@ def _matmul(importer: Importer, node: onnx.NodeProto, _given: dict) -> None:
         raise importer.refused(node, "its first input is a constant; possible: the second")
     if importer.is_constant(node.input[1]):
         matrix = importer.array(node, 1)
-        matrix = matrix.reshape(matrix.shape[-2:]) if math.prod(matrix.shape[:-2]) == 1 and matrix.ndim > 2 else matrix
+        if 2 < matrix.ndim <= 1 + len(importer.shape(node)) and math.prod(matrix.shape[:-2]) == 1:
+            matrix = matrix.reshape(matrix.shape[-2:])
         if matrix.ndim != 2:
             raise importer.refused(node, f"its second input is {matrix.shape}; possible: one matrix")
         _dense(importer, node, matrix, importer.filter_scales(node, 1, 1) if importer.number(node, 1).ndim == 2 else {})
@@ -435,6 +465,8 @@ def _flatten(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
 
 def _squeeze(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
     shape, axes = importer.shape(node), importer.setting(node, given, "axes", 1)
+    if axes is None and importer.batch == 1:
+        raise importer.refused(node, "it names no axes, and so takes the batch's away; possible: others named")
     gone = [i for i, n in enumerate(shape) if n == 1] if axes is None else []
     gone += [importer.axis(node, axis, len(shape)) for axis in axes or []]
     _to_shape(importer, node, [importer.batch, *(n for i, n in enumerate(shape) if i not in gone)])
@@ -459,7 +491,9 @@ def _transposed(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
 
 def _shape(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
     full = [importer.batch, *importer.shape(node)]
-    importer.know(node.output[0], np.array(full[given.get("start", 0) : given.get("end", len(full))], np.int64))
+    part = slice(given.get("start", 0), given.get("end", len(full)))
+    other = [importer.other_batch, *full[1:]]
+    importer.know(node.output[0], *(np.array(sizes[part], np.int64) for sizes in (full, other)))
 
 
 def _concat(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
@@ -473,7 +507,10 @@ def _concat(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
         importer.chain(node, names, ("concat", {}, {}))
         return
     above, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    rows = [importer.reshaped(node, name, (above, one[axis] * inner)) for name, one in zip(names, shapes, strict=True)]
+    rows = [
+        importer.made(node, "reshape", name, shape=(above, one[axis] * inner))
+        for name, one in zip(names, shapes, strict=True)
+    ]
     whole = *shape[:axis], sum(one[axis] for one in shapes), *shape[axis + 1 :]
     importer.chain(node, rows, ("concat", {}, {}), _reshape(whole))
 
@@ -511,6 +548,8 @@ def _sliced(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
             raise importer.refused(node, f"nothing is left of axis {axis + 1}; possible: one element or more")
         done.append(_part(shape, axis, rows[0], step, len(rows)))
         shape = done[-1][2]["shape"]
+    if done and any(importer.depends_on_batch(node, i) for i in range(1, len(node.input))):
+        raise importer.refused(node, "what it leaves depends on the batch, which is free; possible: a fixed one")
     _run(importer, node, *done)
 
 
@@ -519,6 +558,8 @@ def _gather(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
         raise importer.refused(node, "it looks up a constant; possible: constant indices into what is computed")
     shape, indices = importer.shape(node), importer.number(node, 1)
     axis = importer.axis(node, given.get("axis", 0), len(shape))
+    if (abs(indices + 0.5) > shape[axis]).any():
+        raise importer.refused(node, f"indices are {indices.tolist()}; possible: what axis {axis + 1} has")
     rows = [int(i) % shape[axis] for i in indices.reshape(-1)]
     step = rows[1] - rows[0] if len(rows) > 1 else 1
     if not rows or rows != [rows[0] + step * i for i in range(len(rows))]:
@@ -534,6 +575,8 @@ def _expand(importer: Importer, node: onnx.NodeProto, _given: dict) -> None:
     full = [importer.batch, *shape]
     if len(wanted) > len(full):
         raise importer.refused(node, f"it gives {full} more axes, {wanted}; possible: as many")
+    if importer.depends_on_batch(node, 1, int(len(wanted) == len(full))):
+        raise importer.refused(node, "another axis than the batch's depends on the batch; possible: a fixed one")
     wanted = [1] * (len(full) - len(wanted)) + wanted
     if wanted[0] not in (1, importer.batch):
         raise importer.refused(node, f"it repeats samples; possible: axis 0 of 1 or {importer.batch}")
@@ -553,8 +596,8 @@ IMPORTED: dict[str, Import] = {
     "Flatten": _flatten,
     "Gemm": _gemm,
     "MatMul": _matmul,
-    "Softmax": _softmax(),
-    "LogSoftmax": _softmax(("log", {}, {})),
+    "Softmax": _softmax,
+    "LogSoftmax": _log_softmax,
     "Identity": _unary("identity"),
     "Dropout": _dropout,
     "Cast": _cast,

@@ -57,7 +57,9 @@ def scaled(layer: Node, factor: np.ndarray, shift: np.ndarray) -> Node:
     weights = {name: array.astype(np.float64) for name, array in layer.weights.items()}
     found = {main: (weights[main].T * factor).T, bias: weights.get(bias, 0.0) * factor + shift}
     if "filter_scales" in weights:
-        found["filter_scales"] = weights["filter_scales"] * np.abs(factor)
+        found["filter_scales"] = weights["filter_scales"] * np.where(
+            factor, np.abs(factor), 1
+        )  # zeros lie on any steps
     return layer.with_weights(**found)
 
 

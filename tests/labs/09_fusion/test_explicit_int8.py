@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -124,9 +125,11 @@ def test_a_batch_norm_behind_scales_the_steps_of_filters():
     x = builder.add("fake_quantise", "rounded", [builder.input("x", (4, 3, 3))], alpha=0.03)
     x = builder.add("conv", "conv", [x], {"filters": rounded_filters(values, steps), "filter_scales": steps})
     norm = {name: rng.uniform(0.5, 2, 4) for name in ("gamma", "beta", "mean", "variance")}
-    graph = builder.graph(builder.add("batch_norm", "y", [x], {**norm, "gamma": -norm["gamma"]}))
+    gamma = -norm["gamma"] * [0, 1, 1, 1]  # and may leave nothing of a filter
+    graph = builder.graph(builder.add("batch_norm", "y", [x], {**norm, "gamma": gamma}))
     found = optimise(graph)
     assert "int8" in {node.attributes.get("precision") for node in found.nodes}
+    assert all((node.weights["filter_scales"] > 0).all() for node in found.nodes if "filter_scales" in node.weights)
     x = rng.standard_normal((3, 4, 3, 3))
     np.testing.assert_allclose(run(found, x)["y"], run(graph, x)["y"], rtol=1e-5, atol=1e-5)
 
@@ -138,10 +141,37 @@ def model_of(*nodes: onnx.NodeProto, **weights: np.ndarray) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
-def pair(second: str = "scale") -> tuple[onnx.NodeProto, onnx.NodeProto]:
+@pytest.mark.parametrize(
+    ("steps", "zero", "ours"),
+    [
+        (np.int8([-127, 127, 1, 0]), 0, True),
+        (np.uint8([1, 255, 129, 128]), 128, True),
+        (np.int8([-128, 127, 1, 0]), 0, False),
+        (np.int8([-127, 127, 1, 0]), 5, False),
+        (np.uint8([0, 255, 1, 2]), 0, False),
+        (np.int32([1000, -1000, 1, 2]), 0, False),
+        (np.array([0.125, -0.5, 3, 4], ml_dtypes.float8_e4m3fn), 0, False),
+    ],
+)
+def test_filters_have_scales_where_they_lie_on_steps_of_ours(steps, zero, ours):
+    """Those of another type, or with a zero point, may be more than 127 steps from 0, or between two."""
+    scales, weights = np.float32([1, 2, 3, 4]), np.stack([steps] * 4)
+    model = model_of(
+        helper.make_node("DequantizeLinear", ["w", "scales", "zeros"], ["f"], axis=0),
+        helper.make_node("Gemm", ["x", "f"], ["y"], transB=1),
+        w=weights,
+        scales=scales,
+        zeros=np.full(4, zero).astype(steps.dtype),
+    )
+    (dense,) = import_onnx(model).nodes
+    assert ("filter_scales" in dense.weights) is ours
+    assert (dense.weights["matrix"] == (weights.astype(np.float32) - zero) * scales[:, None]).all()
+
+
+def pair(second: str = "scale", zero: str = "zero") -> tuple[onnx.NodeProto, onnx.NodeProto]:
     return (
         helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], "quantise"),
-        helper.make_node("DequantizeLinear", ["q", second, "zero"], ["y"], "dequantise"),
+        helper.make_node("DequantizeLinear", ["q", second, zero], ["y"], "dequantise"),
     )
 
 
@@ -163,6 +193,11 @@ def test_a_pair_is_fake_quantisation():
             pair("other"),
             {"scale": np.float32(0.5), "other": np.float32(0.25), "zero": np.int8(0)},
             r"'y' \(DequantizeLinear\).*another than its QuantizeLinear's; possible: the same",
+        ),
+        (
+            pair(zero="other"),
+            {"scale": np.float32(0.5), "other": np.int8(3), "zero": np.int8(0)},
+            "its scale or zero point is another than its QuantizeLinear's; possible: the same",
         ),
         (
             (pair()[0], helper.make_node("Relu", ["q"], ["y"])),

@@ -98,6 +98,23 @@ def where_of(condition: list) -> onnx.ModelProto:
     return model
 
 
+def of_nodes(*nodes: onnx.NodeProto, shape: tuple = ("n", 3), **weights: np.ndarray) -> onnx.ModelProto:
+    """A model of several nodes, from x to y, which may be of any shape."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * len(shape))
+    tensors = [numpy_helper.from_array(np.asarray(values), name) for name, values in weights.items()]
+    graph = helper.make_graph(nodes, "several", [x], [y], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def of_batch(last: onnx.NodeProto, part: int = 0) -> onnx.ModelProto:
+    """x, of so many axes, and `size`, the size of an axis of it, as a float; `sizes`, as a list."""
+    make = helper.make_node
+    nodes = make("Shape", ["x"], ["all"]), make("Slice", ["all", "part", "next"], ["sizes"])
+    cast = make("Cast", ["sizes"], ["size"], to=TensorProto.FLOAT)
+    return of_nodes(*nodes, cast, last, part=np.int64([part]), next=np.int64([part + 1]), one=np.int64([1]))
+
+
 FILTERS = np.ones((4, 2, 3, 3), np.float32)
 MATRIX = np.ones((2, 3), np.float32)
 REFUSED = {
@@ -138,6 +155,23 @@ REFUSED = {
     r"\(Cast\) .*to is INT32; possible: FLOAT": model_of("Cast", to=TensorProto.INT32),
     r"\(Gather\) .*indices are \[0, 2, 1\]; possible: one, or several at equal steps": model_of(
         "Gather", (3, 4), (np.array([0, 2, 1]),), axis=1
+    ),
+    r"\(Gather\) .*indices are \[4\]; possible: what axis 1 has": model_of("Gather", (4, 3), (np.array([4]),), axis=1),
+    r"\(Conv\) .*pads are \[-1, 0, 0, 0\]; possible: 0 or more": model_of(
+        "Conv", weights=(FILTERS,), pads=[-1, 0, 0, 0]
+    ),
+    r"\(MatMul\) .*its second input is \(1, 2, 3\); possible: one matrix": model_of(
+        "MatMul", (2,), (np.ones((1, 2, 3), np.float32),)
+    ),
+    r"\(Squeeze\) .*takes the batch's away; possible: others named": of_nodes(
+        helper.make_node("Squeeze", ["x"], ["y"]), shape=(1, 3, 1)
+    ),
+    r"\(Div\) .*'size' depends on the batch, which is free": of_batch(helper.make_node("Div", ["x", "size"], ["y"])),
+    r"\(Slice\) .*what it leaves depends on the batch": of_batch(
+        helper.make_node("Slice", ["x", "part", "sizes", "one"], ["y"])
+    ),
+    r"\(Expand\) .*another axis than the batch's depends on the batch": of_batch(
+        helper.make_node("Expand", ["x", "sizes"], ["y"])
     ),
     r"\(Conv\) .*'w0' is float64; possible: float32": model_of("Conv", weights=(FILTERS.astype(np.float64),)),
     "is a FusedMatMul": model_of("FusedMatMul", (2,), (MATRIX,), domain="com.microsoft"),
@@ -231,6 +265,55 @@ def test_operators_as_onnx_runtime_runs_them(op, shape, weights, attributes):
     found = run(import_onnx(model), given)["y0"]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     assert op in IMPORTED or onnx.defs.get_schema(op).has_function
+
+
+ODD = {
+    "logarithms of probabilities that are 0": (
+        of_nodes(helper.make_node("LogSoftmax", ["x"], ["y"])),
+        [[-3000, 2, 500]],
+    ),
+    "bounds that let infinity pass": (
+        of_nodes(helper.make_node("Clip", ["x", "least", "most"], ["y"]), least=np.float32(0), most=np.float32(np.inf)),
+        [[-np.inf, np.inf, 1]],
+    ),
+    "a divisor whose reciprocal is 0 on a GPU": (
+        of_nodes(helper.make_node("Div", ["x", "by"], ["y"]), by=np.float32([1, 3e38, 4])),
+        [[0, 3e38, 1]],
+    ),
+    "a result and an input without a name": (
+        of_nodes(
+            helper.make_node("Dropout", ["x"], ["d", ""]),
+            helper.make_node("Clip", ["d", "", "most"], ["y"]),
+            most=np.float32(1),
+        ),
+        [[-1, 0, 2]],
+    ),
+    "an axis without a list": (
+        of_nodes(
+            helper.make_node("Unsqueeze", ["x", "axis"], ["u"]),
+            helper.make_node("Flatten", ["u"], ["y"]),
+            axis=np.int64(1),
+        ),
+        [[1, 2, 3]],
+    ),
+    "sizes that do not depend on the batch": (of_batch(helper.make_node("Div", ["x", "size"], ["y"]), 1), [[1, 2, 3]]),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_is_odd_but_legal_is_as_onnx_runtime_has_it(odd):
+    model, given = ODD[odd]
+    expected = by_onnx_runtime(model, [np.float32(given)])
+    found = plan.Engine(plan.build(fuse(import_onnx(model)))).run(np.float32(given))
+    np.testing.assert_allclose(found, *expected, rtol=1e-6)
+
+
+def test_the_operators_set_may_be_called_by_either_name():
+    """Before opset 13 a softmax is one of all axes from its first on."""
+    model = of_nodes(helper.make_node("Softmax", ["x"], ["y"]), shape=("n", 2, 3))
+    model.opset_import[0].domain = "ai.onnx"
+    given = generator().normal(size=(2, 2, 3))
+    np.testing.assert_allclose(run(import_onnx(model), given)["y"].sum(axis=2), 1)
 
 
 def random_images(shape: tuple[int, ...], batch: int = 1) -> np.ndarray:
