@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -499,5 +500,26 @@ def test_a_refused_client_that_never_closes_is_closed(monkeypatch):
             assert (await reader.read()).startswith(b"HTTP/1.1 503")
             await until(lambda: not connections)
             writer.close()
+
+    asyncio.run(test())
+
+
+def test_a_client_that_does_not_read_its_answer_is_closed(monkeypatch):
+    """Or it would hold its answer for ever, and the service could not end."""
+    monkeypatch.setattr(server, "UNREAD_SECONDS", 0.3)
+    engine = SimpleNamespace(name="large", shape=(2,), predict=lambda batch: np.ones((len(batch), 1_000_000)))
+
+    async def test():
+        async with listening(Service(engine, LIMITS)) as (place, connections), asyncio.timeout(HANG):
+            body = json.dumps({"instances": [sample(1)]})
+            with socket.socket() as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.setblocking(False)
+                await asyncio.get_running_loop().sock_connect(client, place)
+                client.send(
+                    f"POST /v1/predict HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+                )
+                await until(lambda: connections)
+                await until(lambda: not connections)
 
     asyncio.run(test())

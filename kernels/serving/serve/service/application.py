@@ -124,12 +124,9 @@ class Service:
     @contextlib.asynccontextmanager
     async def running(self, _: object = None) -> AsyncIterator[None]:
         """Answer requests while this is open; on leaving, all that were accepted."""
-        engines_ = engines.at_once(self.engine)
+        given = {"engines": engines.at_once(self.engine), "observe": self.metrics.batch}
         try:
-            async with AsyncBatcher(
-                self._predict, self.limits, engines=engines_, observe=self.metrics.batch
-            ) as batcher:
-                self.batcher = batcher
+            async with AsyncBatcher(self._predict, self.limits, **given) as self.batcher:
                 yield
                 await self.drain()
         finally:
@@ -156,15 +153,13 @@ class Service:
             title=f"Serving {self.engine.name}", docs_url=None, redoc_url=None, lifespan=lambda _: self.running()
         )
         application.post("/v1/predict", response_class=Response, openapi_extra=self._schema())(self.predict)
-        refusals = {"responses": self._schema()["responses"]}
-        application.post(f"/v2/models/{binary_tensors.MODEL}/infer", response_class=Response, openapi_extra=refusals)(
-            self.infer
-        )
+        refusals, model = {"responses": self._schema()["responses"]}, f"/v2/models/{binary_tensors.MODEL}"
+        application.post(f"{model}/infer", response_class=Response, openapi_extra=refusals)(self.infer)
         application.get("/v1/model")(self.model)
         for before in ("", "/v2"):
             application.get(f"{before}/health/live")(self.live)
             application.get(f"{before}/health/ready")(self.is_ready)
-        application.get(f"/v2/models/{binary_tensors.MODEL}/ready")(self.is_ready)
+        application.get(f"{model}/ready")(self.is_ready)
         application.get("/metrics")(self.prometheus)
         application.add_exception_handler(HTTPException, self._refuse)
         return application

@@ -22,6 +22,7 @@ from kernels.serving.serve.service.request_body import BadRequest
 
 MODEL, INPUT, OUTPUT = "engine", "samples", "predictions"
 HEADER = "inference-header-content-length"
+MOST_JSON = 1 << 14  # bytes: it is parsed while every other client waits
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,11 @@ def asked(body: bytes, header: str | None, shape: tuple[int, ...], most: int) ->
 
     BadRequest 400 for what is not JSON and then bytes, 422 for JSON that describes no such samples.
     """
-    if header is None or not header.isdecimal() or len(header) > 12 or int(header) > len(body):
+    if header is None or not header.isdecimal() or len(header) > 12 or int(header) > min(len(body), MOST_JSON):
         raise BadRequest(
             400,
             f"the header {HEADER} is {header!r:.40}; send numbers as binary data behind the JSON, and in it the "
-            "bytes of the JSON, at most those of the body",
+            f"bytes of the JSON, at most {MOST_JSON:,} and those of the body",
         )
     try:
         given = json.loads(body[: int(header)])
@@ -64,12 +65,8 @@ def asked(body: bytes, header: str | None, shape: tuple[int, ...], most: int) ->
     if not isinstance(one, dict) or (one.get("name"), one.get("datatype")) != (INPUT, "FP32"):
         raise BadRequest(422, f"the JSON holds no such input; send {expected(shape)}")
     sizes = one.get("shape")
-    if (
-        not isinstance(sizes, list)
-        or not sizes
-        or not all(type(size) is int for size in sizes)
-        or tuple(sizes[1:]) != shape
-    ):
+    whole = isinstance(sizes, list) and all(type(size) is int for size in sizes)
+    if not whole or tuple(sizes[1:]) != shape:
         raise BadRequest(422, f"the shape is {sizes!s:.60}; send {expected(shape)}")
     if not 0 < sizes[0] <= most:
         raise BadRequest(422, f"{INPUT} holds {sizes[0]:,} samples; send 1 to {most}")

@@ -41,6 +41,7 @@ ACCEPTED_AT_ONCE = 32
 BACKLOG = 4096
 HEAD_SECONDS = 10.0  # for a request's head to arrive; uvicorn waits for ever
 REFUSED_SECONDS = 5.0  # for a client that is turned away to send the rest, read the answer and close
+UNREAD_SECONDS = 10.0  # in which a client takes nothing of its answer: it is gone, or holds its place for ever
 SERVING, CLOSED = "serving ", "closed "  # what the two lines on standard output begin with
 
 
@@ -103,7 +104,7 @@ def _refused(host: str, port: int, error: OSError) -> ServiceError:
 
 class _Front(AutoHTTPProtocol):
     """Turns a new connection's request away by its first bytes where the service has no room, and closes connections
-    over which half a request's head has come, or nothing at all.
+    over which half a request's head has come, or nothing at all, or whose client does not read its answer.
 
     To parse a small request first, and to ask the application, took twice the processor time (operating.md).
     """
@@ -117,6 +118,8 @@ class _Front(AutoHTTPProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        connection = transport.get_extra_info("socket")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * UNREAD_SECONDS))
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
