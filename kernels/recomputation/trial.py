@@ -105,3 +105,13 @@ def _kept(recompute: Callable[..., Any], given: segments.Chain, plan: plans.Plan
     alive = tracker.live
     del out, tape
     return alive
+
+
+def least_from(input_bytes: int, inside: list[int], least: list[int]) -> int:
+    """Return L(i), by trying each end of the first segment. `inside`: of layers i on; `least`: L(i + 1) to L(n)."""
+    return input_bytes + min(max(sum(inside[: k + 1]), rest) for k, rest in enumerate(least))
+
+
+def whole_mean(means: list[float], sizes: list[int]) -> float:
+    """Return the mean over all samples of micro-batches, from the mean of each and its size."""
+    return sum(mean * size for mean, size in zip(means, sizes, strict=True)) / sum(sizes)

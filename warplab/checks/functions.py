@@ -21,7 +21,7 @@ _UNIT_RATIOS = (
     ([8, 1 / 8], "the unit of the result: are these bits or bytes?"),
     (
         [(1000 / 1024) ** k for k in (-4, -3, -2, -1, 1, 2, 3, 4)],
-        "the unit of the result: kilo means 1000 here, not 1024",
+        "the unit of the result: kilo means 1000, kibi (KiB, MiB) 1024",
     ),
 )
 

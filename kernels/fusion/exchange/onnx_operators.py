@@ -81,7 +81,8 @@ def _gelu(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
     importer.add(node, "gelu_tanh" if given.get("approximate", b"none") == b"tanh" else "gelu", [node.input[0]])
 
 
-def _dropout(importer: Importer, node: onnx.NodeProto, _given: dict) -> None:
+def _dropout(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
+    _only(importer, node, given, is_test=1)
     if importer.has(node, 2) and np.any(importer.number(node, 2)):
         raise importer.refused(node, "training_mode is true; possible: false, as in inference")
     importer.add(node, "dropout", [node.input[0]])

@@ -66,7 +66,7 @@ def draw_graph(graph: Graph, title: str | None = None) -> Figure:
         _draw(ax, rows)
         handles = [Patch(facecolor=KINDS[kind], edgecolor=style.GREY, label=kind) for kind in used]
         ax.legend(handles=handles, loc="lower left", frameon=False, borderaxespad=0.3, labelspacing=0.3)
-    kinds = Counter(place.content.kind for row in rows for place in row if place.content)
+    kinds = Counter(place.content.kind or "input" for row in rows for place in row if place.content)
     return style.closed(figure, ", ".join(f"{number} {kind}" for kind, number in kinds.items()))
 
 

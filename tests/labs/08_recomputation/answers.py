@@ -98,6 +98,7 @@ ANSWERS = {
         {
             kept("layers * batch * width / 2**20"): "kept_mib returns the wrong value",
             kept("2 * layers * batch * width * 4 / 2**20"): "kept_mib returns the wrong value",
+            kept("layers * batch * width * 4 / 1e6"): r"kilo means 1000, kibi (KiB, MiB) 1024",
         },
     ),
     "your-turn-recompute": Answers(
@@ -139,7 +140,7 @@ ANSWERS = {
         {
             batch("(limit - fixed) // per_image"): "limit=100, fixed=300",
             batch("limit // per_image"): "largest_batch returns the wrong value",
-            batch("round((limit - fixed) / per_image)"): "limit=100, fixed=300",
+            batch("max(0, round((limit - fixed) / per_image))"): "limit=30, fixed=2, per_image=5",
         },
     ),
     "your-turn-accumulate": Answers(

@@ -27,7 +27,15 @@ def kernels():
         f"take {again * 1e6:.0f} µs instead of {stored * 1e6:.0f}",
         f"**{stored / again:.2f}** times as fast, just what {bytes_of[0]} / {bytes_of[1]} says",
         f"it took {library * 1e6:.0f} µs there",
+        f"With one element per thread, as in yours, it is {one_each():.2f}, all of it in the forward pass",
     )
+
+
+def one_each():
+    """How many times as fast both passes of the Numba kernels are if they recompute; the backward pass is no faster."""
+    stored, again = ((seconds(way, "numba"), seconds(f"{way}_backward", "numba")) for way in ("silu_storing", "silu"))
+    assert stored[1] < again[1]
+    return sum(stored) / sum(again)
 
 
 def lengths():
@@ -36,7 +44,12 @@ def lengths():
     assert 1.25 < rows[8]["seconds"] / rows[64]["seconds"] < 1.33
     assert rows[1]["seconds"] > rows[2]["seconds"] > rows[4]["seconds"] > rows[8]["seconds"]
     more = rows[8]["evaluations"] - rows[64]["evaluations"]
-    return (f"segments of 8 run {more} layers more, and ({more} / 64) / 3 is {more / 64 / 3:.2f}",)
+    activations = [-(-64 // length) - 1 + 2 * length for length in (4, 8)]
+    assert [16 * count + 4 for count in activations] == [round(rows[k]["peak_bytes"] / MIB) for k in (4, 8)]
+    return (
+        f"segments of 8 run {more} layers more, and ({more} / 64) / 3 is {more / 64 / 3:.2f}",
+        f"{activations[0]} activations and 4 MiB",
+    )
 
 
 def batches():
@@ -71,7 +84,10 @@ def largest_batches():
 def resnet_steps():
     rows = {(row["batch"], row["precision"], row["way"]): row for row in VALUES["pytorch_resnet"]["rows"]}
     kept, best = (rows[64, "float32", way]["peak_bytes"] / 64 / MIB for way in ("kept", "best"))
+    of_64 = {way: row["seconds"] for (batch, kind, way), row in rows.items() if (batch, kind) == (64, "bfloat16")}
+    more = [rows[256, "bfloat16", way]["seconds"] / took for way, took in of_64.items()]
     return (
+        f"Four times the images took only {min(more):.1f} to {max(more):.1f} times as long",
         f"Kept, an image takes {kept:.0f} MiB where the model says 121",
         f"By the best plan it takes {best:.0f} and not 22",
         f"{longer(64, 'float32')} with 64 images in FP32, {longer(256, 'bfloat16')} with 256 in BF16",
@@ -104,7 +120,13 @@ def verdict():
     found = tried()
     torch = {row["length"]: row["seconds"] for row in VALUES["pytorch_segments"]["rows"]}
     jax = {row["way"]: row["seconds"] for row in VALUES["jax_depth"]["rows"] if row["layers"] == 64}
+    sizes = resnet.bytes_of(resnet.blocks(101))
+    ways = (0,), plans.square_root(len(sizes[0])), plans.best(*sizes)
+    kept, *fewer = (plans.peak(plan, *sizes) for plan in ways)
+    even, best = (f"{1 - peak / kept:.0%}".replace("%", " %") for peak in fewer)
     return (
+        f"equal segments save {even} of the activations, the best plan {best} by the model",
+        f"with four elements per thread, {one_each():.2f} with one",
         f"the step takes {torch[8] / torch[64] - 1:.0%} longer (PyTorch)".replace("%", " %"),
         f"exceed it, with {torch[2] / torch[64] - 1:.0%} and {torch[1] / torch[64] - 1:.0%}".replace("%", " %"),
         f"{jax['√n'] / jax['kept'] - 1:.0%} longer when XLA compiles it".replace("%", " %"),

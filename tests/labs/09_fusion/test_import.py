@@ -139,6 +139,7 @@ REFUSED = {
     r"\(Dropout\) .*training_mode is true; possible: false": model_of(
         "Dropout", (2,), (np.array(0.5, np.float32), np.array(True))
     ),
+    r"\(Dropout\) .*is_test is 0; possible: 1": model_of("Dropout", (2,), is_test=0),
     r"\(Add\) .*'w0' is \(2, 1, 4, 4\); possible: what fits each sample of \(2, 4, 4\)": model_of(
         "Add", weights=(np.ones((2, 1, 4, 4), np.float32),)
     ),

@@ -66,6 +66,8 @@ def test_numbers_are_shown_short(number, text):
         (127, 100, "You predicted 27 % too much."),
         (90, 100, "Close enough: you predicted 10 % too little."),
         (100.4, 100, "Close enough: you predicted 0.4 % too much."),
+        (16, 15, "You predicted 6.7 % too much."),
+        (16, 15.2, "Close enough: you predicted 5.3 % too much."),
         (0, 5, "The two are 5 apart."),
         (-2, 3, "The two are 5 apart."),
         (-4, -32, "It is 8 times as much as you predicted."),
