@@ -55,7 +55,7 @@ def test_an_array_without_dimensions_is_a_number(capsys):
         (lambda x: 4.5, "the same value for all"),
         (lambda x: 3000 * x, "a power of 1000"),
         (lambda x: 24 * x, "bits or bytes"),
-        (lambda x: 3 * x * 1e9 / 2**30, "1000 here, not 1024"),
+        (lambda x: 3 * x * 1e9 / 2**30, "kilo means 1000, kibi"),
         (lambda x: 2 * x, "every result is 0.666667 times"),
         (lambda x: 1 / (3 * x), "every answer is 1 divided by the right one"),
         (lambda x: 3 * x + 0.1, "the error differs from input to input$"),
