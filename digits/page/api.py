@@ -4,6 +4,7 @@ They need the page's token, answer JSON, and say what was wrong as {"error": a s
 """
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -69,7 +70,7 @@ class _Call(APIHandler):
         try:
             found = await tornado.ioloop.IOLoop.current().run_in_executor(None, work)
         except DigitsError as error:
-            raise tornado.web.HTTPError(400, reason="Bad Request", log_message=_whole(error)) from None
+            raise tornado.web.HTTPError(400, reason="Bad Request", log_message=str(error)) from None
         self.set_status(status)
         self.finish(json.dumps(found))
 
@@ -78,7 +79,7 @@ class _Call(APIHandler):
         try:
             return runs.open(self.workspace, id)
         except DigitsError as error:
-            raise tornado.web.HTTPError(404, log_message=_whole(error)) from None
+            raise tornado.web.HTTPError(404, log_message=str(error)) from None
 
     def log_exception(self, *error: Any) -> None:
         if not isinstance(error[1], tornado.web.HTTPError):  # those are told to who asked
@@ -91,11 +92,7 @@ class _Call(APIHandler):
             said = TOKEN
         if status_code == 500:
             said = f"The server failed: {type(error).__name__}: {error}. Its terminal has the details."
-        self.finish(json.dumps({"error": said.replace("%%", "%")}))
-
-
-def _whole(error: DigitsError) -> str:
-    return str(error).replace("%", "%%")  # Tornado formats it
+        self.finish(json.dumps({"error": said.replace("%%", "%")}))  # Tornado doubles them
 
 
 class _Datasets(_Call):
@@ -166,7 +163,9 @@ class _Export(_Call):
 
 def _json(body: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(body)
+        # Whole numbers that no float can hold become infinite, and half a character is none.
+        found = json.loads(body, parse_int=lambda digits: int(digits) if len(digits) < 300 else math.inf)
+        json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise DigitsError(
             f"The request's body is no JSON ({error}). Send an object, as docs/digits_api.md says."

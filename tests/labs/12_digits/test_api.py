@@ -115,6 +115,10 @@ def test_without_the_token_nothing_is_answered(call, method, path, token):
         ({"dataset": "gone", "solver": {"rate": 0}}, "learning rate is 0"),
         ({"dataset": "gone", "solver": {"epochs": "50 % more"}}, "epochs"),
         ({"dataset": "gone", "speed": 9}, "has no setting 'speed'"),
+        ({"dataset": "gone", "solver": {"epochs": 10**400}}, "epochs must be a whole number, not inf"),
+        ({"dataset": "gone", "solver": {"rate": 10**400}}, "rate must be a number, not inf"),
+        ({"dataset": "gone", "name": "\ud800"}, "is no JSON"),
+        ({"dataset": "100 %"}, "There is no dataset '100 %'"),
     ],
 )
 def test_a_run_that_cannot_be_started_says_why(call, body, reason):
