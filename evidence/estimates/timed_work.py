@@ -3,10 +3,10 @@
 `labs`: launches of the labs, whose errors have been published; the model was built with them in view. The others are
 of kernels that no lab has (`evidence.unseen_launches`). `open` and `held out first`: the first set. A kernel of
 it, with all its launches, is in one or the other by a hash of its name, so nobody chooses; the second half was read on
-2026-11-23 and is open since. `held out second`: the second set, whose times on an H100 were read on that day, too, and
-not used for building since. `held out`: the third set, whose times are read when the model is final.
+2026-11-23 and is open since. `held out second`, `held out third`: the second set, read on that day, too, and the third,
+read on 2026-11-27; since that day all are open.
 
-Times are an H100's and, of the first two sets, an H200's, too; a few of labs are an H200's alone. Both have the same
+Times are an H100's and, of the sets, an H200's, too; a few of labs are an H200's alone. Both have the same
 machine code, so a launch is simulated once.
 
 What was simulated is in `.estimate_error/`, and made again when the files of a kernel change: `python -m
@@ -40,12 +40,12 @@ from warplab.launch.simulate import simulate
 KEPT = COURSE / ".estimate_error"
 OF_LABS = Path(__file__).parent / "of_labs"
 CARD, OTHER = CARDS = ("H100", "H200")  # on which the launches were timed: all on the first, but for some of labs
-LABS, OPEN, FIRST, SECOND, HELD_OUT = GROUPS = ("labs", "open", "held out first", "held out second", "held out")
+LABS, OPEN, FIRST, SECOND, THIRD = GROUPS = ("labs", "open", "held out first", "held out second", "held out third")
 _GROUP_OF_HALF = {
     recordings.OPEN: OPEN,
     recordings.HELD_OUT: FIRST,
     recordings.SECOND: SECOND,
-    recordings.THIRD: HELD_OUT,
+    recordings.THIRD: THIRD,
 }
 _SIMULATE = {"checks": False, "races": False, "instruction_limit": 2**42, "path_limit": 2**40}
 

@@ -7,8 +7,8 @@ Blocks come to the multiprocessors (SMs) in waves of as many as fit. For the blo
     SM          the busiest of issue slots, pipes, data path of L1 and shared memory (wavefronts), path to the L2
     memory      the busiest of L2, DRAM, atomics (`atomics`) and the start of blocks, which all SMs share
 
-and the wave takes (latency^p + busiest^p)^(1/p): p is 4 against resources of the SM, whose queues are short, and
-against memory the bend between latency and bandwidth, measured where warps load and wait (`Rates.knee`). Between
+and the wave takes (latency^p + busiest^p)^(1/p): against memory p is the bend between latency and bandwidth, measured
+where warps load and wait (`Rates.knee`), and 4 of both against resources of the SM, whose queues are short. Between
 barriers the blocks of an SM take turns at it instead: few customers of a closed queue. What it costs that warps differ
 in length comes on top (`uneven_work`), and the launch itself.
 
@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 from warplab.estimating.atomics import global_seconds, shared_wavefronts
 from warplab.estimating.rates import L2_USED, RARE, SLOW, SLOW_OTHERS, Rates
 from warplab.estimating.uneven_work import stretch
-from warplab.estimating.warp_latency import SHARED, Access, cycles, cycles_by_line
-from warplab.estimating.work import Row, Work
+from warplab.estimating.warp_latency import BARRIER_WARP, SHARED, Access, cycles, cycles_by_line
+from warplab.estimating.work import LINE_BYTES, Row, Work
 from warplab.hardware import occupancy
 from warplab.simulator.constants import SECTOR_BYTES
 from warplab.simulator.ptx import fragments
 
-SM_KNEE, SM_BEND = 4, 6  # assumed: of the bends between latency and an SM's resources, and between these
+SM_KNEE = 4  # assumed: of the bends between the resources of an SM, and between these and what waits
 L2_PATH = 64  # bytes per clock from the L2 to an SM: assumed, as usual in microbenchmarks; no sweep here reaches it
 OWN = 0.5  # share of distinct bytes among those that blocks read first, from which on they count as the blocks' own
 SINGLE = 1.77  # sectors that take the L2 as long as a single one (sweeps.json: scattered, 136 against 241 billion)
@@ -40,7 +40,6 @@ SIDE_BY_SIDE = (
     1.4  # times as fast as anywhere is a sector of each line, one line after the other (sweeps.json: in_order)
 )
 LINES = 4  # whose tags the L1 looks up per clock (sweeps.json: l1_hits)
-PARTS = 1.35  # times as long as whole ones take sectors that stores fill in part (sweeps.json: in_order)
 LOCAL = 5.5  # clocks of the L1 for a load or store of local memory (sweeps.json: local_memory, 16 words)
 LOADS = ("LDG", "LD", "LDGSTS")
 HALF_FMA = ("IMAD", "VIADD")  # of the FMA pipe, at the rate of integers
@@ -256,17 +255,19 @@ class _Model:
         found = {r.name: r.seconds for r in self.resources if r.group == "SM" and r.name not in self.without}
         if "L1 data path" in found:
             found.pop("shared memory", None)  # which is a part of it
-        together = busiest * sum((n / busiest) ** SM_BEND for n in found.values()) ** (1 / SM_BEND)
+        together = busiest * sum((n / busiest) ** SM_KNEE for n in found.values()) ** (1 / SM_KNEE)
         # The seconds of a resource are for all blocks on as many SMs as have any.
         return together * min(self.sms, self.work.blocks) / self.work.blocks
 
     def _siblings(self) -> float:
-        """Return the cycles that warps wait at barriers until the SM has served their block, beyond their own code."""
+        """Return the cycles that warps wait at barriers until the SM has served their block, beyond their own code and
+        what the barriers take for each of its warps."""
         if not self.together:
             return 0.0
         of_block = self._of_block() * self.rates.clock_hz
-        own = sum(row.warps * max(1, row.stall) for row in self.work.rows) / self.work.warps
-        return max(0.0, of_block - own)
+        barrier = BARRIER_WARP * self.work.warps_per_block
+        own = sum(row.warps * (max(1, row.stall) + barrier * (row.name == "BAR")) for row in self.work.rows)
+        return max(0.0, of_block - own / self.work.warps)
 
     def _turn(self, kind: str) -> float:
         """Return the cycles that the memory needs for one access of each scheduler's warp, all SMs doing the same."""
@@ -410,7 +411,7 @@ class _Model:
         # A sector that is filled in part is half full, on average.
         in_part = stores * min(1.0, 2 * (1 - written / (SECTOR_BYTES * stores)))
         lines = in_part * self.work.reuse.get("store_lines", 1.0)
-        of_l2 = _bend(lines / rates.partial_stores, PARTS * in_part * SECTOR_BYTES / rates.l2_stores, SM_KNEE)
+        of_l2 = _bend(lines / rates.partial_stores, in_part * SECTOR_BYTES / rates.l2_stores, SM_KNEE)
         alone = self._unfilled()[0]
         return alone * lines / rates.scattered_stores + (1 - alone) * of_l2, in_part
 
@@ -418,6 +419,10 @@ class _Model:
         """Return the shares of the sectors stored of which no store fills the rest, so that the memory must read it,
         unless it is in the L2: those alone in their lines, and others."""
         left = 1 - min(1.0, self._count("global_store_bytes") / self.work.stored) if self.work.stored else 0.0
+        # What the L2 loses before it is filled stays unfilled.
+        warps = self.work.warps_per_block * self.at_once * min(self.sms, self.work.blocks)
+        if self.work.reuse.get("store_span", 0.0) * LINE_BYTES * warps > L2_USED * self.rates.card.l2_bytes:
+            left = 1.0
         alone = min(1.0, max(0.0, 2 * self.work.reuse.get("store_lines", 1.0) - 1))
         return left * alone, left * (1 - alone)
 
@@ -467,9 +472,10 @@ class _Model:
         latency, waits = (
             0.0 if LATENCY in self.without else n / self.rates.clock_hz for n in (self.warp_cycles, self.waits)
         )
-        apart = _bend(_bend(waits, of_sm, SM_KNEE), of_memory, self.rates.knee)
+        waits_and_moves = _bend(waits, of_memory, self.rates.knee)
+        apart = _bend(waits_and_moves, of_sm, SM_KNEE)
         each = of_sm / on_one
-        between = max(latency, _bend(waits, of_memory, self.rates.knee))
+        between = max(latency, waits_and_moves)
         in_step = _taking_turns(on_one, each, max(0.0, between - each))
         return self.together * max(in_step, apart) + (1 - self.together) * apart
 

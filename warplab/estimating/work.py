@@ -17,10 +17,10 @@ from warplab.compile.control_codes import Control, controls
 from warplab.estimating.machine_counts import MachineCounts, machine_counts
 from warplab.hardware.cards import Card
 from warplab.launch.launch_record import LaunchRecord
-from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.translate.control_flow import loops
 
-VERSION = 5  # of what is kept
+VERSION = 6  # of what is kept
 # Machine instructions by the beginning of the counters that they add to; all others add to them all.
 _COUNTED = {
     "global_load": ("LDG", "LD", "LDGSTS"),
@@ -102,7 +102,7 @@ class Work:
     `counts`: as `Counts`, by name. `loaded`, `stored`: distinct bytes. `hits`: by bytes of cache for one block, the
     share of sectors read that it serves. `ready`, `ready_blocks`, `pair_bytes`, `hottest`, `atomic_addresses`: as in
     `Reuse`. `products`: matrix products by shape and types. `rows`, `code`: the machine code. `sources`: texts of
-    source files. `reuse`: further numbers of `Reuse` by name, and the lines of a store. `uneven`: how different the
+    source files. `reuse`: further numbers of `Reuse` by name, and of stores. `uneven`: how different the
     ways of the threads are, None where they are not.
     """
 
@@ -232,6 +232,7 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
             **{name: float(getattr(reuse, name)) for name in _REUSE},
             "atomic_bytes": float(launch.footprint.get("global_atomic_bytes", 0)),
             "store_lines": _lines_of_stores(launch),
+            "store_span": _span_of_stores(launch),
         },
         uneven=uneven_of(launch),
         ready=dict(reuse.ready),
@@ -249,6 +250,28 @@ def _lines_of_stores(launch: LaunchRecord) -> float:
             own = (np.unique(np.stack([warps, addresses >> bits]), axis=1).shape[1] for bits in (7, 5))
             lines, sectors = (total + more for total, more in zip((lines, sectors), own, strict=True))
     return lines / sectors if sectors else 1.0
+
+
+def _span_of_stores(launch: LaunchRecord) -> float:
+    """Return how many lines of 128 bytes the first traced warp touches from its first store to a sector until its last,
+    on average of the sectors that it fills by several stores; 0 without."""
+    touched: list[np.ndarray] = []
+    ends: dict[int, tuple[int, int]] = {}
+    for access in launch.accesses:
+        places = access.address.view(np.int64)[(access.block == 0) & (access.thread < WARP_SIZE)]
+        if access.space == "global" and places.size:
+            if access.op == "store":
+                sectors, lanes = np.unique(places >> 5, return_counts=True)
+                for sector in sectors[lanes * access.width < SECTOR_BYTES].tolist():
+                    ends[sector] = ends.get(sector, (len(touched), 0))[0], len(touched)
+            touched.append(places >> 7)
+    spans = {
+        (first, last): np.unique(np.concatenate(touched[first : last + 1])).size
+        for first, last in {*ends.values()}
+        if first < last
+    }
+    lines = [spans[one] for one in ends.values() if one in spans]
+    return float(np.mean(lines)) if lines else 0.0
 
 
 def uneven_of(launch: LaunchRecord) -> Uneven | None:

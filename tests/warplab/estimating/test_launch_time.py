@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from tests.support.launch_works import SMS, instruction, launch_work
-from warplab.estimating.launch_time import PARTS, SIDE_BY_SIDE, SM_BEND, SM_KNEE, launch_time
-from warplab.estimating.rates import rates
+from warplab.estimating.launch_time import SIDE_BY_SIDE, SM_KNEE, launch_time
+from warplab.estimating.rates import L2_USED, rates
 from warplab.estimating.work import CodeBlock, Uneven
 from warplab.hardware.cards import CARDS
 
@@ -41,11 +41,11 @@ def test_the_time_of_a_pipe_by_hand() -> None:
     work = launch_work((instruction("FFMA", "FMA", WARPS * 1000),), loop=0)
     assert alone(work, "FMA pipe") == pytest.approx(2000 / 1.98e9)
     assert alone(work, "issue slots") == pytest.approx(2000 / 1.98e9)
-    # Issue slots and the pipe are busy alike. A warp alone takes 1000 clocks at a stall of 1: from there to their time
-    # it bends, and then to the start of 132 blocks.
-    both = 2000 * 2 ** (1 / SM_BEND)
-    bent = (both**SM_KNEE + 1000**SM_KNEE) ** (1 / SM_KNEE)
-    bent = (bent**H100.knee + (132 * H100.block_clocks) ** H100.knee) ** (1 / H100.knee)
+    # Issue slots and the pipe are busy alike. A warp alone takes 1000 clocks at a stall of 1: from there to the start
+    # of 132 blocks it bends, and then to the time of both.
+    both = 2000 * 2 ** (1 / SM_KNEE)
+    bent = (1000**H100.knee + (132 * H100.block_clocks) ** H100.knee) ** (1 / H100.knee)
+    bent = (bent**SM_KNEE + both**SM_KNEE) ** (1 / SM_KNEE)
     assert launch_time(work, H100).seconds == pytest.approx(H100.launch_seconds + bent / 1.98e9, rel=1e-6)
 
 
@@ -102,15 +102,31 @@ def test_stores_that_leave_sectors_unfilled_take_longer() -> None:
     counts = {"global_store_requests": 2.0**20, "global_store_sectors": 2.0**25, "global_store_bytes": 2.0**27}
     filled, left = (copy(counts=counts, stored=nbytes, loaded=0.0) for nbytes in (2.0**27, 2.0**30))
     name = "stores of parts of sectors"
-    by_lines, by_sectors = 2.0**25 / H100.partial_stores, PARTS * 2.0**30 / H100.l2_stores
+    by_lines, by_sectors = 2.0**25 / H100.partial_stores, 2.0**30 / H100.l2_stores
     whole = (by_lines**SM_KNEE + by_sectors**SM_KNEE) ** (1 / SM_KNEE)
     assert alone(filled, name) == pytest.approx(whole)
     assert alone(left, name) == pytest.approx(whole / 8 + 7 / 8 * 2.0**25 / H100.scattered_stores)
     # Four sectors of a line, each half filled: the L2 takes a line at a time, and the memory reads what is missing.
     lines = {"lines": 1.0, "passes": 1.0, "store_lines": 0.25}
-    assert alone(copy(counts=counts, stored=2.0**27, reuse=lines), name) == pytest.approx(by_sectors, rel=0.01)
+    assert alone(copy(counts=counts, stored=2.0**27, reuse=lines), name) == pytest.approx(by_sectors, rel=0.02)
     in_order = copy(counts=counts, stored=2.0**30, loaded=0.0, reuse=lines)
     assert alone(in_order, "DRAM") == pytest.approx(2**30 * (1 + 7 / 8) / H100.bandwidth(1 / (1 + 7 / 8)))
+
+
+def test_stores_whose_sectors_the_l2_loses_before_they_are_filled_take_longer() -> None:
+    """8 warps of each of the blocks that fit, with so many lines each: more or less than the L2 holds."""
+    counts = {"global_store_requests": 2.0**20, "global_store_sectors": 2.0**25, "global_store_bytes": 2.0**27}
+    held = L2_USED * H100.card.l2_bytes / (128 * 8 * SMS * 8)
+    held, lost = (copy(counts=counts, stored=2.0**27, loaded=0.0, reuse={"store_span": held * n}) for n in (0.99, 1.01))
+    name = "stores of parts of sectors"
+    assert alone(held, name) < alone(copy(counts=counts, stored=2.0**27, loaded=0.0), name) * 1.0001
+    assert alone(lost, name) == pytest.approx(2.0**25 / H100.scattered_stores)
+
+
+def test_a_barrier_takes_its_time_while_the_sm_serves_the_block() -> None:
+    """8 warps: a barrier of 14 cycles and 2 for each warp, 6 until the next instruction, and 8 multiply-adds."""
+    rows = (instruction("BAR.SYNC", "other", WARPS, stall=6), *(instruction("FFMA", "FMA", WARPS) for _ in range(8)))
+    assert launch_time(launch_work(rows), H100).warp_cycles == pytest.approx(14 + 16 + 6 + 8)
 
 
 def walk(warps: int, **reuse: float):
