@@ -150,7 +150,7 @@ def families(rng):
     return draft.finish(draft.concat(*ends)), launches + 1
 
 
-def tangled(rng, kinds=range(9)):
+def tangled(rng, kinds=range(10)):
     draft, ends, launches = Draft(rng, 3), [], 1
     stem = draft.cbr("image", 5)
 
@@ -187,6 +187,12 @@ def tangled(rng, kinds=range(9)):
             last = draft.concat(draft.concat(a, draft.concat(b, c)), draft.max_pool(stem))
             ends += [draft.cbr(last), draft.max_pool(last)]
             launches += 3
+        elif kind == 8:  # one that writes beside another node
+            draft.graph["nodes"][-1]["outputs"] = [(c, 0, draft.sizes[c])]
+            beside = draft.concat(a, b)
+            draft.graph["nodes"][-1]["outputs"] = [(c, draft.sizes[c], draft.sizes[beside])]
+            draft.sizes[c] += draft.sizes.pop(beside)
+            ends.append(c)
         else:  # a node with two slices, one of them moved, and a node that writes beside it
             draft.graph["nodes"][-1]["outputs"] = [(f"{c}l", 0, draft.sizes[c]), (f"{c}r", 2, 4)]
             draft.graph["nodes"][-1] |= {"filters": draft.draw(draft.sizes[c] + 4, 5, 1, 1)}

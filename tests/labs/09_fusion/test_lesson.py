@@ -74,9 +74,11 @@ def test_launches_are_those_of_the_memory_plan(kind):
 
 
 def test_the_engines_launches_are_those_of_the_text(texts):
-    launches = [len(Engine(build(graph)).launches) for graph in (network.trained_graph(), variants.variant("float32"))]
+    graphs = network.trained_graph(), *map(variants.variant, ("float32", "unfused float32"))
+    launches = [len(Engine(build(graph)).launches) for graph in graphs]
     nodes = cost.total(network.trained_graph())[0]
-    assert launches == [63, 17]
+    assert launches == [63, 17, 60]
+    assert f"(from {launches[2]} launches: the {launches[0]} of section 4" in texts["fusion-verdict-text"]
     assert f"{launches[0]} launches, not {nodes}" in texts["fusion-engine-after"]
 
 
@@ -330,7 +332,9 @@ def test_our_own_resnet_50_is_that_of_the_text(texts):
     assert f"by the GPU's time, {compiled[0]:.1f} and {compiled[1]:.1f}" in text
     launches = {row["launches"] for row in own["rows"] if row["way"] == "our engine"}
     assert launches == {56}
-    assert "makes 56 launches" in texts["fusion-own-batches-text"]
+    assert (
+        "makes 56 launches of its 174 layers" in texts["fusion-own-batches-text"]
+    )  # test_import.py has a softmax more
     rows = {(r["name"], r["precision"]): r["latency_seconds"] for r in recordings.recorded("peers").value["rows"]}
     eager, fused = rows["PyTorch, eager", "float32"], rows["our engine, CUDA graph", "float32"]
     assert f"{1e6 * eager:,.0f} µs from call to result" in text
@@ -367,6 +371,18 @@ def test_recorded_engines_are_as_much_faster_than_torch_compile_as_the_lab_set_o
         assert ours["precision"] == theirs["precision"] == "float16"
         assert ours["correct"]
         assert theirs["gpu_seconds"] / ours["gpu_seconds"] >= factor
+
+
+def test_the_tactics_that_won_are_those_of_the_text(texts):
+    took = recordings.recorded("tactics").value["seconds"]["float32, batch 1"].values()
+    fastest = [min(each, key=each.get) for each in took if "pixels_32x8_in_8" in each]
+    narrow = sum(name in ("pixels_32x4_in_16", "pixels_32x4_in_32") for name in fastest)
+    cell = next(c for c in nbformat.read(LESSON, as_version=4).cells if c.id == "fusion-tune")
+    chosen = re.findall(r"pixels_32x4_in_(?:16|32)(?= +\d)", cell.outputs[-1].text)
+    text = texts["fusion-cache-predict-text"]
+    assert f"each of the {len(chosen)} convolutions" in text
+    assert len(fastest) == len(chosen)
+    assert f"these two won {narrow} of them" in text
 
 
 def test_the_memory_is_that_of_the_text(texts):
