@@ -137,6 +137,9 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
         for place, banded in enumerate(arrived):
             _check_flags(run, ring, place, banded)
         for place in range(int(ring.gated), len(order)):
+            if place and works[place].read_only:  # the root of a ring without a gate reads what nobody writes
+                problem = f"{run.name} loads as read-only data what another device writes while it runs."
+                raise run.failed(problem, look_at="what `__restrict__` and `__ldg` promise of data", kind="race")
             try:
                 _limits(ring, run).check(run, order[place].launches[0], works[place])
             except CheckFailed as failed:
@@ -155,8 +158,10 @@ class _DataWork(ThreadWork):
     def __init__(self, flags: Any) -> None:
         super().__init__()
         self._first, self._last = flags.data.ptr, flags.data.ptr + flags.nbytes
+        self.read_only = False  # whether a load takes the path for data that nobody writes
 
     def load(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
+        self.read_only |= ".nc." in site.text
         at = addresses.base + np.uint64(site.offset % 2**64)
         if not ((at >= self._first) & (at < self._last)).all():
             super().load(site, space, addresses, lanes)

@@ -175,8 +175,8 @@ def _failure(text: str) -> str:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 1 or more")
+    if not text.isdecimal() or not 1 <= int(text) <= 10**9:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1 to 10 ** 9")
     return int(text)
 
 

@@ -20,4 +20,4 @@ class TestCollectives(ExerciseTests):
         "shares": [1, 1, 1],
     }
     gaps = 20
-    least_wrong = 256
+    least_wrong = 259

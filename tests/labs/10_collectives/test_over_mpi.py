@@ -155,7 +155,9 @@ def test_another_mpis_mpiexec_is_named(tmp_path, monkeypatch):
         mpi_ranks.mpiexec()
 
 
-@pytest.mark.parametrize("arguments", ["--repeat 0", "--elements -5", "--seconds nan", "--seconds 0", "--ranks two"])
+@pytest.mark.parametrize(
+    "arguments", ["--repeat 0", "--elements -5", "--elements 9999999999", "--seconds nan", "--seconds 0", "--ranks two"]
+)
 def test_arguments_that_cannot_be_are_named(arguments, capsys):
     with pytest.raises(SystemExit, match="2"):
         over_mpi.main(arguments.split())
