@@ -357,14 +357,10 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--wait-limit", default=0.002, type=float, help="seconds to wait for others (%(default)s)")
     parser.add_argument("--capacity", default=256, type=int, help="samples that may wait (%(default)s)")
     parser.add_argument("--body-limit", type=_positive, help="bytes of a body, at most (enough for a batch)")
-    parser.add_argument(
-        "--in-hand",
-        type=_positive,
-        help=f"requests at once, at most (2 for each sample in queue and batch, or {IN_HAND})",
-    )
-    parser.add_argument(
-        "--buffered", type=_positive, default=BUFFERED, help="bytes of all bodies at once, at most (%(default)s)"
-    )
+    most = f"requests at once, at most (2 for each sample in queue and batch, or {IN_HAND})"
+    parser.add_argument("--in-hand", type=_positive, help=most)
+    most = "bytes of all bodies at once, at most (%(default)s)"
+    parser.add_argument("--buffered", type=_positive, default=BUFFERED, help=most)
     parser.add_argument("--grace", type=float, help="seconds to answer what was accepted after SIGTERM (no limit)")
     parser.add_argument("--until-stdin-closes", action="store_true", help="shut down when standard input ends")
     return parser.parse_args(arguments)
