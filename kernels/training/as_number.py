@@ -46,7 +46,6 @@ def loss_after(train_step: Callable[..., Any], data: digits.Digits) -> Callable[
     """Return steps -> the last loss of so many steps of `train_step`, traced, from fresh weights, over batches."""
 
     def call(steps: int) -> Any:
-        # AutoGraph warns of a function that is a docstring alone, and nothing here needs it.
         weights, step, loss = digits.parameters(), tf.function(train_step, autograph=False), None
         for part in np.split(np.arange(steps * digits.BATCH), steps):
             loss = step(weights, data.images[part], data.labels[part])
