@@ -3,6 +3,9 @@
 Answers and tests share one process: a helper called as one of the tests' would change what they test, unseen. So would
 `checks.kernel = ...`: the functions, classes and modules in the modules that the tests use are given back, too; and so
 is, without a word, what their lists and dicts held.
+
+This is for accidents. What nobody does by accident, such as another `__code__` for `checks.kernel`, is let through: it
+fools its author alone, since a class's judge keeps its checks in a process that answers do not reach.
 """
 
 import hashlib

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from warplab.checks.errors import CheckFailed, wrong_type
+from warplab.checks.relations import relation
 from warplab.launch.array_placement import host_array
 
 
@@ -36,6 +37,7 @@ def array(got: Any, expected: np.ndarray, *, rtol: float = 0.0, atol: float = 0.
             f"{name} is wrong in {np.count_nonzero(~right)} of {expected.size} elements, the first at {_index(at)}.",
             expected=f"{_index(at)} = {expected[at]}",
             got=f"{_index(at)} = {values[at]}",
+            look_at=relation(values, expected, {}, rtol, atol),
         )
     print(f"{name}: right, {_described(expected)}.")
 

@@ -18,6 +18,7 @@ from warplab.checks.kernel_run import KernelRun, Printed, counted
 from warplab.checks.launch_failures import Launched, launch
 from warplab.checks.session import fresh_seed
 from warplab.checks.shared_work import SharedWork
+from warplab.compile.cuda_mistakes import chained
 from warplab.compile.kernel_mistakes import lost_result, never_set, swapped_range
 from warplab.launch.kernel_source import source_of
 
@@ -181,7 +182,8 @@ def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFaile
     try:
         return _check_once(run, limits, launched)
     except CheckFailed as error:
-        if look_at := _other_order(run) or _in_source(swapped_range, run.kernel):
+        code = getattr(source_of(run.kernel), "code", "")
+        if look_at := _other_order(run) or _in_source(swapped_range, run.kernel) or chained(code):
             raise error.but(look_at=look_at) from None
         if not run.active_lanes.asked:
             raise

@@ -68,11 +68,11 @@ def _check_output(run: KernelRun, name: str, got: np.ndarray, expected: np.ndarr
         look_at = explain_outputs.wrong_values(flat, wanted, wrong, got.shape, counts)
         if counts and counts.tensor_operations and look_at.startswith(explain_outputs.READS):
             look_at = explain_fragments.look_at(run.case.arguments, expected, got)
-        elif counts and counts.atomics and run.case.arguments[name] is None:
-            before = poison.ravel()[wrong]
-            look_at = explain_outputs.added_to_garbage(name, flat[wrong], wanted[wrong], before) or look_at
-        elif wrong.size == wanted.size and (found := relations.relation(got, expected, run.case.arguments)):
-            look_at = f"{look_at}\n{found}"
+        garbage = ""
+        if counts and counts.atomics and run.case.arguments[name] is None:
+            garbage = explain_outputs.added_to_garbage(name, flat[wrong], wanted[wrong], poison.ravel()[wrong])
+        relation = relations.relation(got, expected, run.case.arguments, run.rtol, run.atol)
+        look_at = garbage or "\n".join(filter(None, (look_at, relation)))
         if counts and counts.local_load_requests and hasattr(run.kernel, "py_func"):
             look_at = f"{look_at}\n{_LOCAL}"
         known = (where for where, wrongly in run.case.mistakes.items() if _alike(run, got, wrongly()))

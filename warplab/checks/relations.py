@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 _FEWEST = 4  # elements that a relation must fit: fewer are alike by chance
+_MOST = 64.5  # times the right result, or part of it, is a small factor
+_BY_CHANCE = 8  # twice a single number below this may be another mistake
 _COMBINED: dict[str, Callable] = {
     "+": np.add,
     "-": np.subtract,
@@ -17,15 +19,21 @@ _COMBINED: dict[str, Callable] = {
 }
 
 
-def relation(got: np.ndarray, expected: np.ndarray, arguments: Mapping[str, Any]) -> str:
+def relation(
+    got: np.ndarray, expected: np.ndarray, arguments: Mapping[str, Any], rtol: float = 0.0, atol: float = 0.0
+) -> str:
     """Return, in a sentence, what makes all elements of `got` out of `expected`, or of one or two input arrays.
 
-    "" if nothing plain does, or if they are few. `arguments`: the kernel's by name; outputs are None.
+    "" if nothing plain does, or if they may be alike by chance. `arguments`: the kernel's by name; outputs are None.
+    `rtol`, `atol`: the check's tolerance, within which a multiple of the right result may be, too.
     """
-    if got.size < _FEWEST or got.dtype.kind not in "iuf" or not np.isfinite(got).all():
+    if got.dtype.kind not in "iuf" or not np.isfinite(got).all():
         return ""
     with np.errstate(all="ignore"):  # a warning on stderr would be one more failure to nbgrader
-        return _moved(got, expected) or _scaled(got, expected) or _of_inputs(got, arguments)
+        if multiple := _multiplied(got, expected, max(rtol, 1e-5), atol):
+            return multiple
+        few = got.size < _FEWEST
+        return "" if few else _moved(got, expected) or _added(got, expected) or _of_inputs(got, arguments)
 
 
 def _moved(got: np.ndarray, expected: np.ndarray) -> str:
@@ -52,19 +60,25 @@ def _moved(got: np.ndarray, expected: np.ndarray) -> str:
     return ""
 
 
-def _scaled(got: np.ndarray, expected: np.ndarray) -> str:
-    """Say that one factor, or one number added, makes the wrong elements of the right ones."""
+def _multiplied(got: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> str:
+    """Say that one small whole factor, or 1 divided by it, makes all elements of the right ones."""
     some = expected != 0
-    if np.count_nonzero(some) >= _FEWEST and not got[~some].any():
-        factors = got[some] / expected[some]
-        factor = float(np.median(factors))
-        if factor and np.allclose(factors, factor, rtol=1e-5, atol=0) and np.ptp(expected):
-            if np.isclose(factor, -1):
-                return "every element has the wrong sign"
-            large = factor if abs(factor) > 1 else 1 / factor
-            if np.isclose(large, round(large), rtol=1e-5):
-                share = f"{round(large)} times as large as" if abs(factor) > 1 else f"1/{round(large)} of"
-                return f"every element is {share} the right one"
+    if not some.any() or (np.ptp(expected) == 0 and (expected.size > 1 or abs(expected.sum()) < _BY_CHANCE)):
+        return ""
+    factor = float(np.median(got[some] / expected[some]))
+    if not 1 / _MOST <= abs(factor) <= _MOST:
+        return ""
+    large = round(factor if abs(factor) > 1 else 1 / factor)
+    exact = large if abs(factor) > 1 else 1 / large
+    if large == 1 or not np.allclose(got, exact * expected, rtol=rtol, atol=atol):
+        return ""
+    if large == -1:
+        return "every element has the wrong sign"
+    return f"every element is {f'{large} times as large as' if abs(factor) > 1 else f'1/{large} of'} the right one"
+
+
+def _added(got: np.ndarray, expected: np.ndarray) -> str:
+    """Say that one whole number added makes all elements of the right ones."""
     added = got.astype(np.float64) - expected
     if np.ptp(expected) and added[added != 0].size == added.size:
         number = float(np.median(added))

@@ -57,6 +57,12 @@ def finish(figure: Figure, ax: Axes, title: str, *, pad: float = 6) -> None:
     figure.tight_layout()
 
 
+def _three_digits(value: float) -> str:
+    """Return a number to three digits as it is read aloud: 2,770 and not 2.77e+03."""
+    text = f"{value:.3g}"
+    return f"{float(text):,.0f}" if "e+" in text else text
+
+
 def _bars(ax: Axes) -> Iterator[str]:
     """Say the length of each bar, by the tick that it stands at, up to MOST_NUMBERS of one kind."""
     for kind in ax.containers:
@@ -71,7 +77,7 @@ def _bars(ax: Axes) -> Iterator[str]:
                 place = bar.get_y() + bar.get_height() / 2 if across else bar.get_x() + bar.get_width() / 2
                 near = min(ticks, key=lambda tick: abs(tick - place), default=0.0)
                 where = ticks.get(near, "") if named_places else f"{place:.0f}"
-                told.append(f"{where} {(bar.get_width() if across else bar.get_height()):.3g}".strip())
+                told.append(f"{where} {_three_digits(bar.get_width() if across else bar.get_height())}".strip())
             named = str(kind.get_label())
             yield ("" if named.startswith("_") else f"{named}: ") + ", ".join(told)
 
@@ -83,7 +89,7 @@ def _lines(ax: Axes) -> Iterator[str]:
         if named.startswith("_") and len(heights) > 3:
             named = ax.get_ylabel() or "_"
         if not named.startswith("_") and len(heights) > 1:
-            yield f"{named} from {heights[0]:.3g} to {heights[-1]:.3g}"
+            yield f"{named} from {_three_digits(heights[0])} to {_three_digits(heights[-1])}"
 
 
 class Picture(Figure):

@@ -18,6 +18,9 @@ SUM = X + Y
     ("got", "expected", "said"),
     [
         (2 * SUM, SUM, "every element is 2 times as large as the right one"),
+        (-3 * SUM, SUM, "every element is -3 times as large as the right one"),
+        (64 * SUM[:1], SUM[:1], "every element is 64 times as large as the right one"),
+        (np.array(4000), np.array(2000), "every element is 2 times as large as the right one"),
         (SUM / 2, SUM, "every element is 1/2 of the right one"),
         (-SUM, SUM, "every element has the wrong sign"),
         (SUM + 1, SUM, "every element is too large by 1"),
@@ -45,7 +48,9 @@ def test_a_plain_relation_is_said(got, expected, said):
     ("got", "expected"),
     [
         (X * X + Y, SUM),
-        (SUM[:3] * 2, SUM[:3]),  # too few to tell
+        (SUM[:3] + 2, SUM[:3]),  # too few to tell
+        (np.array([6]), np.array([3])),
+        (SUM * 100, SUM),
         (np.full(40, np.nan, np.float32), SUM),
         (SUM + 0.37, SUM),
         (np.zeros(40, np.float32), SUM),
@@ -55,6 +60,14 @@ def test_a_plain_relation_is_said(got, expected, said):
 )
 def test_without_one_nothing_is_said(got, expected):
     assert relation(got, expected, {"x": X, "y": Y, "out": None}) == ""
+
+
+def test_a_multiple_may_be_off_by_the_tolerance():
+    halves = (3 * SUM).astype(np.float16).astype(np.float32) + np.float32(0.01)
+    said = "every element is 3 times as large as the right one"
+    assert relation(halves, SUM, {}, rtol=1e-3, atol=0.02) == said
+    assert relation(halves, SUM, {}) == ""
+    assert relation(SUM * (1 + 1e-4), SUM, {}, rtol=1e-3) == ""
 
 
 def test_integers_to_negative_powers_raise_nothing():

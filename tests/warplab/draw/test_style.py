@@ -117,8 +117,8 @@ def test_bars_are_named_by_their_labels_or_else_by_where_they_stand():
 
 def test_a_curve_begins_and_ends_where_it_has_numbers():
     figure, ax = plt.subplots()
-    ax.plot([float("nan"), 3, 4, float("inf")], label="errors")
-    assert closed(figure).says == "errors from 3 to 4."
+    ax.plot([float("nan"), 3, 2768.4, float("inf")], label="errors")
+    assert closed(figure).says == "errors from 3 to 2,770."
 
 
 def test_powers_on_a_logarithmic_axis_are_said_plainly():
