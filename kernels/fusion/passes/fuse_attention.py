@@ -39,13 +39,15 @@ def _fuse_one(graph: Graph) -> tuple[Graph, str] | None:
             gone, scores = [scores, *gone], _behind(graph, scores.inputs[0])
         if scores is None or scores.op != "matmul":
             continue
-        turned = graph.only_writer(scores.inputs[1])
-        if turned is not None and turned.op == "mul" and (factor := _number(graph, turned.inputs[1])):
+        turned, scaled = graph.only_writer(scores.inputs[1]), _behind(graph, scores.inputs[1])
+        if scaled is not None and scaled.op == "mul" and (factor := _number(graph, scaled.inputs[1])):
             scale *= factor
-            used += [turned.inputs[1], turned.output]
-            turned = graph.only_writer(turned.inputs[0])
-        repeated_scores = graph.tensors[scores.output].shape != graph.tensors[softmax.output].shape
-        if turned is None or turned.op != "transpose" or repeated_scores:
+            used += [scaled.inputs[1], scaled.output]
+            turned = graph.only_writer(scaled.inputs[0])
+        if turned is None or turned.op != "transpose":
+            continue
+        pairs = (scores.output, softmax.output), (turned.output, scores.inputs[1])
+        if any(graph.tensors[a].shape != graph.tensors[b].shape for a, b in pairs):  # repeated by a mask or a factor
             continue
         keys, nodes, tensors = _keys(graph, turned)
         inputs = scores.inputs[0], keys, last.inputs[1], *mask

@@ -8,6 +8,7 @@ list is captured as a CUDA graph, so that a run costs the host one call. Sums ar
 results are the same bits from run to run.
 """
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ class Engine:
 
     `side_by_side`: whether the captured graph lets launches run at once that need not wait for each other (`parallel`).
     `calls`: the launches of each layer; `launches`: all of them, in order. `weights_bytes`: of the device copies of
-    weights as kernels read them. PlanError for a plan that cannot run here.
+    weights as kernels read them. PlanError for a plan that cannot run here. Threads may `run` one engine, whose batches
+    take turns; engines of their own do not wait for each other.
     """
 
     def __init__(self, plan: Plan, *, cuda_graph: bool | None = None, side_by_side: bool = False) -> None:
@@ -36,6 +38,7 @@ class Engine:
         if cuda_graph and not on_gpu:
             raise ValueError("the simulator has no CUDA graphs; leave cuda_graph out, or run on a GPU")
         self.plan = plan
+        self._running = threading.Lock()
         self.memory = cp.empty(plan.memory.nbytes, np.uint8)
         self._arrays = {name: self._array(name) for name in plan.graph.tensors}
         self._write_constants()
@@ -58,10 +61,11 @@ class Engine:
         batch, count = self.plan.batch, len(arrays[0])
         results: dict[str, list[np.ndarray]] = {name: [] for name in self.plan.graph.outputs}
         for start in range(0, count, batch):
-            self.put(*(array[start : start + batch] for array in arrays))
-            self.queue()
-            for name, found in results.items():
-                found.append(self.tensor(name)[: count - start])
+            with self._running:
+                self.put(*(array[start : start + batch] for array in arrays))
+                self.queue()
+                for name, found in results.items():
+                    found.append(self.tensor(name)[: count - start])
         whole = {name: np.concatenate(found) for name, found in results.items()}
         return whole if len(whole) > 1 else next(iter(whole.values()))
 
@@ -115,7 +119,10 @@ class Engine:
         graph = self.plan.graph
         if len(inputs) != len(graph.inputs):
             raise ValueError(f"the engine takes one array for each of {', '.join(graph.inputs)}; got {len(inputs)}")
-        arrays = [np.asarray(cp.asnumpy(array), np.float32) for array in inputs]
+        given = [np.asarray(cp.asnumpy(array)) for array in inputs]
+        if odd := next((array.dtype for array in given if array.dtype.kind not in "fiub"), None):
+            raise ValueError(f"the engine takes real numbers; an array holds {odd}")
+        arrays = [array.astype(np.float32, copy=False) for array in given]
         for name, array in zip(graph.inputs, arrays, strict=True):
             shape = graph.tensors[name].shape
             if array.shape[1:] != shape or not len(array) or len(array) != len(arrays[0]):

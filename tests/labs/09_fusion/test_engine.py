@@ -145,6 +145,19 @@ def test_engines_of_one_plan_run_in_several_threads():
         assert list(pool.map(results, range(threads))) == [[expected] * 5] * threads
 
 
+def test_threads_of_one_engine_take_turns():
+    made, together = Engine(plan.build(optimise.fuse(small()))), threading.Barrier(4)
+    images = generator().standard_normal((4, 3, 4, 6, 5))
+    expected = [made.run(x).tobytes() for x in images]
+
+    def results(x):
+        together.wait()
+        return made.run(x).tobytes()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(results, images)) == expected
+
+
 @pytest.mark.parametrize("batch", [1, 5])
 def test_operators_without_a_launch_and_constants(batch):
     graph = small()
@@ -314,6 +327,9 @@ def test_what_does_not_fit_is_refused():
         runner.run(x[:, :, :5])
     with pytest.raises(ValueError, match="at least one sample"):
         runner.run(x[:0])
+    for odd, kind in ((x.astype(complex), "complex128"), (x.astype(str), "<U32"), (x.astype(object), "object")):
+        with pytest.raises(ValueError, match=f"takes real numbers; an array holds {kind}"):
+            runner.run(odd)
     with pytest.raises(ValueError, match="takes one array for each of x; got 2"):
         runner.run(x, x)
     with pytest.raises(ValueError, match="batch is 0"):

@@ -516,6 +516,18 @@ def test_an_attention_stays_whose_scores_or_keys_others_read():
     compare(graph, found)
 
 
+@pytest.mark.parametrize(("heads", "readers"), [(1, ()), (2, ("factored",))])
+def test_an_attention_stays_whose_keys_a_factor_repeats_or_others_read(heads, readers):
+    builder = Builder("factored")
+    q, k = builder.input("q", (2, 5, 3)), builder.input("k", (heads, 7, 3))
+    turned = builder.add("transpose", "turned", [k], order=(0, 2, 1))
+    builder.add("constant", "factor", [], {"value": np.full((2, 1, 1), 3)})
+    scores = builder.add("matmul", "scores", [q, builder.add("mul", "factored", [turned, "factor"])])
+    weights = builder.add("softmax", "softmax", [scores])
+    graph = builder.graph(builder.add("matmul", "mixed", [weights, builder.input("v", (2, 7, 4))]), *readers)
+    assert passes.fuse_attention(graph) == graph
+
+
 def test_long_names_are_shortened_where_branches_are_joined():
     builder = Builder("long")
     x = builder.input("x", (4, 5, 5))

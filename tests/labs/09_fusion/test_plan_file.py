@@ -76,6 +76,15 @@ def test_plans_of_networks_with_long_names_are_loaded(tmp_path):
         assert plan_file.load(tmp_path / "a.plan").choices == made.choices
 
 
+def test_a_mask_may_hold_infinity(tmp_path):
+    builder = Builder("mask")
+    mask = builder.add("constant", "mask", [], {"value": [0, -np.inf, 0]})
+    graph = builder.graph(builder.add("add", "y", [builder.input("x", (3,)), mask]))
+    plan_file.save(plan.build(graph), tmp_path / "a.plan")
+    found = Engine(plan_file.load(tmp_path / "a.plan")).run(np.float32([[1, 2, 3]]))
+    assert found.tolist() == [[1, -np.inf, 3]]
+
+
 @pytest.mark.parametrize(
     ("names", "bias", "message"),
     [
