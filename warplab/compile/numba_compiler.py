@@ -55,6 +55,7 @@ def compile_numba_program(
     from warplab.compile import numba_internals
 
     capability = divmod(arch, 10)
+    numba_internals.load_registries()
     with numba_internals.numba_without_gpu(capability), warnings.catch_warnings():
         if not debug:
             # A function made by exec() has no lines to record.

@@ -8,8 +8,12 @@ load, RuntimeError where Numba's own simulator has taken its place.
 # ruff: noqa: F401, I001 - imports are for others, by purpose, and after a check
 
 import contextlib
+import functools
+import importlib.util
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from warplab.compile.errors import CompilerNotFound
@@ -42,6 +46,7 @@ from numba.cuda.typing.typeof import typeof
 
 # Compiling, and what kernels link.
 from numba.cuda.compiler import compile_cuda, kernel_fixup
+from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.cudadrv.driver import FILE_EXTENSION_MAP
 from numba.cuda.cudadrv.nvvm import set_launch_bounds
 from numba.cuda.memory_management.nrt import NRT_LIBRARY, get_include
@@ -85,6 +90,23 @@ def is_own(path: str | None) -> bool:
     """Return whether a file is one of numba-cuda's, but for its tests."""
     folder = Path(numba.cuda.__file__).parent
     return path is not None and folder in Path(path).parents and folder / "tests" not in Path(path).parents
+
+
+@functools.cache
+def load_registries() -> None:
+    """Let Numba load all that kernels may call, as its first compilation does. That imports scipy.linalg, a quarter of
+    the time of a first launch, only to see whether it is there: where SciPy is, a name stands in for it."""
+    blas = "scipy.linalg.cython_blas"
+    with global_compiler_lock:
+        stand_in = blas not in sys.modules and importlib.util.find_spec("scipy") is not None
+        if stand_in:
+            sys.modules[blas] = ModuleType(blas)
+        try:
+            cuda_target.typing_context.refresh()
+            cuda_target.target_context.refresh()
+        finally:
+            if stand_in:
+                del sys.modules[blas]
 
 
 @contextlib.contextmanager

@@ -4,6 +4,8 @@ import ast
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -92,6 +94,20 @@ def test_no_other_module_uses_inner_names_of_numba():
     found = {path.relative_to(COURSE): inner_names(path.read_text()) for path in modules if "numba" in path.read_text()}
     assert len(found) > 20
     assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_a_first_compilation_imports_no_scipy_linalg_and_finds_that_it_is_there():
+    text = """import sys
+from numba import float32
+from warplab.compile.numba_compiler import compile_numba
+compile_numba(lambda a: None, (float32,))
+print(*[name for name in sys.modules if name.startswith("scipy.linalg")])
+from numba.cuda.np.arraymath import _HAVE_BLAS
+import scipy.linalg.cython_blas
+print(_HAVE_BLAS, hasattr(scipy.linalg.cython_blas, "__pyx_capi__"))
+"""
+    done = subprocess.run([sys.executable, "-c", text], cwd=COURSE, capture_output=True, text=True)
+    assert done.stdout == "\nTrue True\n", done.stderr
 
 
 @pytest.mark.parametrize("name", ["dispatcher", "kernel_cache", "vectorizers"])
