@@ -1,4 +1,4 @@
-"""Machine code of earlier processes, by a hash of all that it was made from: 0.5 ms in place of tens of them.
+"""What earlier processes leave: machine code, by a hash of all that it was made from, and what blocks have cost them.
 
 It lies in `warplab/code` of the user's cache (XDG_CACHE_HOME, or ~/.cache). Who can write there can run code as the
 user: so the folder must be the user's own, and writable for nobody else; otherwise nothing is kept, nor is it with

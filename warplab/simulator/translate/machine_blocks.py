@@ -18,13 +18,14 @@ not all lanes, short blocks of chunks of few lanes, chunks of warps that are not
 
 import ctypes
 import functools
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from warplab.simulator.constants import SECTOR_BYTES
 from warplab.simulator.ptx.program import Address, Immediate, Instruction, Symbol, as_address, items_of, name_of
-from warplab.simulator.translate import narrow_access, narrow_compiler
+from warplab.simulator.translate import kept_code, narrow_access, narrow_compiler
 from warplab.simulator.translate.basic_blocks import BARRIER, Block, destinations, sources
 from warplab.simulator.translate.block_writer import DTYPES, _fit, item_bytes
 from warplab.simulator.translate.narrow_access import CONSTANTS, PLACE_BYTES
@@ -33,8 +34,8 @@ from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter
 
 # Nanoseconds that the arrays' code takes for an instruction, and more for each lane, roughly; those to write a block
 # and each of its instructions, to compile them where no earlier process has, and before the first one of a process;
-# and how many times over they are spent before: so a launch that ends just then has lost little. Less where chunks of
-# the launch are still to come, which will take as long as this one.
+# and how many times over they are spent before: so a launch that ends just then has lost little. What earlier processes
+# have spent counts. Less where chunks of the launch are still to come, which will take as long as this one.
 _INSTRUCTION, _MULTIPLY_ADD, _ACCESS, _GLOBAL = (1500, 0.5), (8000, 2.0), (15000, 5.0), (15000, 15.0)
 _WRITE, _WRITE_INSTRUCTION, _TIMES, _TIMES_AHEAD = 1e6, 3e4, 10, 2
 _BLOCK, _OF_INSTRUCTION, _OF_MULTIPLY_ADD, _FIRST = 15e6, 1.5e6, 0.3e6, 150e6
@@ -766,6 +767,7 @@ class MachineBlocks:
         costs = [[_cost(i, site_of.get(id(i))) for i in block.body] for block in blocks]
         self._costs = [tuple(map(sum, zip((0, 0.0), *each, strict=True))) for each in costs]
         self._spent: dict[Version, float] = {}
+        self._kept: dict[Version, float] = {}  # of these, what later processes will know
         self._codes: dict[Version, MachineBlock | None] = {}
         self._written: dict[Version, tuple[BlockCode, narrow_compiler.Source] | None] = {}
         self._quiet: dict[int, bool] = {}
@@ -821,7 +823,11 @@ class MachineBlocks:
 
         body = self._blocks[key[0]].body
         sums = sum(i.opcode == "fma" for i in body)
-        if not enough(_WRITE + _WRITE_INSTRUCTION * len(body)):
+        writing = _WRITE + _WRITE_INSTRUCTION * len(body)
+        if key not in self._kept and self._spent[key] >= writing:
+            self._kept[key] = float(kept_code.find(self._name(key)) or 0)
+            self._spent[key] += self._kept[key]
+        if not enough(writing):
             return False
         if key not in self._written:
             self._written[key] = self._write(*key)
@@ -830,9 +836,24 @@ class MachineBlocks:
             return True
         compiling = _BLOCK + _OF_INSTRUCTION * (len(body) - sums) + _OF_MULTIPLY_ADD * sums
         if not (written[1].kept or enough(compiling)):
+            self._keep(key, self._spent[key], compiling)
             return False
+        self._keep(key, self.times * compiling, 0)
         known = _access.cache_info().currsize or (narrow_access.ready() and _source().kept)
         return bool(known or _process.spent >= self.times * _FIRST or spent[None] * ahead >= _TIMES_AHEAD * _FIRST)
+
+    def _keep(self, key: Version, spent: float, step: float) -> None:
+        """Let later processes know what has been spent, if it is more by `step` than what they know."""
+        if spent > self._kept.get(key, 0.0) + step:
+            self._kept[key] = spent
+            kept_code.keep(self._name(key), str(spent).encode())
+
+    def _name(self, key: Version) -> str:
+        return hashlib.sha256(repr((self._text, key)).encode()).hexdigest()
+
+    @functools.cached_property
+    def _text(self) -> str:
+        return "\n".join(i.text for block in self._blocks for i in block.body)
 
     @staticmethod
     def left(number: int, chunk, why: str) -> None:

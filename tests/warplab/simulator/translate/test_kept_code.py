@@ -101,24 +101,47 @@ def test_the_older_half_goes(folder, monkeypatch):
     assert {file.name for file in folder.iterdir()} == {"3", "4", "5", "6", source().key}
 
 
-def test_a_block_that_an_earlier_process_compiled_is_machine_code_sooner(folder, monkeypatch):
+@pytest.fixture
+def launch(folder, monkeypatch):
+    """What launches a kernel so many times, as a process of its own would: for each, was it machine code?"""
     monkeypatch.setattr(machine_runs, "FEWEST", 1)
-    monkeypatch.setattr(machine_blocks, "_BLOCK", 1e18)
     monkeypatch.setattr(machine_blocks, "_WRITE", 1e4)
+    monkeypatch.setattr(machine_blocks, "_FIRST", 0)
     ran, runs = machine_runs.MachineRuns._ran, []
     monkeypatch.setattr(machine_runs.MachineRuns, "_ran", lambda *of: runs.append(ran(*of)) or runs[-1])
 
-    def launch(comment: str, times: int) -> list[bool]:
+    def launch(comment: str, times: int, launches: int = 200) -> list[bool]:
         text = f'extern "C" __global__ void k(float* a) {{ int i = threadIdx.x; a[i] = a[i] * 3.25f; }} // {comment}'
         monkeypatch.setattr(MachineBlocks, "times", times)
         runs.clear()
         a = np.ones(64, np.float32)
-        for _ in range(200):
+        for _ in range(launches):
             simulate(CudaSource(text, "k"), 1, 64, (a,), checks=False)
         return runs[:]
 
+    return launch
+
+
+def test_a_block_that_an_earlier_process_compiled_is_machine_code_sooner(launch, monkeypatch):
+    monkeypatch.setattr(machine_blocks, "_BLOCK", 1e18)
     assert launch("never", 1) == []
     assert launch("at once", 0)
     kept = launch("later", 1)
     assert all(kept)
     assert 0 < len(kept) < 200
+
+
+def test_processes_that_are_too_short_compile_a_block_together(launch, folder, monkeypatch):
+    monkeypatch.setattr(machine_blocks, "_BLOCK", 1e5)
+    monkeypatch.setattr(machine_blocks, "_OF_INSTRUCTION", 1e3)
+    monkeypatch.setattr(machine_blocks, "_WRITE_INSTRUCTION", 0)
+    alone = 60 - len(launch("alone", 10, 60))
+    assert 20 < alone < 60  # launches until it is compiled
+    for file in folder.iterdir():
+        file.unlink()
+    assert launch("first", 10, alone * 2 // 3) == []
+    assert 0 < len(launch("second", 10, alone * 2 // 3)) < alone * 2 // 3
+    assert len(launch("third", 10, 10)) == 10
+    for file in folder.iterdir():
+        file.unlink()
+    assert launch("elsewhere", 10, alone * 2 // 3) == []
