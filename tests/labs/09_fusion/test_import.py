@@ -412,7 +412,7 @@ def test_an_encoders_batch_stays_free():
 
 @pytest.mark.skipif(by_kernels() is None, reason="no lab offers kernels for attention")
 def test_an_encoders_attention_runs_on_tensor_cores():
-    """Two products and a softmax become a launch of what kernels.attention offers, and nothing around it converts."""
+    """Two products and a softmax become a launch of the kernels that are offered, and nothing around it converts."""
     model = real_networks.encoder(generator(), size=64, heads=2)
     graph = import_onnx(model)
     given = random_images(graph.tensors["x"].shape, batch=2)

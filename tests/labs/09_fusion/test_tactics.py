@@ -497,7 +497,7 @@ def test_attention(sizes, mask):
 @pytest.mark.skipif(by_kernels() is None, reason="no lab offers kernels for attention")
 @pytest.mark.parametrize("sizes", [(5, 40, 32), (70, 33, 64)])
 def test_attention_by_another_labs_kernels(sizes):
-    """By what kernels.attention offers, in float16."""
+    """By the kernels for attention that are offered, in float16."""
     (s, t, d), rng = sizes, generator()
     tensors = [tensor(name, (2, n, d), "float16") for name, n in (("q", s), ("k", t), ("v", t), ("y", s))]
     values = [rng.standard_normal((2, *one.shape)) for one in tensors[:3]]

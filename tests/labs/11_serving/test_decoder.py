@@ -1,6 +1,6 @@
 """The decoder of random weights: what it generates does not depend on who runs beside, or where its blocks lie.
 
-By the definition of attention, and by the kernels that kernels.attention offers.
+By the definition of attention, and by the kernels that a lab offers.
 """
 
 import numpy as np

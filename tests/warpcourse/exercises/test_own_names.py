@@ -1,5 +1,8 @@
 """`own_names`: what a learner's cell takes of the exercise's own names, its own cells get back."""
 
+import sys
+from types import ModuleType
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook, new_output
@@ -8,11 +11,26 @@ from traitlets.config import Config
 from warpcourse.exercises import own_names, score
 
 SETUP = (
-    "import math\nfrom kernels.attention.drawn_cases import NEAR, attention_case\n"
+    "import math\nfrom kernels.given import NEAR, case\n"
     "def matrix(n): return [n] * n\nTILE, SIZES = 16, [3]"
 )
 TEST = "assert matrix(3) == [3, 3, 3] and TILE == 16 and answer == 7\nsteps = 4"
 LATER = "assert steps == 4"
+GIVEN = """
+from warplab import checks
+NEAR = {"rtol": 1e-5, "atol": 1e-4}
+def softmax(s): return s
+def case(): return softmax(NEAR), checks
+"""
+
+
+@pytest.fixture(autouse=True)
+def given(monkeypatch):
+    """A module of a lab's kernels that an exercise gives."""
+    module = ModuleType("kernels.given")
+    exec(GIVEN, vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module
 
 
 @pytest.fixture
@@ -67,17 +85,15 @@ def test_tests_have_the_functions_of_their_modules(run):
     assert run("import math\nmath.ceil = round") == "" and "math.ceil" in run(TEST)
 
 
-def test_tests_have_what_given_modules_and_lists_hold(run):
-    from kernels.attention import drawn_cases
-
-    softmax, near = drawn_cases.softmax, dict(drawn_cases.NEAR)
+def test_tests_have_what_given_modules_and_lists_hold(run, given):
+    softmax, near = given.softmax, dict(given.NEAR)
     assert run(SETUP) == ""
     assert run("answer = 7\nNEAR['atol'] = 1e9\ndel NEAR['rtol']\nSIZES += [4]") == run(TEST) == ""
-    assert drawn_cases.NEAR == near and run("assert SIZES == [3]") == ""
-    assert run("names = attention_case.__globals__\nnames['softmax'] = names['checks'] = None") == ""
+    assert given.NEAR == near and run("assert SIZES == [3]") == ""
+    assert run("names = case.__globals__\nnames['softmax'] = names['checks'] = None") == ""
     told = run(TEST)
-    assert "drawn_cases.softmax" in told and "drawn_cases.checks" in told
-    assert drawn_cases.softmax is softmax
+    assert "given.softmax" in told and "given.checks" in told
+    assert given.softmax is softmax
 
 
 def test_what_was_told_is_found_once():
