@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evidence.estimates.timed_work import CARD, CARDS, FIRST, LABS, OPEN, SECOND, THIRD, Timed, group, work
+from evidence.estimates.timed_work import CARD, CARDS, FIRST, HELD_OUT, LABS, OPEN, SECOND, THIRD, Timed, group, work
 from warplab.estimating.launch_time import LaunchTime, launch_time
 from warplab.estimating.rates import rates
 from warplab.estimating.roofline import roofline
@@ -112,7 +112,8 @@ def main() -> int:
     parser.add_argument("--card", choices=CARDS, default=CARD)
     parser.add_argument("--match", default="", help="only launches with this in their names")
     arguments = parser.parse_args()
-    groups, card = [SECOND, THIRD] if arguments.held_out else [LABS, OPEN, FIRST], arguments.card
+    groups = [HELD_OUT] if arguments.held_out else [LABS, OPEN, FIRST, SECOND, THIRD]
+    card = arguments.card
     found = {name: [one for one in group(name, card=card) if arguments.match in one.name] for name in groups}
     if not any(found.values()):
         parser.error(f"no launch has {arguments.match!r} in its name; leave --match out to see them")

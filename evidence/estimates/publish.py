@@ -18,7 +18,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evidence.estimates.error import FAR, NEAR, Result, percent, result, summary
-from evidence.estimates.timed_work import CARD, CARDS, FIRST, GROUPS, LABS, OPEN, OTHER, SECOND, THIRD, group, timed
+from evidence.estimates.timed_work import (
+    CARD,
+    CARDS,
+    FIRST,
+    GROUPS,
+    HELD_OUT,
+    LABS,
+    OPEN,
+    OTHER,
+    SECOND,
+    THIRD,
+    group,
+    timed,
+)
 from tests.support.estimate_model import model_hash
 from warpcourse.paths import COURSE
 from warplab.text.tables import duration, markdown
@@ -88,6 +101,7 @@ def _errors(groups: Groups, readings: Groups, missing: int) -> str:
     """Return what was timed where, the errors of each group, and whether the goal is reached."""
     rows = []
     for name, read, group_name in (
+        ("unseen, fourth set, held out", "", HELD_OUT),
         ("unseen, third set", "third", THIRD),
         ("unseen, second set", "second", SECOND),
         ("unseen, first set, held out", "first", FIRST),

@@ -26,8 +26,7 @@ def calls():
 def test_every_launch_is_in_one_group(calls) -> None:
     sizes = {name: len([one for one in calls if one.group == name]) for name in timed_work.GROUPS}
     assert sum(sizes.values()) == len(calls)
-    assert sizes.pop(timed_work.THIRD) >= 35
-    assert min(sizes.values()) >= 80
+    assert min(sizes.values()) >= 39
 
 
 def test_a_kernel_with_all_its_launches_is_in_one_half(calls) -> None:
@@ -111,7 +110,7 @@ def test_the_table_shows_each_launch() -> None:
 def test_the_page_and_the_label_give_the_error_of_what_is_held_out() -> None:
     groups = {(name, card): [] for card in timed_work.CARDS for name in timed_work.GROUPS}
     for name, found in zip(
-        timed_work.GROUPS, (RESULTS[:1], RESULTS[:1], RESULTS[1:], RESULTS[1:], RESULTS), strict=True
+        timed_work.GROUPS, (RESULTS[:1], RESULTS[:1], RESULTS[1:], RESULTS[1:], RESULTS, RESULTS[:1]), strict=True
     ):
         groups[name, timed_work.CARD] = found
     groups[timed_work.THIRD, timed_work.OTHER] = RESULTS[1:]
@@ -123,6 +122,7 @@ def test_the_page_and_the_label_give_the_error_of_what_is_held_out() -> None:
     page = publish.page(publish.PAGE.read_text(encoding="utf-8"), groups, readings, missing=3)
     assert "| unseen, third set, at its first reading | H100 | 2 | 55.0 % | 50 % | 50 % |" in page
     assert "| unseen, third set, at its first reading | H200 | 1 | 10.0 % | 100 % | 100 % |" in page
+    assert "| unseen, fourth set, held out | H100 | 1 | 10.0 % | 100 % | 100 % |" in page
     assert "| unseen, third set, now | H200 | 1 | 100.0 % | 0 % | 0 % |" in page
     assert "| unseen, second set, at its first reading | H100 | 2 | 55.0 % | 50 % | 50 % |" in page
     assert "| unseen, first set, held out, at its first reading | H100 | 1 | 100.0 % | 0 % | 0 % |" in page

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from evidence.unseen_launches import (
     algebra,
     arrays,
+    fourth,
     images,
     occupancy,
     rows,
@@ -34,6 +35,7 @@ KERNELS: dict[str, UnseenKernel] = by_name(
         for kernel in module.KERNELS
     ),
     *(dataclasses.replace(kernel, of_set=3) for kernel in third.KERNELS),
+    *(dataclasses.replace(kernel, of_set=4) for kernel in fourth.KERNELS),
 )
 
 
