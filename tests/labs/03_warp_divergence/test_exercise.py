@@ -16,4 +16,4 @@ class TestWarpDivergence(ExerciseTests):
         "kinds": [1, 3, 1],
     }
     gaps = 9
-    least_wrong = 136
+    least_wrong = 141
