@@ -1,8 +1,8 @@
 """How far `warplab.estimate` is off: its times beside recorded ones, launch by launch.
 
 `python -m evidence.estimates.error` shows the launches at which the model may be looked at while it
-is built: those of the labs and the first set of unseen ones. `--held-out` shows the second and third set of these,
-which are read when the model is final. `--card H200` compares with that card's times. `evidence.estimates.publish`
+is built: those of the labs and the first three sets of unseen ones. `--held-out` shows the fourth, which is read when
+the model is final. `--card H200` compares with that card's times. `evidence.estimates.publish`
 publishes all. `--match TEXT` takes the launches with that in their names. The roofline is shown for comparison. Needs
 no GPU; the first run simulates every launch, some minutes.
 """
