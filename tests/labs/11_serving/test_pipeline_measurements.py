@@ -144,12 +144,26 @@ class _Given:
         self.integers = lambda *size: frame
 
 
-def test_frames_per_second_are_counted_in_the_middle(gpu, decoder):
+def test_frames_per_second_are_counted_in_the_middle(gpu, decoder, monkeypatch):
+    decode, decoded = pipeline_measurements._decode_together, []
+
+    def stamps(path, sessions):
+        """Decode, and give each session a frame per second, each a second behind the one before."""
+        decoded.extend(map(len, decode(path, sessions)))
+        return [[second + i for second in range(30)] for i in range(sessions)]
+
+    monkeypatch.setattr(pipeline_measurements, "_decode_together", stamps)
     value = pipeline_measurements.nvdec()
     assert len(value["rows"]) == len(pipeline_measurements.CLIPS) * len(pipeline_measurements.SESSIONS)
-    assert all(row["frames_per_second"] > 0 for row in value["rows"])
+    assert [row["frames_per_second"] for row in value["rows"]] == [row["sessions"] for row in value["rows"]]
+    assert min(decoded) > 20
     json.dumps(value)
     assert "NVDEC, H.264" in pipeline_measurements.TABLES["nvdec"].text(value)
+
+
+def test_sessions_that_do_not_run_at_the_same_time_have_no_rate():
+    with pytest.raises(RuntimeError, match="a session ended before another"):
+        pipeline_measurements._rate([list(range(30)), list(range(25, 60))])
 
 
 @pytest.mark.gpu

@@ -184,11 +184,17 @@ def nvdec() -> dict[str, Any]:
     with _clips() as clips:
         for name, path in clips.items():
             for sessions in SESSIONS:
-                stamps = _decode_together(path, sessions)
-                begin, end = max(one[10] for one in stamps), min(one[-1] for one in stamps)
-                frames = sum(begin < stamp <= end for one in stamps for stamp in one)
-                rows.append({"clip": name, "sessions": sessions, "frames_per_second": frames / (end - begin)})
+                rate = _rate(_decode_together(path, sessions))
+                rows.append({"clip": name, "sessions": sessions, "frames_per_second": rate})
     return {"codec": "H.264", "rows": rows}
+
+
+def _rate(stamps: list[list[float]]) -> float:
+    """Return the frames per second of all sessions, while each is between its tenth frame and its last."""
+    begin, end = max(one[10] for one in stamps), min(one[-1] for one in stamps)
+    if end <= begin:
+        raise RuntimeError("a session ended before another had ten frames; measure where nothing else runs")
+    return sum(begin < stamp <= end for one in stamps for stamp in one) / (end - begin)
 
 
 def _decode_together(path: Path, sessions: int) -> list[list[float]]:
