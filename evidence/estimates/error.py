@@ -1,8 +1,7 @@
 """How far `warplab.estimate` is off: its times beside recorded ones, launch by launch.
 
-`python -m evidence.estimates.error` shows the launches at which the model may be looked at while it
-is built: those of the labs and the first three sets of unseen ones. `--held-out` shows the fourth, which is read when
-the model is final. `--card H200` compares with that card's times. `evidence.estimates.publish`
+`python -m evidence.estimates.error` shows the launches of the labs and of the sets of unseen ones, all of which are
+open by now. `--card H200` compares with that card's times. `evidence.estimates.publish`
 publishes all. `--match TEXT` takes the launches with that in their names. The roofline is shown for comparison. Needs
 no GPU; the first run simulates every launch, some minutes.
 """
@@ -14,7 +13,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evidence.estimates.timed_work import CARD, CARDS, FIRST, HELD_OUT, LABS, OPEN, SECOND, THIRD, Timed, group, work
+from evidence.estimates.timed_work import CARD, CARDS, GROUPS, Timed, group, work
 from warplab.estimating.launch_time import LaunchTime, launch_time
 from warplab.estimating.rates import rates
 from warplab.estimating.roofline import roofline
@@ -106,15 +105,13 @@ def summary(errors: Sequence[float]) -> str:
 
 
 def main() -> int:
-    """Print the errors of the launches that are open, or of those held out."""
+    """Print the errors of the launches by group."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--held-out", action="store_true", help="the unseen launches that were put aside")
     parser.add_argument("--card", choices=CARDS, default=CARD)
     parser.add_argument("--match", default="", help="only launches with this in their names")
     arguments = parser.parse_args()
-    groups = [HELD_OUT] if arguments.held_out else [LABS, OPEN, FIRST, SECOND, THIRD]
     card = arguments.card
-    found = {name: [one for one in group(name, card=card) if arguments.match in one.name] for name in groups}
+    found = {name: [one for one in group(name, card=card) if arguments.match in one.name] for name in GROUPS}
     if not any(found.values()):
         parser.error(f"no launch has {arguments.match!r} in its name; leave --match out to see them")
     for name, calls in found.items():

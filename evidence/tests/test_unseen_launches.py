@@ -72,9 +72,8 @@ def test_recordings_are_of_these_launches_as_they_are() -> None:
 @pytest.mark.parametrize("card", ["H100", "H200"])
 @pytest.mark.parametrize("half", recordings.HALVES)
 def test_a_half_is_recorded_as_a_whole(half: str, card: str) -> None:
-    """The fourth set, made where no GPU was, as a whole or not at all."""
     found = {recordings.is_recorded(kernel, name, card) for name, kernel, _ in launches() if half == half_of(kernel)}
-    assert found == {True} or (half == recordings.FOURTH and found == {False})
+    assert found == {True}
 
 
 def test_a_recording_is_written_to_its_file(tmp_path, monkeypatch) -> None:

@@ -152,8 +152,10 @@ extern "C" __global__ void push_particles(Particle *all, const float2 *field, in
     p.v += dt * p.charge * ((1 - fy) * ((1 - fx) * a.y + fx * b.y) + fy * ((1 - fx) * c.y + fx * d.y));
     p.x += dt * p.u;
     p.y += dt * p.v;
-    p.x = p.x < 0 ? p.x + side : p.x >= side ? p.x - side : p.x;
-    p.y = p.y < 0 ? p.y + side : p.y >= side ? p.y - side : p.y;
+    p.x -= floorf(p.x / side) * side;
+    p.y -= floorf(p.y / side) * side;
+    if (p.x >= side) p.x = 0;  // -1e-9 + side is side in float
+    if (p.y >= side) p.y = 0;
     all[i] = p;
 }
 
