@@ -15,9 +15,9 @@
 //                  cooperative launch. 512 × 2048 elements of R in FP16 are 16 KB for each of 128 multiprocessors.
 //                  Expected: a step costs a barrier and the way of h through the L2 cache, some 2 µs.
 // Reached, µs per step in FP16, x·Wᵀ of all steps included (batch 32 of 512 units, 1 of 256, 64 of 128): lstm_cell and
-// cuBLAS 9.9, 8.3, 8.5; lstm_persistent 3.3, 1.8, 2.3; cuDNN 9.19's standard algorithm 10.0, 8.9, 9.0, and the fastest
-// of its persistent ones 2.8, 1.4, 1.9. NVIDIA H100 80GB HBM3, 2026-11-22.
-// In another run that day, the kernel alone, batch 32 of 512 units: 2.7; without its barrier 2.2, and without reading
+// cuBLAS 9.6, 8.4, 8.5; lstm_persistent 3.1, 1.8, 3.6; cuDNN 9.19's standard algorithm 10.1, 8.8, 9.2, and the fastest
+// of its persistent ones 2.8, 1.4, 1.8. NVIDIA H100 80GB HBM3, 2026-11-27.
+// On 2026-11-22, the kernel alone, batch 32 of 512 units: 2.7; without its barrier 2.2, and without reading
 // h 1.8, both with wrong results; with grid.sync() of cooperative groups 2.9. Batch 64 of 1024 units: 5.1.
 #include "vectors.cuh"
 

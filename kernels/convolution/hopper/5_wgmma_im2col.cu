@@ -15,8 +15,8 @@
 // adds that of shared memory: for 192 × 128 × 64 wgmma reads 72 KiB and TMA writes 40 KiB, 900 clocks where the
 // products take 768; 18 such steps of conv3_x are 9 µs, with the first stage and the results 12.
 // Reached: 25.6 and 18.1 µs. Over ResNet-50's layers at batch 32 1.05 of the speed of cuDNN's fastest plans, the
-// geometric mean, and 0.93 at least; with bias and ReLU 1.07 and 0.94, in 1.01 of the time without; the gradient of x
-// 1.06 and 0.91 (H100 80GB HBM3, 2026-11-27; with bias and ReLU 2026-11-23). In conv3_x each tap's pixels come from
+// geometric mean, and 0.93 at least; with bias and ReLU 1.06 and 0.95, in 1.01 of the time without; the gradient of x
+// 1.06 and 0.91 (H100 80GB HBM3, 2026-11-27). In conv3_x each tap's pixels come from
 // the L2 cache anew, 97 MB in all, and the 12 µs or so that this takes are 8 TB/s. Sharing filters by multicast, too,
 // gained nothing; marking x and y as used once in the L2 cache gained 3 to 5 % for some layers and lost up to 7 % for
 // others.

@@ -3,9 +3,9 @@
 // w. Each element of x is read once for each filter and window that it is in.
 // Expected: two loads for each multiply-add, so the caches' rate is the limit and not arithmetic: a warp's 32 products
 // take two instructions that load and one that multiplies, beside those that find the place.
-// Reached: 3715 µs for the 3 × 3 windows of ResNet-50's conv2_x (64 channels of 56 × 56, batch 32), 3841 µs for those
-// of conv4_x (256 of 14 × 14): 2.0 and 1.9 TFLOP/s. In Numba, whose indices have 64 bits, 10960 and 11070 µs.
-// NVIDIA H100 80GB HBM3, 2026-11-23, as all figures in the headers of steps 1 to 3 and of winograd.cu.
+// Reached: 3717 µs for the 3 × 3 windows of ResNet-50's conv2_x (64 channels of 56 × 56, batch 32), 3841 µs for those
+// of conv4_x (256 of 14 × 14): 2.0 and 1.9 TFLOP/s. In Numba, whose indices have 64 bits, 10950 and 11070 µs.
+// NVIDIA H100 80GB HBM3, 2026-11-27, as all figures in the headers of steps 1 to 3 and of winograd.cu.
 #include "sizes.cuh"
 
 extern "C" __global__ void conv_direct(const float *__restrict__ x, const float *__restrict__ w,

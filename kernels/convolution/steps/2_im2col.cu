@@ -5,7 +5,7 @@
 // Expected: the product alone near lab 04's step of the same kind. But the matrix has R × S / stride² times the
 // elements of x (nine times for 3 × 3), which are written and read again: workspace 4 · C · R · S · N · P · Q bytes.
 // That is how memory bought speed before cuDNN.
-// Reached: 318 µs for conv2_x's 3 × 3, with 231 MB of workspace, 328 µs for conv4_x's: 23 and 23 TFLOP/s.
+// Reached: 317 µs for conv2_x's 3 × 3, with 231 MB of workspace, 328 µs for conv4_x's: 23 and 23 TFLOP/s.
 #include "forward_tile.cuh"
 
 // columns[(c * R + r) * S + s][m] for all channels. Threads along x: pixels; blocks along y: channels.

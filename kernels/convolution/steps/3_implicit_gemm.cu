@@ -4,7 +4,7 @@
 // Expected: no workspace, and neither its writes nor its reads: x comes from global memory about once and from the
 // caches R × S times. In exchange some integer instructions for each element, which 64 filters share.
 // Reached: 244 µs for conv2_x's 3 × 3, 338 µs for conv4_x's: 30 and 22 TFLOP/s. cuDNN's fastest plan without tensor
-// cores took 238 and 245 µs. With 256 filters each element is gathered four times, and the 196 tiles of conv4_x are
+// cores took 237 and 245 µs. With 256 filters each element is gathered four times, and the 196 tiles of conv4_x are
 // hardly more than an H100 has multiprocessors: there it gains nothing on step 2.
 #include "forward_tile.cuh"
 

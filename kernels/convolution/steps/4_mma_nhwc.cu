@@ -5,8 +5,8 @@
 // planes apart.
 // Expected: an index for eight products of a pixel, where step 3 finds one for each. The limit is mma.sync's rate as in
 // lab 05, but for layers of few channels, which take longer to read x and write y.
-// Reached: 33 µs for conv2_x's 3 × 3, 32 µs for conv4_x's: 225 and 233 TFLOP/s, 0.83 and 0.64 of cuDNN's fastest plan
-// (NVIDIA H100 80GB HBM3, 2026-11-23).
+// Reached: 31 µs for conv2_x's 3 × 3, 31 µs for conv4_x's: 235 and 241 TFLOP/s, 0.86 and 0.64 of cuDNN's fastest plan
+// (NVIDIA H100 80GB HBM3, 2026-11-27).
 // Tiles as large as lab 05's would leave multiprocessors idle, or columns: conv2_x has 64 filters, and conv4_x as many
 // tiles of 128 × 128 as three quarters of an H100's multiprocessors. Smaller ones read more of shared memory for each
 // product.

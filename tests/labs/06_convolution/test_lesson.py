@@ -198,7 +198,7 @@ def test_workspace_buys_what_the_text_says():
     tables = [table for table in recordings.recorded("plan_tables").value["tables"] if table["pass"] == "forward"]
     full = [plan_table.full_precision(table["rows"]) for table in tables if table["dtype"] == "float32"]
     half = [table["rows"] for table in tables if table["dtype"] == "float16"]
-    assert [round(gain(rows), 1) for rows in full] == [1, 1.6, 1, 1, 1, 2.5]
+    assert [round(gain(rows), 1) for rows in full] == [1, 1.6, 1, 1, 1, 2.6]
     assert [gain(rows) > 1.01 for rows in half] == [True, False, False, False, False, False]
 
 
@@ -209,11 +209,11 @@ def test_workspace_still_buys_speed_for_the_gradient_of_filters():
             rows[table["layer"]] = gain(table["rows"])
             sizes[table["layer"]] = plan_table.choose(table["rows"])["workspace_bytes"]
     gains = [round(found, 1) for found in rows.values()]
-    assert gains[1:] == [3.2, 2.5, 1.5, 1, 1]
-    assert [round(size / 1e6) for size in list(sizes.values())[1:4]] == [2, 5, 2]
+    assert gains[1:] == [3.2, 2.6, 1.5, 1, 1]
+    assert [round(size / 1e6) for size in list(sizes.values())[1:4]] == [2, 4, 2]
     of_dw = [4 * 64 * 64 * 9, 4 * 256 * 64]  # float32
     found = list(sizes.values())[1:3]
-    assert [size // dw for size, dw in zip(found, of_dw, strict=True)] == [13, 75]
+    assert [size // dw for size, dw in zip(found, of_dw, strict=True)] == [13, 60]
     assert all(size % dw < 1024 for size, dw in zip(found, of_dw, strict=True)), "no whole copies"
 
 
@@ -291,7 +291,7 @@ def test_the_bounds_of_networks_on_a_p100_are_those_of_the_text():
 
 def test_the_shares_of_folded_networks_are_those_of_the_text():
     folded = recordings.recorded("folded_network").value["configurations"]
-    assert sorted(round(row["convolution_share"], 2) for row in folded) == [0.5, 0.66, 0.71, 0.82]
+    assert sorted(round(row["convolution_share"], 2) for row in folded) == [0.49, 0.67, 0.71, 0.82]
     plain = recordings.recorded("network").value["configurations"]
     taken = [
         next(
@@ -342,13 +342,13 @@ def test_the_ratios_are_those_of_the_text():
     seconds = {row["algorithm"]: row["seconds"] for row in algorithms if row["by"] == "lab"}
     assert seconds["direct"] / seconds["implicit_gemm"] == pytest.approx(15, abs=0.5)
     assert seconds["implicit_gemm"] / seconds["wgmma_im2col"] == pytest.approx(10, abs=0.5)
-    assert [round(1e6 * seconds[name]) for name in ("fft", "implicit_gemm", "winograd")] == [742, 244, 216]
+    assert [round(1e6 * seconds[name]) for name in ("fft", "implicit_gemm", "winograd")] == [732, 244, 214]
     asked = {row["algorithm"]: row["workspace_bytes"] for row in algorithms if row["by"] == "lab"}
     assert [round(asked[name] / 1e6) for name in ("fft", "winograd")] == [122, 206]
     theirs = [
         row["seconds"] for row in algorithms if row["algorithm"] in ("FFT", "Winograd") and row["dtype"] == "float32"
     ]
-    assert [round(1e6 * found) for found in theirs] == [154, 152]
+    assert [round(1e6 * found) for found in theirs] == [145, 150]
 
 
 def test_persistent_algorithms_take_what_the_text_says():
@@ -359,9 +359,9 @@ def test_persistent_algorithms_take_what_the_text_says():
         if row["by"] == "cuDNN"
     }
     names = ("STANDARD", "PERSIST_STATIC", "PERSIST_DYNAMIC")
-    assert [steps[name, "float32", False] for name in names] == [28, 31, 24]
-    assert [steps[name, "float32", True] for name in names] == [12, 29, 23]
-    assert [steps[name, "float16", True] for name in names] == [10, 3, 31]
+    assert [steps[name, "float32", False] for name in names] == [28, 30, 24]
+    assert [steps[name, "float32", True] for name in names] == [12, 29, 22]
+    assert [steps[name, "float16", True] for name in names] == [10, 3, 29]
 
 
 def test_any_cell_can_run_again_after_the_last():
