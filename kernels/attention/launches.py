@@ -41,8 +41,6 @@ DIFFERENCES = {
     ),
 }
 
-_held: list[list] = []  # arrays of which tensor maps know the addresses alone
-
 
 def _empty(*shape: int) -> np.ndarray:
     return np.full(shape, np.nan, np.float32)
@@ -67,11 +65,12 @@ def _of_case(heads: int, shared_by: int, queries: int, keys: int, size: int, cau
     found += decoding.launches(one, parts, outputs, cache)
     if not hopper.missing("wgmma", "mma"):
         *arrays, out, lse, ones = map(cp.asarray, (q, k, v, out, lse, 5 * ones))
-        _held.append(arrays)
         found += forward_pass.wgmma(*arrays, out, lse, call)
         found += backward_pass.wgmma(tuple(arrays), arrays[0], arrays[0], ones, tuple(map(cp.empty_like, arrays)), call)
     what = f"{heads} × {queries} × {keys} × {size}" + ", causal" * causal
-    return [Launch(f"{x.name}, {what}", x.kernel, x.grid, x.block, x.arguments, x.shared_bytes) for x in found]
+    return [
+        Launch(f"{x.name}, {what}", x.kernel, x.grid, x.block, x.arguments, x.shared_bytes, held=arrays) for x in found
+    ]
 
 
 LAUNCHES = with_differences((launch for case in CASES for launch in _of_case(*case)), DIFFERENCES)

@@ -52,8 +52,6 @@ _DIFFERENCES = {
     ),
 }
 
-_held: list[Any] = []  # with the arrays of which tensor maps know the addresses alone
-
 
 def _layer(op: str, reads: tuple[Tensor, ...], y: Tensor, attributes: Mapping | None = None, **weights: Any) -> Layer:
     part = Slice(y.name, 0, y.channels)
@@ -120,12 +118,12 @@ def _launches(name: str, layer: Layer, tactic: str) -> list[Launch]:
     outputs = [drawn(tensor) for _, tensor in layer.writes]
     weights = {key: placed(values) for key, values in chosen.weights(layer).items()}
     calls = chosen.bind(layer, inputs, outputs, weights)
-    _held.extend(calls)
     taken = [call.launch for call in calls if call.launch is not None]
     return [
         Launch(
             *(f"{name}, {tactic}", one.kernel.function, one.grid, one.block, one.arguments, one.shared_bytes),
             differences=_DIFFERENCES.get(tactic, ()),
+            held=calls,
         )
         for one in taken
     ]

@@ -32,7 +32,8 @@ class Launch:
     `kernel()`: the kernel object (Numba dispatcher or CuPy function). `grid`, `block`: one to three numbers; they are
     kept as three. `arguments`: NumPy scalars, structures (arrays of one record), None for a null pointer, tuples for
     Numba, NumPy arrays, which are copied to the device for the launch, and arrays that are there, as tensor maps want.
-    `section`: where the launches of one file are many, the heading under which their differences are listed.
+    `section`: where the launches of one file are many, the heading under which their differences are listed. `held`:
+    what must live as long, such as arrays of which tensor maps know the addresses alone.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Launch:
     shared_bytes: int = 0
     section: str = ""
     differences: tuple[Difference, ...] = ()
+    held: Any = None
 
     def __post_init__(self) -> None:
         """Keep grid and block as three numbers each."""
