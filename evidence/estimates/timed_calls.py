@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from warpcourse.bench.lab_kernels import Size
+from warpcourse.bench.recordings import Recordings
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Part:
 class TimedCall:
     """A call with a recorded time. `name`: unique in its lab. `key`: of the lab's recordings; `seconds` finds the
     time in its value. `parts()`: its launches. `fills`: launches besides that only set a few words. `warm`: it was
-    timed again and again on the same data, so that what fits into the L2 was there.
+    timed again and again on the same data, so that what fits into the L2 was there. `recordings`: those that have it,
+    where they are not the lab's.
     """
 
     name: str
@@ -51,6 +53,7 @@ class TimedCall:
     parts: Callable[[], Sequence[Part]]
     fills: int = 0
     warm: bool = False
+    recordings: Recordings | None = None
 
 
 def row(table: str = "", column: str = "seconds", **named: Any) -> Callable[[Any], float]:

@@ -99,7 +99,7 @@ def group(name: str, calls: Iterable[Timed] | None = None, card: str = CARD) -> 
 
 
 def _of_lab(lab: Lab, file: Path, call: TimedCall) -> Timed:
-    recorded = functools.partial(lab.recordings.recorded, call.key)
+    recorded = functools.partial((call.recordings or lab.recordings).recorded, call.key)
     kind = f"lab {lab.number:02}"
     return Timed(
         *(f"{kind}, {call.name}", LABS, kind, call.parts),

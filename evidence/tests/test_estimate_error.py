@@ -8,10 +8,12 @@ import re
 import pytest
 
 from evidence.estimates import error as estimate_error
-from evidence.estimates import publish, timed_work
+from evidence.estimates import publish, register_banks, timed_work
 from evidence.estimates.error import Result, summary, table
+from evidence.estimates.of_labs import collectives
 from evidence.estimates.timed_calls import Part, row
 from tests.support.estimate_model import model_hash
+from warplab.compile.nvrtc import compile_cubin
 from warplab.estimating.work import Work
 
 CHEAP = 2  # launches of labs that the tests simulate
@@ -45,6 +47,7 @@ def test_every_launch_has_a_recorded_time_on_the_card(calls) -> None:
     labs = timed_work.group(timed_work.LABS, calls)
     assert len(labs) >= 231
     assert {one.kind for one in labs} == {f"lab {number:02}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 11)}
+    assert {one.kind for one in timed_work.group(timed_work.LABS, calls, timed_work.OTHER)} >= {"lab 02", "lab 10"}
     assert len(timed_work.group(timed_work.OPEN, calls, timed_work.OTHER)) >= 101
 
 
@@ -53,6 +56,15 @@ def test_every_launch_of_a_lab_has_parts(calls) -> None:
         parts = one.parts()
         assert parts
         assert all(isinstance(part, Part) and part.blocks > 0 and part.work > 0 for part in parts), one.name
+
+
+SMALL_ALONE = [one for one in collectives.LAUNCHES if one.want.nbytes <= 2**20]
+
+
+@pytest.mark.parametrize("one", SMALL_ALONE, ids=lambda one: one.name)
+def test_a_rank_of_lab_10_alone_has_all_that_it_waits_for(one) -> None:
+    _, right = collectives.first_call(one)
+    assert right
 
 
 def test_a_row_that_is_not_there_is_an_error() -> None:
@@ -216,6 +228,26 @@ def test_the_published_ranking_is_that_of_the_published_times() -> None:
     labs = [row for row in publish.kept() if (row["group"], row["card"]) == ("labs", "H100")]
     told = publish.ranking([(r["launch"], float(r["recorded_us"]), float(r["estimate_us"])) for r in labs])
     assert f"<!-- ranking -->\n{told}\n<!-- /ranking -->" in publish.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_gives_the_clocks_of_multiply_adds_by_their_registers() -> None:
+    record = json.loads(register_banks.RECORD.read_text())
+    text = " ".join(publish.PAGE.read_text(encoding="utf-8").split())
+    assert f"{record['device']}, {record['date']}; [register_banks.json]" in text
+    rows = [(row["clocks"]["4"], row["three"], row["kept"]) for row in record["rows"] if row["flow"] != "square"]
+    assert {f"{c:.2f} {kept:.0%}" for c, three, kept in rows if kept > 0.9} == {"1.03 96%"}
+    assert {f"{c:.2f}" for c, three, kept in rows if kept < 0.9 and not three} == {"1.44"}
+    conflicts = [row for row in rows if row[1]]
+    least, most = ([f(column) for column in zip(*conflicts, strict=True)] for f in (min, max))
+    assert (
+        f"{least[0]:.2f} to {most[0]:.2f} where in {100 * least[1]:.0f} to {100 * most[1]:.0f} % all three do" in text
+    )
+    for few in ("takes 1.03 clocks for one where 96 % keep", "1.44 where 22 to 26 % keep one"):
+        assert few in text
+
+
+def test_the_multiply_adds_of_the_sweep_are_read_from_machine_code() -> None:
+    assert register_banks.read(compile_cubin(register_banks.source("rows", 1), "flow.cu", 90))["kept"] > 0.9
 
 
 def test_the_ranking_by_hand() -> None:
