@@ -104,11 +104,13 @@ def counters_of_labs() -> Cells:
 def machine_instructions() -> Cells:
     kept = record(EVIDENCE / "machine_code" / "machine_counts.json")
     launches = [row for topic in kept["launches"].values() for row in topic.values()]
+    pages = [EVIDENCE / "counters" / "counters.md", *COURSE.glob("kernels/*/counters.md")]
+    both = sum(int(re.search(r"([\d,]+) launches", page.read_text(encoding="utf-8"))[1]) for page in pages)
     off = np.array([machine[0] / ncu[0] - 1 for ncu, _, machine in launches])
     (card,) = {CARDS[about.partition(", ")[0]] for about in kept["ncu"].values()}
     ptxas = re.search(r"cuda_(\d+\.\d+)", kept["ptxas"])[1]
     return (
-        f"`ncu`, on the {len(off)} launches of both",
+        f"`ncu`, on {len(off)} of the {both} launches of both",
         f"{(np.abs(off) <= 0.02).sum()} of {len(off)} within 2 %, mean error {100 * np.abs(off).mean():.2f} %, "
         f"worst {100 * off[np.abs(off).argmax()]:+.1f} %",
         f"{kept['date']}, {card}, ptxas {ptxas}",
