@@ -230,6 +230,18 @@ def test_the_published_ranking_is_that_of_the_published_times() -> None:
     assert f"<!-- ranking -->\n{told}\n<!-- /ranking -->" in publish.PAGE.read_text(encoding="utf-8")
 
 
+def test_the_page_gives_the_error_of_lab_10() -> None:
+    rows = [row for row in publish.kept() if row["launch"].startswith("lab 10, ")]
+    errors = {row["launch"]: abs(float(row["estimate_us"]) / float(row["recorded_us"]) - 1) for row in rows}
+    fenced = [error for name, error in errors.items() if "forward" in name]
+    others = [error for name, error in errors.items() if "forward" not in name]
+    mean, rest = (100 * sum(of) / len(of) for of in (errors.values(), others))
+    text = " ".join(publish.PAGE.read_text(encoding="utf-8").split())
+    assert f"{len(errors)} launches, off by {mean:.1f} %" in text
+    least, most = 100 * min(fenced), 100 * max(fenced)
+    assert f"in every slice, by {least:.0f} to {most:.0f} %, the others by {rest:.1f} %" in text
+
+
 def test_the_page_gives_the_clocks_of_multiply_adds_by_their_registers() -> None:
     record = json.loads(register_banks.RECORD.read_text())
     text = " ".join(publish.PAGE.read_text(encoding="utf-8").split())

@@ -128,6 +128,10 @@ extern "C" __global__ void sleeping(const float *in, float *out) {
     __nanosleep(100);
     out[threadIdx.x] = in[threadIdx.x];
 }
+extern "C" __global__ void fenced(const float *in, float *out) {
+    out[threadIdx.x] = in[threadIdx.x];
+    __threadfence_system();
+}
 extern "C" __global__ void local(const float *in, float *out) {
     float held[64];
     for (int i = 0; i < 64; i++) held[i] = i;
@@ -145,6 +149,7 @@ extern "C" __global__ void calling(const float *in, float *out) {
     [
         ("shared_sum", "atomics in shared memory that try again"),
         ("sleeping", "the time asleep is not counted"),
+        ("fenced", "a fence of system scope"),
         ("local", "local arrays of all threads on an SM need more than the L1"),
         ("calling", "calls functions that are not inlined"),
     ],
