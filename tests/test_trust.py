@@ -138,7 +138,8 @@ def estimated_times() -> Cells:
         )
         when.append(f"{error['date']}, {CARDS[error['device']]}")
     return (
-        f"recorded times of {' and of '.join(to)}, kernels that no lab has, put aside until the model was final",
+        f"recorded times of {' and of '.join(to)}, kernels that no lab has, put aside until the model was final; "
+        "it was changed since",
         ". ".join(said),
         "; ".join(when),
     )

@@ -43,8 +43,9 @@ def global_seconds(work: Work, rates: Rates) -> tuple[float, float]:
     # One word: integers as fast as any, floating-point numbers slower.
     floating = any(row.name in ("ATOM", "ATOMG", "RED", "REDG") and _is_floating(row.opcode) for row in work.rows)
     turn = rates.atomic_float_clocks / rates.clock_hz if floating else each
-    # What the L2 does not hold the memory reads and writes, as it does for stores that fill sectors in part.
-    held = L2_USED * rates.card.l2_bytes
+    # What the L2 does not hold the memory reads and writes, as it does for stores that fill sectors in part: no more
+    # than the launch writes, however many blocks stand for others.
+    held, used = L2_USED * rates.card.l2_bytes, min(used, work.stored)
     lost = requests * sectors * (1 - held / used) if used > held else 0.0
     hottest = reuse["hottest_word"]
     if hottest * reuse["atomics"] < OFTEN:  # no word is common: each block may have its own

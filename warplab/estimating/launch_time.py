@@ -96,6 +96,7 @@ class _Model:
         if warm and work.loaded + work.stored <= rates.card.l2_bytes:
             work = replace(work, loaded=0.0, stored=0.0)  # of the DRAM's traffic
         self.work, self.rates, self.without = work, rates, without
+        self.work = work = self._read_again()
         self.sms = rates.card.sms
         fits = occupancy.theoretical(
             rates.card, work.threads, registers=work.registers, shared_bytes=work.shared_bytes, barriers=work.barriers
@@ -115,6 +116,22 @@ class _Model:
 
     def _count(self, *names: str) -> float:
         return sum(self.work.counts.get(name, 0.0) for name in names)
+
+    def _read_again(self) -> Work:
+        """Return the work with what a block reads first no more than all of the launch: passes that were not simulated
+        read it again."""
+        work, first = self.work, 1 - self.work.again
+        of_block = self._count("global_load_sectors") * SECTOR_BYTES * first / work.blocks
+        if not 0 < work.loaded < of_block or not work.again:
+            return work
+        fewer = work.loaded / of_block
+        again = 1 - first * fewer
+        hits, ready, ready_blocks = (
+            {size: share * again / work.again for size, share in of.items()}
+            for of in (work.hits, work.ready, work.ready_blocks)
+        )
+        reuse = work.reuse | {name: n * fewer for name, n in work.reuse.items() if name in ("fresh", "fresh_blocks")}
+        return replace(work, again=again, hits=hits, ready=ready, ready_blocks=ready_blocks, reuse=reuse)
 
     def _hits(self) -> tuple[float, float]:
         """Return the share of the sectors read that the L1 serves, and of the rest that the L2 serves."""
@@ -174,8 +191,11 @@ class _Model:
         return max(0, self.rates.l1_bytes - self.at_once * self.work.shared_bytes) / self.at_once
 
     def _served_by_l1(self) -> float:
-        own = _at(self.work.hits, self._l1_of_block())
-        return min(1.0, own + self._in_l1() * self.work.reuse.get("whole", 0.0))
+        own, again, whole = _at(self.work.hits, self._l1_of_block()), self.work.again, self.work.reuse.get("whole", 0.0)
+        # What all blocks read whole, again and again, those of an SM read at about the same time.
+        if again < 1:
+            own += max(0.0, again - own) * min(1.0, whole / (1 - again)) * (1 - 1 / self.at_once)
+        return min(1.0, own + self._in_l1() * whole)
 
     def _lost(self) -> float:
         """Return the bytes that blocks read again after the L2 has lost them, where each block reads data of its own,
