@@ -5,8 +5,10 @@
 // Reached, copies and product, of the speed of cuDNN 9.19's fastest plan, over 40 convolutions drawn at random, the
 // geometric mean and the least: forward 1.65 and 0.80, the gradient of x 1.51 and 1.12, that of w 1.23 and 0.38, of which
 // four took other steps; three are below 0.8, two of w with strides: 1 × 994 × 19 × 8, with 18 windows, takes 43 µs, and
-// cuDNN 16 (H200, 2026-11-27; two more processes are within 4 % of the means). Sums of one split, added by
-// blocks of 32 threads, took 13 of 22 µs for 148 × 960 × 4 × 1.
+// cuDNN 16 (H200, 2026-11-27; two more processes are within 4 % of the means). Later that day, not in the table: 21 µs, 0.78
+// of cuDNN's speed, since a thread adds up the sums of four filters; there were seven divisions for each element. AlexNet's
+// second layer takes 83 µs, 101 before, ResNeXt's 42, 39 before. Sums of one split, added by blocks of
+// 32 threads, took 13 of 22 µs for 148 × 960 × 4 × 1.
 #include <warplab/hopper.cuh>
 #include "sizes.cuh"
 
@@ -160,28 +162,46 @@ extern "C" __global__ void conv_take_pixels(const half *__restrict__ from, half 
 }
 
 // The gradient of filters from such rows: the splits' sums, in a fixed order. `filters`: of joined groups, of which each
-// split has a multiple of 64 rows; `stride`: from a split to the next. A block's y, up to 8, shares the splits.
+// split has a multiple of 64 rows; `stride`: from a split to the next. A block's y, up to 8, shares the splits. A thread
+// has the same element of TOGETHER filters: where it lies in a filter is divided out once.
+constexpr int TOGETHER = 4;  // as in padded.py
 extern "C" __global__ void conv_add_filters(const float *__restrict__ partial, half *__restrict__ dw, Sizes g,
                                             Rows rows, int filters, int stride, int splits) {
-    __shared__ float sums[256];
-    const int i = blockIdx.x * blockDim.x + threadIdx.x, c = i % g.group_c, tap = i / g.group_c;
-    const int inner = tap % rows.inner, line = tap / rows.inner, high = line % rows.high, above = line / rows.high;
-    const int k = above / rows.taps, of_group = k / filters;
-    const int there = of_group * ((filters - 1) / 64 + 1) * 64 + k - of_group * filters;
-    const size_t at = size_t(there * rows.taps + above % rows.taps) * rows.row + inner * rows.pitch +
-                      high * rows.channels + rows.first_channel(k, g) + c;
-    float sum = 0;
-    wait_for_kernel_before();
-    for (int split = threadIdx.y; split < splits && k < g.k; split += blockDim.y) {
-        sum += partial[size_t(split) * stride + at];
+    __shared__ float sums[TOGETHER][256];
+    __shared__ int starts[TOGETHER];  // of the filters in a split
+    const int of_filter = g.r * g.s * g.group_c, parts = (of_filter - 1) / blockDim.x + 1;
+    const int first = blockIdx.x / parts * TOGETHER, i = blockIdx.x % parts * blockDim.x + threadIdx.x;
+    const int c = i % g.group_c, tap = i / g.group_c, inner = tap % rows.inner, line = tap / rows.inner;
+    const int high = line % rows.high, above = line / rows.high;
+    const int at = above * rows.row + inner * rows.pitch + high * rows.channels + c;
+    if (threadIdx.y == 0 && threadIdx.x < TOGETHER) {
+        const int k = first + threadIdx.x, of_group = k / filters;
+        const int there = of_group * ((filters - 1) / 64 + 1) * 64 + k - of_group * filters;
+        starts[threadIdx.x] = there * rows.taps * rows.row + rows.first_channel(k, g);
     }
-    sums[threadIdx.y * blockDim.x + threadIdx.x] = sum;
     __syncthreads();
-    if (threadIdx.y == 0 && k < g.k) {
-        for (int y = 1; y < blockDim.y; y++) {
-            sum += sums[y * blockDim.x + threadIdx.x];
+    const int here = i < of_filter ? min(g.k - first, TOGETHER) : 0, own = threadIdx.y * blockDim.x + threadIdx.x;
+    float sum[TOGETHER] = {};
+    wait_for_kernel_before();
+    for (int split = threadIdx.y; split < splits; split += blockDim.y) {
+#pragma unroll
+        for (int j = 0; j < TOGETHER; j++) {
+            sum[j] += j < here ? partial[size_t(split) * stride + starts[j] + at] : 0;
         }
-        dw[i] = __float2half_rn(sum);
+    }
+#pragma unroll
+    for (int j = 0; j < TOGETHER; j++) {
+        sums[j][own] = sum[j];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < TOGETHER; j++) {
+        if (threadIdx.y == 0 && j < here) {
+            for (int y = 1; y < blockDim.y; y++) {
+                sum[j] += sums[j][y * blockDim.x + threadIdx.x];
+            }
+            dw[size_t(first + j) * of_filter + i] = __float2half_rn(sum[j]);
+        }
     }
 }
 

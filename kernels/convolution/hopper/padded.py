@@ -28,7 +28,8 @@ from kernels.convolution.hopper.wgmma_im2col import WIDE, Axis, Phase, View, gra
 from warpcourse.bench import hopper
 
 FILE, NAME = FOLDER / "hopper/padded.cu", "wgmma_padded"
-THREADS, ADDERS = 256, 8  # of a block; of conv_add_filters, for an element
+THREADS = 256  # of a block
+ADDERS, TOGETHER = 8, 4  # of conv_add_filters: threads for an element, and filters of a thread
 PLACE, MOST_ROW = 8, 16384  # bytes, and elements, of what a block of conv_unroll finds first
 MOST_ELEMENTS = 2**31 - 2**12  # of a copy
 LEAST_GAIN = 2  # times that windows as pixels must have fewer steps, as their copies are larger
@@ -369,14 +370,10 @@ class PaddedBackwardFilterStep(PaddedStep):
         operands = x if read is None else read, dy if wide is None else wide
         backward_filter.multiply(*operands, partial, whole, tile, splits, fit.view, early=True)
         numbers = map(np.int32, (conv.k // whole.groups, backward_filter.stride_of(whole), splits))
-        together = min(ADDERS, splits)
-        wide = THREADS // ADDERS * (ADDERS // together)
-        _queue(
-            "conv_add_filters",
-            math.ceil(dw.size / wide),
-            (wide, together),
-            (partial, dw, sizes(conv), fit.rows, *numbers),
-        )
+        adders = min(ADDERS, splits)
+        wide = THREADS // ADDERS * (ADDERS // adders)
+        blocks = math.ceil(math.prod(dw.shape[1:]) / wide) * math.ceil(conv.k / TOGETHER)
+        _queue("conv_add_filters", blocks, (wide, adders), (partial, dw, sizes(conv), fit.rows, *numbers))
 
 
 FORWARD = (PaddedForwardStep(None, NAME, FORMATS, 16),)
