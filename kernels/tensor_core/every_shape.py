@@ -122,10 +122,7 @@ class Tile:
 
     def shared_bytes(self, *, boxes: bool) -> int:
         """Return dynamic shared memory of a block: stages, and `boxes` of C on their way out."""
-        if self.any_rows:
-            return ANY_STAGES * self.stage_bytes
-        of_consumer = 2 if self.blocks == 1 else 1
-        return self.stages * self.stage_bytes + boxes * self.consumers * of_consumer * BOX_BYTES
+        return self.stages * self.stage_bytes + boxes * self.consumers * (2 if self.blocks == 1 else 1) * BOX_BYTES
 
 
 ANY_ROWS = tuple(Tile(bm, bn, 1, 1) for bm, bn in ((32, 32), (64, 32), (32, 64), (64, 64), (16, 64), (64, 16)))
@@ -165,6 +162,12 @@ class Plan:
     def shared_bytes(self) -> int:
         """Return dynamic shared memory of a block."""
         return self.tile.shared_bytes(boxes=self.boxes)
+
+    def any_rows_bytes(self, k: int) -> int:
+        """Return dynamic shared memory of a block of any_rows.cu: of the stages that a depth of k fills, or of sums."""
+        tile, steps = self.tile, math.ceil(math.ceil(k / DEPTH) / self.parts)
+        sums = 16 * tile.bm * (tile.bn + 8) + 4 * tile.bm * tile.bn * (self.parts > 1)  # of four warps, and sent
+        return max(min(ANY_STAGES, steps) * tile.stage_bytes, sums)
 
     def code(
         self, result: str, transposed: str, *, direct: bool, factors: str = "float16", levels: int = 1
@@ -249,7 +252,7 @@ def launch(
     if tile.any_rows:
         any_rows = hopper.kernel(code, "tensor_core_any_rows", options)
         arguments = a, b, c, *map(np.int32, (m, n, k))
-        any_rows((plan.tiles(m, n) * plan.parts,), (tile.threads,), arguments, plan.shared_bytes)
+        any_rows((plan.tiles(m, n) * plan.parts,), (tile.threads,), arguments, plan.any_rows_bytes(k))
         return
     a, b, early = _padded(a, b)
     units = plan.tiles(m, n) * plan.parts
