@@ -222,8 +222,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 6)
 // Chunks are swizzled where columns is even, as words of a column are then in some of the banks only.
 // Expected: as step 7, without the chunks that two tiles copy.
 // Reached (H200, 2026-11-27): 0.97 for 89478485 × 3, where step 7 reaches 0.17. From 25 columns
-// on step 7 is faster: 0.88 for 8000003 × 31, this one 0.84. With neighbouring warps at
-// different columns it had 0.95 to 0.98 and 0.89, where now it has 0.95 to 0.97 and 0.87 (111629 × 14 to 2449741 × 7).
+// on step 7 is faster: 0.88 for 8000003 × 31, this one 0.84. Timed since: 31214 × 8 by tiles of 1024 elements 0.90, of 2048
+// 0.85; 2449741 × 7 by 2048 0.91, by 4096 0.85; 5000011 × 13 by 2048 0.85, by 4096 0.89.
 extern "C" __global__ void __launch_bounds__(THREADS, 5)
     transpose_few_columns(const float *in, float *out, unsigned rows, unsigned columns, unsigned high) {
     extern __shared__ __align__(16) float words[];
@@ -253,7 +253,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
 // (`log_pad` 5, and 31 for none).
 // Expected: as step 7, without sectors stored in part at the ends of out's short rows.
 // Reached (H200, 2026-11-27): 0.98 of the copy for 3 × 89478485, 0.90 for 250 × 1000003, 0.95 for 31 × 8000003, which
-// on an H100 had 0.75 with the word more, as columns then lie 32 words apart, in one bank.
+// on an H100 had 0.75 with the word more, as columns then lie 32 words apart, in one bank. Timed since: 21 × 11819 by tiles
+// of 2048 elements 0.94, of 1024 0.86.
 extern "C" __global__ void __launch_bounds__(THREADS, 5)
     transpose_few_rows(const float *in, float *out, unsigned rows, unsigned columns, int log_wide, int log_pad) {
     extern __shared__ __align__(16) float words[];

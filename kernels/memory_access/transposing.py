@@ -66,7 +66,7 @@ class FewColumns(Transpose):
     """The kernel whose tiles have all columns."""
 
     def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        elements = 2048 if rows * columns < 2**19 else 4096  # of a tile
+        elements = 1024 if rows * columns < 2**19 else 2048 if rows * columns < 2**25 else 4096  # of a tile
         high = max(STRIP, elements // columns // STRIP * STRIP)
         words = (high + SECTOR - 1) * columns + 3  # the first chunk may begin before the tile
         return (math.ceil((rows + SECTOR - 1) / high),), (high,), 16 * math.ceil(words / 32) * 8
@@ -76,7 +76,7 @@ class FewRows(Transpose):
     """The kernel whose tiles have all rows."""
 
     def plan(self, rows: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        area = 10 if rows * columns < 2**18 else 11 if rows * columns < 2**22 else 13  # log2 of a tile's elements
+        area = 11 if rows * columns < 2**22 else 13  # log2 of a tile's elements
         log_wide = max(5, area - (rows - 1).bit_length())
         words, log_pad = rows << log_wide, 31 if rows % 2 else 5
         return (math.ceil(columns / (1 << log_wide)),), (log_wide, log_pad), 4 * (words + (words >> log_pad))
@@ -116,6 +116,6 @@ def fastest(rows: int, columns: int, aligned: bool = True) -> str:
     whole = rows % (4 if size < 2**23 else SECTOR) == columns % 4 == 0  # the L2 cache puts sectors together in time
     if aligned and whole and (columns >= 64 or size < 2**18):
         return "cuda_float4"
-    if not aligned or (columns >= (12 if size < 2**18 else 40) and size < 2**20):
+    if not aligned or (columns >= (25 if size < 2**18 else 40) and size < 2**20):
         return "cuda_large"
     return "cuda_few_columns" if columns <= TRANSPOSES["cuda_few_columns"].most_columns else "cuda_sectors"
