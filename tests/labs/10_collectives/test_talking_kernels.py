@@ -10,7 +10,9 @@ from warpcourse.paths import COURSE
 from warplab import virtual_devices
 from warplab.checks import CheckFailed
 from warplab.launch.kernel_source import CudaSource
-from warplab.simulator import DeviceRace
+from warplab.simulator import DeviceDeadlock, DeviceRace
+from warplab.simulator.check import flag_waits
+from warplab.simulator.run import device_group
 
 WEAKER = {
     "volatile and fences": [(side, "__threadfence_system();", "") for side in (0, 1)],
@@ -66,3 +68,17 @@ def test_a_barrier_that_lacks_a_part_is_a_race(cells, text, instead, cause):
     with pytest.raises(DeviceRace) as caught:
         run_barrier(cells, code.replace(text, instead))
     assert caught.value.cause == cause
+
+
+def test_a_peer_may_be_one_call_ahead(cells, capsys, monkeypatch):
+    """The device that comes last goes on to its second call before the others, which waited, look again."""
+    monkeypatch.setattr(flag_waits, "_sets", lambda block: False)  # else they look before it sets a flag
+    monkeypatch.setattr(device_group, "_TURN", 1_000)
+    code = cells["collectives-barrier"].removeprefix("%%cuda\n")
+    call = "barrier(pads, rank, ranks, 1);"
+    assert code.count(call) == 1
+    code = code.replace(call, f"{call} {call.replace('1', '2')}")
+    run_barrier(cells, code)
+    assert "on each device: [15, 15, 15, 15]" in capsys.readouterr().out
+    with pytest.raises(DeviceDeadlock, match="which is 2"):
+        run_barrier(cells, code.replace(") < epoch)", ") != epoch)"))

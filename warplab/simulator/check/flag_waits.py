@@ -1,7 +1,8 @@
 """Threads that wait for a flag: whether a kernel gets anywhere, and what its threads look at while it does not.
 
 For kernels of several devices that run at the same time (`run.device_group`). A kernel gets on when it runs code other
-than the loops in which it looks at what other threads write (`translate.waiting_loops`), or when such a loop writes.
+than the loops in which it looks at what other threads write (`translate.waiting_loops`), or when such a loop writes. A
+block may tell all its threads what one has seen, by a barrier or shared memory: what that leaves as it was is no write.
 """
 
 from dataclasses import dataclass
@@ -80,9 +81,10 @@ class FlagWaits(Observer):
         self.endless = fixed_loops(blocks).union(
             block.index for block in blocks if block.index not in ends and not ends & reached(following, block.index)
         )
-        working = working_blocks(blocks)
+        working, outside = working_blocks(blocks), working_blocks(blocks, inside=False)
         # Blocks of loops that look at what others write. What such a loop does beside that is no waiting.
-        self.loops = {number: loop for number, loop in translation.waiting_loops.items() if number not in working}
+        loops = translation.waiting_loops.items()
+        self.loops = {n: loop for n, loop in loops if n not in working or not loop & outside}
         self.setting = frozenset(block.index for block in blocks if block.index not in self.loops and _sets(block))
         self.heads = {min(loop) for loop in self.loops.values()}
         self.worked = True
@@ -91,7 +93,7 @@ class FlagWaits(Observer):
         self._changes_before: dict[int, int] = {}
         self._state: dict[int, list[tuple[bytes, ...]]] = {}
         self._loop: frozenset[int] | None = None
-        self._undecided: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._undecided: tuple[str, np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def watch(self, chunk) -> "FlagWaits":
         self.chunk = chunk
@@ -138,6 +140,12 @@ class FlagWaits(Observer):
             self.looks.setdefault(self._loop, {})[site.index] = look
 
     def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
+        if space == "shared" and self._loop is not None and site.count == 1:
+            self._changes(site, space, addresses)
+        else:
+            self.copy_done(site, space, addresses, lanes, values)
+
+    def copy_done(self, site, space: str, addresses: Addresses, lanes, values) -> None:
         if space == "global":
             self.changes.count += 1
         if space != "local":
@@ -150,18 +158,20 @@ class FlagWaits(Observer):
             return
         if space == "global":
             self.load(site, space, addresses, lanes)
-            view, index = self.chunk.access.elements(site, space, addresses)
-            self._undecided = view, index, view.take(index)
+            self._changes(site, space, addresses)
 
-    copy_done = store
+    def _changes(self, site, space: str, addresses: Addresses) -> None:
+        self.decide()
+        view, index = self.chunk.access.elements(site, space, addresses)
+        self._undecided = space, view, index, view.take(index)
 
     def decide(self) -> None:
-        """Note whether the latest atomic operation of a loop changed memory."""
+        """Note whether the latest store or atomic operation of a loop changed memory."""
         if self._undecided is not None:
-            view, index, before = self._undecided
+            space, view, index, before = self._undecided
             self._undecided = None
             if (view.take(index) != before).any():
-                self.changes.count += 1
+                self.changes.count += space == "global"
                 self.worked = True
 
     # -- questions -------------------------------------------------------------------------------------------------

@@ -62,10 +62,22 @@ def deciding_looks(blocks: list[Block]) -> frozenset[int]:
     return frozenset(found)
 
 
-def working_blocks(blocks: list[Block]) -> frozenset[int]:
-    """Return the blocks that do more than look and compute: they store, meet at barriers, or are atomic."""
+def working_blocks(blocks: list[Block], inside: bool = True) -> frozenset[int]:
+    """Return the blocks that do more than look and compute: they store, meet at barriers, or are atomic.
+
+    `inside`: also those that do so inside their thread block alone, at its barriers and in its shared memory.
+    """
     read = _read(blocks)
-    return frozenset(block.index for block in blocks if any(_works(i, read) for i in block.counted))
+    return frozenset(
+        block.index for block in blocks if any(_works(i, read) and (inside or not _inside(i)) for i in block.counted)
+    )
+
+
+def _inside(i: Instruction) -> bool:
+    """Tell whether only threads of the same block notice."""
+    if i.opcode in ("bar", "barrier"):
+        return {"cluster", "grid"}.isdisjoint(i.modifiers)
+    return i.opcode == "st" and not {"shared", "shared::cta"}.isdisjoint(i.modifiers)
 
 
 def _works(i: Instruction, read: set[str]) -> bool:

@@ -266,6 +266,38 @@ def test_a_loop_that_looks_and_works_is_no_waiting(order):
         assert caught.value.cause == "no wait"
 
 
+TOGETHER = {
+    "of thread 0": "while (!__syncthreads_or(threadIdx.x == 0 && *flag == WANTED));",
+    "of all": "while (!__syncthreads_and(*flag == WANTED));",
+    "counted": "int ok = 0; while (__syncthreads_count(ok) == 0) if (threadIdx.x == 5) ok = *flag == WANTED;",
+    "by shared memory": """__shared__ volatile unsigned seen;
+        do {
+            __syncthreads();
+            if (threadIdx.x == 0) seen = *flag;
+            __syncthreads();
+        } while (seen != WANTED);""",
+}
+
+
+@pytest.mark.parametrize("wait", TOGETHER)
+def test_a_block_that_looks_together_waits(wait):
+    """It stands aside, as one does whose first thread looks alone; and is told of when the flag is never set."""
+    code = f"""extern "C" __global__ void together(const volatile unsigned *flag, int *looks) {{
+        int before = clock();
+        {TOGETHER[wait]}
+        __threadfence_system();
+        if (threadIdx.x == 0) looks[blockIdx.x] = clock() - before;
+    }}"""
+    with virtual_devices(2) as devices:
+        flag, looks = devices[0].zeros(1, np.uint32), devices[0].zeros(2, np.int32)
+        devices[0].launch(CudaSource(code.replace("WANTED", "5000"), "together"), 2, 64, (flag, looks))
+        devices[1].launch(kernel("set_late"), 1, 1, (flag, np.int32(5_000)))
+        assert (looks.get() < 2_000).all()
+        devices[0].launch(CudaSource(code.replace("WANTED", "7"), "together"), 2, 64, (flag, looks))
+        with pytest.raises(DeviceDeadlock, match="waits for element 0 of `flag` of device 0, which is 5000"):
+            devices.synchronize()
+
+
 def test_more_warps_than_can_be_followed_are_refused():
     with virtual_devices(2) as devices:
         x = [device.empty(256 * 1024, np.int32) for device in devices]
