@@ -65,9 +65,16 @@ class _Call(APIHandler):
     def initialize(self, workspace: Workspace, looks: Looks) -> None:
         self.workspace, self.looks = workspace, looks
 
-    async def answer(self, work: Callable[[], Any], status: int = 200) -> None:
-        """Answer with what `work` returns; it is called in a thread, so that the server goes on answering others."""
+    async def answer(self, work: Callable[[], Any], status: int = 200, body: bool = False) -> None:
+        """Answer with what `work` returns; it is called in a thread, so that the server goes on answering others.
+
+        `body`: whether the call is given one. What a call would not look at is refused.
+        """
         try:
+            if unknown := self.request.query_arguments.keys() - {"token"}:
+                raise DigitsError(f"No call has a parameter {min(unknown)!r} in its address. Leave it out.")
+            if not body and self.request.body.strip() not in (b"", b"{}"):
+                raise DigitsError("This call is given nothing. Send no body.")
             found = await tornado.ioloop.IOLoop.current().run_in_executor(None, work)
         except DigitsError as error:
             raise tornado.web.HTTPError(400, reason="Bad Request", log_message=str(error)) from None
@@ -108,7 +115,10 @@ class _Runs(_Call):
 
     @tornado.web.authenticated
     async def post(self) -> None:
-        await self.answer(lambda: _state(runs.start(self.workspace, RunSpec.from_json(_json(self.request.body)))), 201)
+        def work() -> dict[str, Any]:
+            return _state(runs.start(self.workspace, RunSpec.from_json(_json(self.request.body))))
+
+        await self.answer(work, status=201, body=True)
 
 
 class _Run(_Call):
@@ -146,7 +156,7 @@ class _Predict(_Call):
                 "probabilities": {dataset.classes[at]: float(found[at]) for at in best},
             }
 
-        await self.answer(work)
+        await self.answer(work, body=True)
 
 
 class _Export(_Call):
@@ -162,10 +172,18 @@ class _Export(_Call):
 
 
 def _json(body: bytes) -> Mapping[str, Any]:
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(items)
+        if len(found) < len(items):
+            raise ValueError("an object has a key twice")
+        return found
+
+    def whole(digits: str) -> float:  # infinite if no float can hold it
+        return int(digits) if len(digits) < 300 else math.inf
+
     try:
-        # Whole numbers that no float can hold become infinite, and half a character is none.
-        found = json.loads(body, parse_int=lambda digits: int(digits) if len(digits) < 300 else math.inf)
-        json.dumps(found, ensure_ascii=False).encode()
+        found = json.loads(body, parse_int=whole, object_pairs_hook=pairs)
+        json.dumps(found, ensure_ascii=False).encode()  # half a character is none
     except (ValueError, RecursionError) as error:
         raise DigitsError(
             f"The request's body is no JSON ({error}). Send an object, as docs/digits_api.md says."

@@ -41,7 +41,8 @@ class Run(Job):
     def spec(self) -> RunSpec:
         """Return what was asked. Raises DigitsError if run.json is damaged."""
         if self._spec is None:
-            self._spec = RunSpec.from_json(read_json(self.folder / RUN))
+            about = read_json(self.folder / RUN)
+            self._spec = RunSpec.from_json({key: about[key] for key in about if key not in ("id", "created")})
         return self._spec
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 from digits.data.augment import Augmentation
 from digits.files import DigitsError
-from digits.networks import NETWORKS
+from digits.networks import NETWORKS, known
 from digits.training import schedule
 
 KINDS = ("classification", "detection", "segmentation")
@@ -103,6 +103,7 @@ class RunSpec:
             raise DigitsError('network must be a table with a name, such as {"name": "lenet"}.')
         fit = tuple(network.name for network in NETWORKS.values() if self.kind in network.kinds)
         _one_of(f"network of a run of kind {self.kind}", self.network["name"], fit)
+        known(self.network["name"], self.network.keys() - {"name"})
         if not isinstance(self.solver, Solver):
             raise DigitsError("solver must be a Solver.")
         if not isinstance(self.name, str) or len(self.name) > 200:
@@ -124,17 +125,17 @@ class RunSpec:
         solver = value.get("solver", {})
         if not isinstance(solver, Mapping):
             raise DigitsError("solver must be a table of options.")
-        known = _known(cls, value)
-        if "dataset" not in known:
+        _check_names("run", cls, value)
+        if "dataset" not in value:
             raise DigitsError("The run names no dataset.")
-        return cls(**known | {"solver": Solver(**_known(Solver, solver))})
+        _check_names("solver", Solver, solver)
+        return cls(**{**value, "solver": Solver(**solver)})
 
 
-def _known(cls: type, value: Mapping[str, Any]) -> dict[str, Any]:
-    names = {one.name for one in fields(cls)}
-    if unknown := [name for name in value if name not in names | {"id", "created"}]:
-        raise DigitsError(f"A run has no setting {unknown[0]!r}. It has {', '.join(sorted(names))}.")
-    return {name: value[name] for name in names if name in value}
+def _check_names(what: str, cls: type, value: Mapping[str, Any]) -> None:
+    names = [one.name for one in fields(cls)]
+    if unknown := [name for name in value if name not in names]:
+        raise DigitsError(f"A {what} has no setting {unknown[0]!r}. It has {', '.join(names)}.")
 
 
 def _one_of(what: str, value: object, allowed: tuple[str, ...]) -> None:

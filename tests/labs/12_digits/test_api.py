@@ -114,7 +114,16 @@ def test_without_the_token_nothing_is_answered(call, method, path, token):
         ({"dataset": "../../etc"}, "There is no dataset"),
         ({"dataset": "gone", "solver": {"rate": 0}}, "learning rate is 0"),
         ({"dataset": "gone", "solver": {"epochs": "50 % more"}}, "epochs"),
-        ({"dataset": "gone", "speed": 9}, "has no setting 'speed'"),
+        ({"dataset": "gone", "speed": 9}, "has no setting 'speed'. It has dataset, network, solver, kind, name, start"),
+        ({"dataset": "gone", "id": "mine"}, "A run has no setting 'id'"),
+        ({"dataset": "gone", "solver": {"created": 1}}, "A solver has no setting 'created'. It has epochs, batch"),
+        (
+            {"dataset": "gone", "network": {"name": "lenet", "fliters": 4}},
+            "The network lenet has no option 'fliters'. It has filters, units, dropout.",
+        ),
+        ({"dataset": "gone", "network": {"name": "googlenet", "filters": 4}}, "has no option 'filters'. It has none."),
+        ({"dataset": "gone", "network": {"name": "custom", "code": ""}}, "It has configuration, source."),
+        (b'{"dataset": "gone", "dataset": "other"}', "an object has a key twice"),
         ({"dataset": "gone", "solver": {"epochs": 10**400}}, "epochs must be a whole number, not inf"),
         ({"dataset": "gone", "solver": {"rate": 10**400}}, "rate must be a number, not inf"),
         ({"dataset": "gone", "name": "\ud800"}, "is no JSON"),
@@ -136,9 +145,17 @@ def test_what_cannot_be_done_with_a_run_says_why(space, call):
             (f"{done}/predict", 400, "image"),
             (f"{done}/onnx", 400, "has no weights yet"),
             ("gone/stop", 404, "There is no run 'gone'"),
+            (f"{done}/stop?after=3", 400, "parameter 'after' in its address"),
         ):
-            found, answer = call("POST", f"/api/runs/{act}", b"no image")
+            body = b"no image" if act.endswith("predict") else None
+            found, answer = call("POST", f"/api/runs/{act}", body)
             assert (found, reason in answer["error"]) == (status, True), answer
+        for act in (*api.ACTS, "onnx"):
+            assert call("POST", f"/api/runs/{done}/{act}", {"opset": 12}) == (
+                400,
+                {"error": "This call is given nothing. Send no body."},
+            )
+        assert call("GET", "/api/runs?status=done")[0] == 400
         assert call("PUT", "/api/runs")[0] == 405
     finally:
         runs.open(space, done).delete()
