@@ -159,7 +159,7 @@ def _mark(ax: Axes, marks: Sequence[tuple[float, str]], end: float) -> float:
     top = below = 0.0
     for place, (seconds, name) in enumerate(marks):
         until = marks[place + 1][0] if place + 1 < len(marks) else max(end, seconds)
-        room = across * (until - seconds) / (end or 1) - 3
+        room = across * (until - seconds) / (end or 1) - 7
         lines = _wrapped(name, max(room, least), size)
         ax.axvline(seconds, color=GREY, lw=0.8, ls=":")
         ax.annotate(

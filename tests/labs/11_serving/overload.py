@@ -1,6 +1,6 @@
 """A service beyond what it can take, measured: where its engine is the limit, and where its front is.
 
-    python -m tests.labs.11_serving.overload [--seconds 8] [--only front]
+    python -m tests.labs.11_serving.overload [--seconds 8] [--only front] [--table]     the table of operating.md
 
 The engine takes 20 ms per request, one at a time. Clients come at even intervals, each with a connection of its own,
 and wait for no other. Latency counts from the moment that a client was due. What the service's process used is
@@ -116,19 +116,32 @@ def overload(rate: float, numbers: int, seconds: float) -> dict:
     }
 
 
+def row(kind: str, found: dict) -> str:
+    """Return a line of the table "Beyond what it can take" in kernels/serving/operating.md."""
+    rate, numbers = KINDS[kind]
+    refused = [status for status in found["statuses"] if status != "200"]
+    away = "; ".join(f"{found['statuses'][status]:,} × {status}" for status in refused)
+    after = "; ".join(
+        f"{1e3 * found['p50_seconds'][status]:.0f}, {1e3 * found['p99_seconds'][status]:.0f} ms" for status in refused
+    )
+    cells = f"{rate:,}/s of {numbers:,} numbers: {kind}", f"{found['statuses'].get('200', 0)} of {found['requests']:,}"
+    cells += away, after, f"{found['share_of_the_engine']:.0%}", f"{found['processor_ms_per_request']:.2f} ms"
+    return f"| {' | '.join(cells)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--only", choices=KINDS)
+    parser.add_argument("--table", action="store_true", help="a line of Markdown instead of JSON")
     given = parser.parse_args()
     about = {"cpu": host()["cpu"], "cores": host()["cores"], "date": time.strftime("%Y-%m-%d", time.gmtime())}
     about |= {"python": platform.python_version()} | {name: version(name) for name in ("uvicorn", "fastapi")}
     for kind in (given.only,) if given.only else KINDS:
         load = round(os.getloadavg()[0], 1)
-        print(
-            json.dumps({"limit": kind, **overload(*KINDS[kind], given.seconds), "load_before": load, **about}),
-            flush=True,
-        )
+        found = overload(*KINDS[kind], given.seconds)
+        told = json.dumps({"limit": kind, **found, "load_before": load, **about})
+        print(row(kind, found) if given.table else told, flush=True)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,10 @@ def test_samples_are_the_numbers_as_sent():
         ({"inputs": [GOOD | {"shape": [2, 1, 2]}]}, 422, "16 bytes of numbers are needed, 24 follow"),
         ({"inputs": [GOOD | {"parameters": {"binary_data_size": 20}}]}, 422, "which says 20"),
         ({"inputs": [GOOD | {"parameters": None}]}, 422, "which says None"),
+        ({"inputs": [GOOD], "outputs": [{"name": "classes"}]}, 422, "the only output is predictions"),
+        ({"inputs": [GOOD], "outputs": 2 * [{"name": "predictions"}]}, 422, "the only output is predictions"),
+        ({"inputs": [GOOD], "outputs": {"name": "predictions"}}, 422, "the only output is predictions"),
+        ({"inputs": [GOOD], "outputs": 3}, 422, "the only output is predictions"),
     ],
 )
 def test_what_is_not_as_it_must_be_is_refused_with_a_reason(content, status, said):

@@ -72,6 +72,7 @@ def draw_overload(value: Mapping[str, Any], title: str) -> Figure:
         turned = [row["turned_away"] for row in whole]
         top.bar(seconds, turned, bottom=answered, width=1, align="edge", color=PALE, label="turned away with 429")
         fine = [row for row in whole if row["p99_seconds"] is not None]
+        bottom.margins(y=0.5)  # of what lies between the least and the most, far above 0
         bottom.plot([r["second"] + 0.5 for r in fine], [r["p99_seconds"] for r in fine], "o-", color=ORANGE, ms=3, lw=1)
         top.set_ylabel("requests/s")
         count_axis(top.yaxis)

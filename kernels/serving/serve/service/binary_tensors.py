@@ -78,8 +78,10 @@ def asked(body: bytes, header: str | None, shape: tuple[int, ...], most: int) ->
     samples = np.frombuffer(body, "<f4", offset=int(header)).reshape(sizes)
     if not np.isfinite(samples).all():
         raise BadRequest(422, f"{INPUT} has a number that is not finite; send finite ones")
-    outputs = given.get("outputs")
-    first = outputs[0] if isinstance(outputs, list) and outputs else {}
+    outputs = given.get("outputs") or [{"name": OUTPUT}]
+    first = outputs[0] if isinstance(outputs, list) and len(outputs) == 1 else None
+    if not isinstance(first, dict) or first.get("name") != OUTPUT:
+        raise BadRequest(422, f"the only output is {OUTPUT}; ask for it, or leave out outputs")
     binary = _parameter(first, "binary_data", _parameter(given, "binary_data_output"))
     return Asked(samples, binary is True, given["id"] if isinstance(given.get("id"), str) else "")
 
