@@ -6,8 +6,6 @@ It does what `race_words` does, for accesses that race with none; all others com
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from warplab.simulator.check.race_records import Record
 from warplab.simulator.check.races import Races
 
@@ -58,41 +56,10 @@ def to_write(races: Races, space: str, allocation) -> Record | None:
     return record
 
 
-def numbers_of(races: Races) -> dict[str, int]:
-    """Return what `narrow_access.FIELDS` holds of a chunk, and does not change."""
-    numbers = races.numbers
-    return {
-        "FIRST_THREAD": numbers.first_thread,
-        "FIRST_BLOCK": races.chunk.first_block + 1,
-        "FIRST_WARP": races.chunk.first_block * races.warps_per_block + 1,
-        "SITE_BYTES": np.min_scalar_type(races.sites).itemsize,
-    }
-
-
 def fields_of(races: Races, record: Record, site, space: str) -> dict[str, Any]:
     """Return what `narrow_access.PLACE` holds of a record whose words are about to be read or written."""
     record.was_read = True
-    return words_of(races, record, site, space)
-
-
-def words_of(races: Races, record: Record, site, space: str) -> dict[str, Any]:
-    """Return what `narrow_access.PLACE` holds of a record."""
-    size = races.word[space]
-    return {
-        "WRITER": record.writer,
-        "READER": record.reader,
-        "READER_WARP": record.reader_warp,
-        "READER_BLOCK": record.reader_block,
-        "WRITE_EPOCH": record.write_epoch,
-        "WRITE_TIME": record.write_time,
-        "READ_EPOCH": record.read_epoch,
-        "READ_TIME": record.read_time,
-        "WRITE_SITE": record.write_site,
-        "READ_SITE": record.read_site,
-        "ATOMIC": record.atomic if races.atomics else 0,
-        "WORD_SHIFT": size.bit_length() - 1,
-        "RACE_WORDS": max(1, site.width // size),
-    }
+    return races.words_of(record, site, space)
 
 
 def told(races: Races, sites: Sequence[tuple[Any, str]]) -> None:

@@ -14,21 +14,26 @@ class GridNumbers:
 
     def __init__(self, chunk, warps_per_block: int) -> None:
         self.first_thread = chunk.first_block * chunk.threads + 1
-        self._lanes = chunk.lanes
-        self._first_block, self._first_warp = chunk.first_block + 1, chunk.first_block * warps_per_block + 1
+        self.lanes = chunk.lanes
+        self.first_block, self.first_warp = chunk.first_block + 1, chunk.first_block * warps_per_block + 1
         self.block_of, self.warp_of = chunk.block_of, chunk.warp_of  # in the chunk, from 0 on
 
     @cached_property
     def thread(self) -> np.ndarray:
-        return np.arange(self.first_thread, self.first_thread + self._lanes, dtype=np.int32)
+        return np.arange(self.first_thread, self.first_thread + self.lanes, dtype=np.int32)
 
     @cached_property
     def block(self) -> np.ndarray:
-        return (self.block_of + self._first_block).astype(np.int32)
+        return (self.block_of + self.first_block).astype(np.int32)
 
     @cached_property
     def warp(self) -> np.ndarray:
-        return (self.warp_of + self._first_warp).astype(np.int32)
+        return (self.warp_of + self.first_warp).astype(np.int32)
+
+    @cached_property
+    def small(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return `block_of` and `warp_of` as int32."""
+        return self.block_of.astype(np.int32), self.warp_of.astype(np.int32)
 
 
 class LaneSnapshot:
@@ -39,36 +44,44 @@ class LaneSnapshot:
     """
 
     def __init__(self, numbers: GridNumbers, lanes: np.ndarray | None, epochs: np.ndarray, times: np.ndarray) -> None:
-        self._numbers, self._lanes, self._epochs, self._times = numbers, lanes, epochs, times
+        self.numbers, self._lanes, self.epochs, self.times = numbers, lanes, epochs, times
         self._lowest, self._compacted = 0, False
+        self.state: tuple[np.ndarray, ...] = ()  # what `narrow_access.FIELDS` holds of it, and what that refers to
 
     def _of_lanes(self, values: np.ndarray) -> np.ndarray:
         return values if self._lanes is None else values[self._lowest :][self._lanes]
 
     @cached_property
     def thread(self) -> np.ndarray:
-        return self._of_lanes(self._numbers.thread)
+        return self._of_lanes(self.numbers.thread)
 
     @cached_property
     def block(self) -> np.ndarray:
-        return self._of_lanes(self._numbers.block)
+        return self._of_lanes(self.numbers.block)
 
     @cached_property
     def warp(self) -> np.ndarray:
-        return self._of_lanes(self._numbers.warp)
+        return self._of_lanes(self.numbers.warp)
+
+    @property
+    def lane(self) -> np.ndarray:
+        """Return the numbers of the lanes in the chunk."""
+        lanes = np.arange(self.numbers.lanes) if self._lanes is None else self._lanes
+        return lanes.astype(np.int32) + np.int32(self._lowest)
 
     @cached_property
     def epoch(self) -> np.ndarray:
-        return self._epochs[self._of_lanes(self._numbers.block_of)]
+        return self.epochs[self._of_lanes(self.numbers.block_of)]
 
     @cached_property
     def time(self) -> np.ndarray:
-        return self._times[self._of_lanes(self._numbers.warp_of)]
+        return self.times[self._of_lanes(self.numbers.warp_of)]
 
     def compact(self, narrowing: "Narrowing") -> None:
         """Drop the arrays until they are needed again."""
-        for kept in (self, self._numbers):
-            for name in ("thread", "block", "warp", "epoch", "time"):
+        self.state = ()
+        for kept in (self, self.numbers):
+            for name in ("thread", "block", "warp", "epoch", "time", "small"):
                 kept.__dict__.pop(name, None)
         if self._lanes is not None and not self._compacted:
             self._lanes, self._lowest = narrowing.of(self._lanes)
@@ -138,6 +151,7 @@ class Record:
         self.words, self.allocation = words, allocation
         self._dtypes = self._DTYPES | dict.fromkeys(("write_site", "read_site"), np.min_scalar_type(sites))
         self.stored = self.was_read = False
+        self.place: np.ndarray | None = None  # what `narrow_access.PLACE` holds of it
         self.pending: list[RecordedAccess] = []
         self._compacted = 0  # how many of them are compact
 

@@ -1,23 +1,35 @@
-"""When an access to a word races with those before it, and what is recorded of it then: the base of `Races`."""
+"""When an access to a word races with those before it, and what is recorded of it then: the base of `Races`.
+
+Machine code (`translate.narrow_access`) does so for accesses that race with none; where they may, nothing is changed,
+and NumPy looks at them again.
+"""
 
 from typing import Any
 
 import numpy as np
 
-from warplab.simulator.check.race_records import GridNumbers, Record, RecordedAccess
+from warplab.simulator.check.race_records import GridNumbers, LaneSnapshot, Record, RecordedAccess
 from warplab.simulator.check.race_report import race_error
 from warplab.simulator.check.vector_clocks import WARP_BITS, Clocks
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Observer
+from warplab.simulator.translate import narrow_access
+from warplab.simulator.translate.narrow_access import FIELDS, PLACE, place_of
 
 _NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that a record of zeros is empty
+_F = {name: k for k, name in enumerate(FIELDS)}
+_P = {name: k for k, name in enumerate(PLACE)}
+# Nanoseconds that NumPy takes to examine an access, and for each lane, roughly; those that must have been spent before
+# code is linked that an earlier process has compiled, and before it is compiled.
+_ACCESS, _LANE, _LINKING, _COMPILING = 3e4, 80.0, 5e7, 1.5e9
 
 
 class WordRaces(Observer):
     """Compares accesses with the records of their words. Threads are numbered through the whole grid."""
 
     numbers: GridNumbers
+    spent = 0.0  # nanoseconds in this process, roughly
 
     def __init__(self, translation: Any, threads: int, volatile_orders: bool) -> None:
         self.translation, self.threads = translation, threads
@@ -43,6 +55,89 @@ class WordRaces(Observer):
 
     def _words(self, site, space: str) -> int:
         return max(1, site.width // self.word[space])
+
+    def _examine(self, record: Record, space: str, access: RecordedAccess, addresses=None, values=None) -> None:
+        """Compare an access with the records of its words, and record it: a store, or without addresses a load."""
+        first = access.word
+        if self._examined(record, space, access, first, addresses is None):
+            return
+        for k in range(self._words(access.site, space)):
+            word = first + k if k else first
+            if addresses is None:
+                self._read(record, space, access, word)
+            else:
+                self._write(record, space, access, word, addresses, values)
+
+    def _examined(self, record: Record, space: str, access: RecordedAccess, word: np.ndarray, reads: bool) -> bool:
+        """Do so by machine code. Returns False, with nothing changed, where that does not know or lanes may race."""
+        site, by, atomic = access.site, access.by, not reads and access.site.op == "atomic"
+        if not self.chunk.options.machine_code or self.clocks is not None:
+            return False
+        if (reads and self.volatile_beside_atomics) or (atomic and ".cta" in site.text):
+            return False
+        words = self._words(site, space)
+        if WordRaces.spent < _LINKING or not (WordRaces.spent >= _COMPILING or narrow_access.ready()):
+            WordRaces.spent += words * (_ACCESS + _LANE * word.shape[0])
+            return False
+        examine = narrow_access.examined()
+        if examine is None:
+            return False
+        by.state = by.state or self._state(by)
+        if record.place is None:
+            record.place = np.zeros(len(PLACE), np.int64)
+            for name, value in self.words_of(record, site, space).items():
+                record.place[_P[name]] = place_of(value) if isinstance(value, np.ndarray) else value
+            record.place[_P["WORD_SHIFT"]] = 0  # words are in place of addresses
+        state, place = by.state[0], record.place
+        state[_F["ADDRESS"]], state[_F["COUNT"]], state[_F["ORDERED"]] = place_of(word), word.shape[0], self.ordered
+        if self.fences is not None:
+            state[_F["FENCES"]], state[_F["WIDE_FENCES"]] = map(place_of, self.fences)
+            place[_P["WRITE_FENCES"]], place[_P["WRITE_WIDE"]] = map(place_of, (record.write_fences, record.write_wide))
+        place[_P["SITE"]], place[_P["RACE_WORDS"]], place[_P["LIMIT"]] = site.index, words, record.words - words
+        place[_P["IS_LOAD"]], place[_P["IS_ATOMIC"]] = reads, atomic
+        if examine(place_of(state), place_of(place)):
+            return False
+        record.was_read |= reads
+        return True
+
+    def _state(self, by: LaneSnapshot) -> tuple[np.ndarray, ...]:
+        """Return what `narrow_access.FIELDS` holds of lanes, and the arrays that it refers to."""
+        lane, (block_of, warp_of) = by.lane, by.numbers.small
+        arrays = {"LIST": lane, "OLD": np.empty_like(lane), "BLOCK_OF": block_of, "WARP_OF": warp_of}
+        arrays |= {"EPOCHS": by.epochs, "TIMES": by.times}
+        fields = {name: place_of(array) for name, array in arrays.items()} | self.fields_of(by.numbers)
+        state = np.zeros(len(FIELDS), np.int64)
+        state[[_F[name] for name in fields]] = list(fields.values())
+        return state, *arrays.values()
+
+    def fields_of(self, numbers: GridNumbers) -> dict[str, int]:
+        """Return what `narrow_access.FIELDS` holds of a chunk, and does not change."""
+        return {
+            "FIRST_THREAD": numbers.first_thread,
+            "FIRST_BLOCK": numbers.first_block,
+            "FIRST_WARP": numbers.first_warp,
+            "LANES": numbers.lanes,
+            "SITE_BYTES": np.min_scalar_type(len(self.translation.sites)).itemsize,
+        }
+
+    def words_of(self, record: Record, site, space: str) -> dict[str, Any]:
+        """Return what `narrow_access.PLACE` holds of a record."""
+        size = self.word[space]
+        return {
+            "WRITER": record.writer,
+            "READER": record.reader,
+            "READER_WARP": record.reader_warp,
+            "READER_BLOCK": record.reader_block,
+            "WRITE_EPOCH": record.write_epoch,
+            "WRITE_TIME": record.write_time,
+            "READ_EPOCH": record.read_epoch,
+            "READ_TIME": record.read_time,
+            "WRITE_SITE": record.write_site,
+            "READ_SITE": record.read_site,
+            "ATOMIC": record.atomic if self.atomics else 0,
+            "WORD_SHIFT": size.bit_length() - 1,
+            "RACE_WORDS": self._words(site, space),
+        }
 
     def _in_lockstep(self, access: RecordedAccess, earlier_sites: np.ndarray) -> np.ndarray | np.bool:
         """Return the lanes whose access, or the one before it, `volatile` excuses within a warp."""

@@ -252,11 +252,9 @@ class Races(WordRaces):
         record.stored = True
         self._flush(record, space)
         self.epoch_stored |= space == "shared"
-        first = access.word
         if self.operands is not None and space == "shared":
-            self._after_operands(self.operands, access, first, addresses, values)
-        for k in range(self._words(site, space)):
-            self._write(record, space, access, first + k if k else first, addresses, values)
+            self._after_operands(self.operands, access, access.word, addresses, values)
+        self._examine(record, space, access, addresses, values)
 
     def _after_operands(self, operands: OperandReads, access: RecordedAccess, word, addresses, values) -> None:
         """Compare a write with the reads of wgmma before it."""
@@ -372,9 +370,7 @@ class Races(WordRaces):
         """Compare recorded loads with the writes before them, and note the readers for the writes to come."""
         if record.stored:
             for access in record.pending:
-                first = access.word
-                for k in range(self._words(access.site, space)):
-                    self._read(record, space, access, first + k if k else first)
+                self._examine(record, space, access)
             self._forget(record)
 
     def _forget(self, record: Record) -> None:

@@ -21,7 +21,7 @@ from warplab.simulator.count.warp_steps import traced_lanes
 from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.translate.machine_blocks import PHASE, RECORD_ENTRIES, BlockAccess, MachineBlock, store
-from warplab.simulator.translate.narrow_access import FIELDS, PLACE, PLACE_BYTES
+from warplab.simulator.translate.narrow_access import FIELDS, PLACE, PLACE_BYTES, place_of
 
 FEWEST = 4096  # lanes of a chunk for which a call pays off
 _FEW = f"fewer than {FEWEST:,} threads run at one time"
@@ -34,11 +34,6 @@ _SUMS = slice(_P["REQUESTS"], _P["NEEDED"] + 1)
 _LANES = np.arange(WARP_SIZE, dtype=np.int32)
 _SHARED = 64  # warps by record, from which on these are few
 _POOL, _MORE = 32, 16  # records of addresses that a chunk begins with; times as many if these are too few
-
-
-def place_of(array: np.ndarray) -> int:
-    """Return where an array lies, a little faster than `array.ctypes.data`."""
-    return array.__array_interface__["data"][0]
 
 
 class WarpAddresses:
@@ -146,7 +141,7 @@ class MachineRuns:
             words = max([1, *(site.width // min(self.races.word.values()) for site in sites)])
             self.kept["OLD"] = np.empty(words * lanes, np.int32)
             self.kept["BLOCK_OF"], self.kept["WARP_OF"] = self._small("block_of"), self._small("warp_of")
-            numbers = narrow_races.numbers_of(self.races) | {"LANES": lanes}
+            numbers = self.races.fields_of(self.races.numbers)
             self.state[[_F[name] for name in numbers]] = list(numbers.values())
             for name in ("OLD", "BLOCK_OF", "WARP_OF"):
                 self.state[_F[name]] = place_of(self.kept[name])
@@ -373,7 +368,7 @@ class MachineRuns:
                 return False
             if self.follows.get(site.index) is not record:
                 self.follows[site.index] = record
-                self._follow(row, narrow_races.words_of(races, record, site, site.space))
+                self._follow(row, races.words_of(record, site, site.space))
             row[_P["WRITER"]], row[_P["WAS_READ"]] = place_of(record.writer), record.was_read
             for name, numbers in (("EPOCHS", races.epochs), ("TIMES", races.times)):
                 if self.kept.get(name) is not numbers:  # int32

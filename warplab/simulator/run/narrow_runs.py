@@ -161,7 +161,7 @@ class NarrowRuns:
             "CALLBACK": ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
         }
         if self.races is not None:
-            numbers |= narrow_races.numbers_of(self.races)
+            numbers |= self.races.fields_of(self.races.numbers)
         self.state = np.zeros(len(FIELDS), np.int64)
         for name, array in self.kept.items():
             self.state[_F[name]] = array.ctypes.data

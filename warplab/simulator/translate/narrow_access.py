@@ -6,7 +6,11 @@
 The present run's numbers are at `S` (`FIELDS`), and a memory instruction's at `P` (`PLACE`), eight bytes each.
 """
 
+import ctypes
 from functools import cache
+from typing import Any
+
+import numpy as np
 
 from warplab.simulator.translate import narrow_groups
 from warplab.simulator.translate.narrow_compiler import Compiled, Source, available
@@ -27,6 +31,8 @@ FIELDS = (
     *("LANES", "STRIDE", "WORDS", "COUNTED", "DYNAMIC", "ONE_BLOCK"),
     # Race detection: has anything been ordered, barriers by block, warp syncs by warp, numbers in the grid.
     *("ORDERED", "EPOCHS", "TIMES", "FIRST_THREAD", "FIRST_BLOCK", "FIRST_WARP", "SITE_BYTES"),
+    # Fences that each thread has passed, of any scope and wider than its block (0: none has).
+    *("FENCES", "WIDE_FENCES"),
     # Sectors read by the watched block, in order: where (four times the sector, and 2 for the first of a request, 1 for
     # the first of an instruction), how many, how many may come, its threads; requests, lines and passes through the
     # banks.
@@ -54,6 +60,7 @@ PLACE = (
     # Records of race detection: writer (0: not recorded), bytes of a word, …
     *("WRITER", "READER", "READER_WARP", "READER_BLOCK", "WRITE_EPOCH", "WRITE_TIME", "READ_EPOCH", "READ_TIME"),
     *("WRITE_SITE", "READ_SITE", "ATOMIC", "WORD_SHIFT", "RACE_WORDS", "SITE"),
+    *("IS_ATOMIC", "WRITE_FENCES", "WRITE_WIDE"),
     # Counters.
     *("REQUESTS", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED", "FAST"),
     # A block for all lanes: the record of the latest warp's addresses, and one that may be overwritten; the sectors
@@ -65,6 +72,12 @@ CONSTANTS = {name: 8 * k for names in (FIELDS, PLACE) for k, name in enumerate(n
     f"P_{name}": 8 * k for k, name in enumerate(PLACE)
 }
 PLACE_BYTES = 8 * len(PLACE)
+
+
+def place_of(array: np.ndarray) -> int:
+    """Return where an array lies, a little faster than `array.ctypes.data`."""
+    return array.__array_interface__["data"][0]
+
 
 SOURCE = """
 def ordered(keys, n):
@@ -268,7 +281,8 @@ def race(S, P, lane, word):
         if writer != 0 and writer != me:
             other = writer - ld8(S + FIRST_THREAD)
             if behind(S, P, lane, other, word + k, ld8(P + P_WRITE_EPOCH), ld8(P + P_WRITE_TIME)) == 0:
-                return 1
+                if ld8(P + P_IS_ATOMIC) == 0 or ld1(ld8(P + P_ATOMIC) + word + k) == 0:
+                    return 1
         if ld8(P + P_IS_LOAD) == 0:
             reader = sx32(ld4(ld8(P + P_READER) + 4 * (word + k)))
             if reader != 0 and reader != me:
@@ -325,7 +339,11 @@ def record_write(S, P, lane, word):
             st4(ld8(P + P_WRITE_EPOCH) + at, ld4(ld8(S + EPOCHS) + 4 * block))
             st4(ld8(P + P_WRITE_TIME) + at, ld4(ld8(S + TIMES) + 4 * warp))
         if ld8(P + P_ATOMIC):
-            st1(ld8(P + P_ATOMIC) + word + k, 0)
+            st1(ld8(P + P_ATOMIC) + word + k, ld8(P + P_IS_ATOMIC))
+        if ld8(S + FENCES):
+            me = lane + ld8(S + FIRST_THREAD)
+            st4(ld8(P + P_WRITE_FENCES) + at, ld4(ld8(S + FENCES) + 4 * me))
+            st4(ld8(P + P_WRITE_WIDE) + at, ld4(ld8(S + WIDE_FENCES) + 4 * me))
 
 
 def apart(S, P):
@@ -358,6 +376,37 @@ def apart(S, P):
             j = n - 1 - i
             st4(writer + 4 * ((ld8(address + 8 * j) - low) >> shift), ld4(old + 4 * j))
     return good
+
+
+def recorded(S, P):
+    # Compare accesses with the records of their words, and record them. Returns 1, with nothing changed, where some may
+    # race.
+    n = ld8(S + COUNT)
+    list = ld8(S + LIST)
+    address = ld8(S + ADDRESS)
+    low = ld8(P + P_LOW)
+    shift = ld8(P + P_WORD_SHIFT)
+    is_load = ld8(P + P_IS_LOAD)
+    for i in range(n):
+        if race(S, P, ld4(list + 4 * i), (ld8(address + 8 * i) - low) >> shift):
+            return 1
+    if is_load == 0 and ld8(P + P_IS_ATOMIC) == 0 and apart(S, P) == 0:
+        return 1
+    for i in range(n):
+        word = (ld8(address + 8 * i) - low) >> shift
+        if is_load:
+            record_read(S, P, ld4(list + 4 * i), word)
+        else:
+            record_write(S, P, ld4(list + 4 * i), word)
+    return 0
+
+
+def examined(S, P):
+    # Do so for accesses given by their words.
+    for i in range(ld8(S + COUNT)):
+        if ult(ld8(P + P_LIMIT), ld8(ld8(S + ADDRESS) + 8 * i)):
+            return 1
+    return recorded(S, P)
 
 
 def written(P, e):
@@ -401,7 +450,6 @@ def access(S, P):
     is_load = ld8(P + P_IS_LOAD)
     known = ld8(P + P_WRITTEN)
     writer = ld8(P + P_WRITER)
-    shift = ld8(P + P_WORD_SHIFT)
     if limit < 0:
         return 1
     for i in range(n):
@@ -416,17 +464,8 @@ def access(S, P):
             if written(P, ld8(address + 8 * i) - low) == 0:
                 return 1
     if writer:
-        for i in range(n):
-            if race(S, P, ld4(list + 4 * i), (ld8(address + 8 * i) - low) >> shift):
-                return 1
-        if is_load == 0 and apart(S, P) == 0:
+        if recorded(S, P):
             return 1
-        for i in range(n):
-            word = (ld8(address + 8 * i) - low) >> shift
-            if is_load:
-                record_read(S, P, ld4(list + 4 * i), word)
-            else:
-                record_write(S, P, ld4(list + 4 * i), word)
     if known != 0 and is_load == 0:
         for i in range(n):
             mark(P, ld8(address + 8 * i) - low)
@@ -453,7 +492,7 @@ def ready() -> bool:
 
 
 _OF_ALL = ("ordered", "distinct", "wavefronts", "mark", "race", "write_site")  # for `machine_blocks`
-NAMES = {f"F_{name.upper()}": name for name in ("access", *_OF_ALL, *narrow_groups.FUNCTIONS)}
+NAMES = {f"F_{name.upper()}": name for name in ("access", "examined", *_OF_ALL, *narrow_groups.FUNCTIONS)}
 
 
 @cache
@@ -461,3 +500,12 @@ def addresses() -> dict[str, int]:
     """Return where the functions that a loop's code calls begin, by `NAMES`. Compiles them at the first call."""
     _compiled.append(Compiled(_source()))
     return {other: _compiled[0].address(name) for other, name in NAMES.items()}
+
+
+@cache
+def examined() -> Any:
+    """Return the function of that name in `SOURCE`; None where it cannot be compiled."""
+    try:
+        return ctypes.CFUNCTYPE(*[ctypes.c_int64] * 3)(addresses()["F_EXAMINED"]) if available() else None
+    except (RuntimeError, OSError):  # from LLVM
+        return None
