@@ -357,13 +357,16 @@ def test_copies_from_shared_memory(shape, rows, count, lanes, swizzle):
     np.testing.assert_array_equal(run_move(text, words, np.zeros(1, np.uint32), image, bits), expected)
 
 
-def test_a_shift_moves_the_lanes_of_each_quarter_down_by_one():
+@pytest.mark.parametrize("place", ['"r"(at(&done))', '"l"((u64)at(&done))', '"l"(&done)'])
+def test_a_shift_moves_the_lanes_of_each_quarter_down_by_one(place):
+    """The commit names its space, or gives a shared address without, as ThunderKittens, or a generic one."""
     words = np.random.default_rng(35).integers(0, 1 << 32, (128, 32), np.uint32)
     expected = words.copy()
     for lane in range(128):
         if lane % 32 != 31:
             expected[lane, :8] = words[lane + 1, :8]
-    text = ISSUE.format("tcgen05.shift.cta_group::1.down [%0]")
+    text = ISSUE.format("tcgen05.shift.cta_group::1.down [%0]").replace('"r"(at(&done))', place, 1)
+    text = text if place.startswith('"r"') else text.replace("one.shared::cluster", "one")
     np.testing.assert_array_equal(run_move(text, words, np.zeros(1, np.uint32)), expected)
 
 
