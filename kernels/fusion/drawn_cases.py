@@ -38,7 +38,9 @@ def _of_steps(rng, steps):
     w = (scale[:, None] * (steps + between)).astype(np.float32)
     unit = (abs(w).max(1) / np.float32(127)).astype(np.float32)
     unit[zeros] = 1
-    return checks.Case({"w": w, "q": None, "scale": None}, {"q": steps.astype(np.int8), "scale": unit})
+    zero = {"a filter whose weights are all 0: its scale is 1": lambda: np.where(zeros, 0, unit).astype(np.float32)}
+    expected = {"q": steps.astype(np.int8), "scale": unit}
+    return checks.Case({"w": w, "q": None, "scale": None}, expected, zero if zeros.any() else {})
 
 
 def bytes_in_words(rng, z, least=-127):

@@ -1,17 +1,18 @@
 // y = W x of one vector: a dense layer at a batch of 1, whose time is that of its weights' bytes. Weights of 16 bits
-// (float16), 8 (e4m3 with a scale for each row) or 4 (INT4 with a scale for each GROUP of a row); x is float16, sums are
-// float32.
+// (float16), 8 (e4m3) or 4 (INT4); x is float16, sums are float32. What has fewer than 16 bits has a scale for each group
+// of a row.
 //
 // A warp has ROWS rows, and a lane 16 bytes of each at a time: x is read and converted once for all of them.
 // INT4 become float32 without a conversion: four bits at place s of a word, as the low bits of 2^23, are 2^23 + q · 2^s.
 // What that is too much is subtracted, exactly, and x is multiplied by 2^-s beforehand. Three instructions a weight, and
 // one shift for eight.
-// Expected: the time of W. 8192 × 8192 at 3 TB/s: 45, 22 and 12 µs.
-// Reached: 50, 28 and 20 µs, where PyTorch takes 50 in float16 and 24 in INT4; 4096 × 4096 in 17, 11 and 11 (19 and 9.5):
-// an H100, 2026-11-27. ROWS by bits, the fastest of 2, 4 and 8 (H200, 2026-11-26). What holds INT4 up was not measured.
+// Expected: the time of W. 8192 × 8192 at 4.8 TB/s: 28, 14 and 7.4 µs.
+// Reached: 37, 22 and 20 µs, where PyTorch takes 40 in float16 and 24 in INT4; 4096 × 4096 in 15, 10 and 10 (15 and 9.7):
+// an H200, 2026-11-27. Groups of 64 cost FP8 nothing that could be measured. ROWS by bits: the fastest of 2, 4 and 8.
+// What holds INT4 up was not measured.
 #include <cuda_fp16.h>
 
-constexpr int THREADS = 256, GROUP = 64;
+constexpr int THREADS = 256;
 
 __device__ __forceinline__ float of_eight_bits(unsigned word, int pair, const float *x) {
     unsigned both;  // two e4m3 as float16
@@ -47,8 +48,8 @@ template <int BITS> __device__ __forceinline__ float products(const uint4 &w, co
     return sum[0] + sum[1];
 }
 
-// `columns`: a multiple of GROUP.
-template <int BITS, int ROWS>
+// `columns`: a multiple of 64, and of GROUP; a GROUP of 0 is the whole row.
+template <int BITS, int ROWS, int GROUP>
 __global__ void __launch_bounds__(THREADS) few_bits(const uint4 *__restrict__ w, const half *__restrict__ scales,
                                                     const half *__restrict__ x, float *__restrict__ y, int rows,
                                                     int columns) {
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(THREADS) few_bits(const uint4 *__restrict__ w,
         for (int row = 0; row < ROWS; row++) {
             const size_t from = min(first + row, rows - 1);
             found[row] = __ldcs(w + from * vectors + at);
-            scale[row] = BITS == 4 ? __half2float(scales[from * (columns / GROUP) + at * EACH / GROUP]) : 1;
+            if constexpr (GROUP) scale[row] = __half2float(scales[from * (columns / GROUP) + at * EACH / GROUP]);
         }
         float factors[EACH];
 #pragma unroll
@@ -79,13 +80,14 @@ __global__ void __launch_bounds__(THREADS) few_bits(const uint4 *__restrict__ w,
             for (int t = 1; t < 8 && BITS == 4; t++) factors[i + t] *= 1.0f / (1 << 4 * (t < 5 ? t : t - 5));
         }
 #pragma unroll
-        for (int row = 0; row < ROWS; row++) sum[row] = fmaf(products<BITS>(found[row], factors), scale[row], sum[row]);
+        for (int row = 0; row < ROWS; row++)
+            sum[row] = fmaf(products<BITS>(found[row], factors), GROUP ? scale[row] : 1, sum[row]);
     }
 #pragma unroll
     for (int row = 0; row < ROWS; row++) {
         for (int step = 16; step > 0; step /= 2) sum[row] += __shfl_xor_sync(0xffffffff, sum[row], step);
         if (lane == 0 && first + row < rows) {
-            y[first + row] = sum[row] * (BITS == 8 ? __half2float(scales[first + row]) : 1);
+            y[first + row] = sum[row] * (BITS == 8 && !GROUP ? __half2float(scales[first + row]) : 1);
         }
     }
 }

@@ -10,8 +10,8 @@ LAB = Lab(
     needs=("tensorflow",),
     benchmark="benchmark",
     launches="launches",
-    code_cells=60,
-    pictures=7,
+    code_cells=67,
+    pictures=5,
     shown={
         "recomputation-plans-drawn": "Which activations are in memory when: all 16 kept, and four segments of four",
         "recomputation-recomputed-drawn": "Live bytes over a step of 64 layers, kept and recomputed",

@@ -8,7 +8,7 @@ _TYPED = re.compile(rf"({_NUMBER})(?: *(/|\*\*|\^) *({_NUMBER}))?", re.IGNORECAS
 EXACT = 1e-9
 SEVERAL_TIMES = 1.5
 CLOSE = 0.1
-COUNTED = 100  # below it a whole number is a count, which is right or wrong
+COUNTED = 1000  # below it whole numbers are counts, which are right or wrong
 
 
 def parse(text: str) -> float:
@@ -50,7 +50,8 @@ def difference(predicted: float, value: float, unit: str = "") -> str:
         return f"You predicted {_times(1 / ratio)} as much as it is."
     else:
         amount = f"{100 * gap / abs(value):.2g} %"
-    count = abs(value) < COUNTED and float(value).is_integer() and not unit.startswith("%")
+    whole = float(value).is_integer() and float(predicted).is_integer()
+    count = whole and abs(value) < COUNTED and not unit.startswith("%")
     who = "Close enough: you" if gap <= CLOSE * abs(value) and not count else "You"
     return f"{who} predicted {amount} too {'much' if predicted > value else 'little'}."
 

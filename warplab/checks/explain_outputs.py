@@ -5,7 +5,8 @@ import numpy as np
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import Counts
 
-READS = "the expression that computes an element, and which elements of the inputs it reads"
+EXPRESSION = "the expression that computes an element"
+READS = f"{EXPRESSION}, and which elements of the inputs it reads"
 _FEW = 8  # results of which each may be made of many elements
 TAIL = "the tail: the elements left over when n is not a multiple of 4"
 

@@ -24,6 +24,7 @@ _UNIT_RATIOS = (
         "the unit of the result: kilo means 1000, kibi (KiB, MiB) 1024",
     ),
 )
+_DEPENDS = "how the result depends on each input"
 
 
 def examples(function: Callable, table: Sequence[tuple[Mapping[str, Any], Any]], *, rtol: float = 1e-9) -> None:
@@ -73,7 +74,11 @@ def _run(function: Callable, table: list[tuple[Mapping[str, Any], Any]], rtol: f
     ]
     for (arguments, expected), got in zip(table, answers, strict=True):
         if not _right(got, expected, rtol):
-            look_at = _look_at(*_numbers([expected for _, expected in table], answers))
+            numbers = _numbers([expected for _, expected in table], answers)
+            look_at = _look_at(*numbers)
+            if look_at.startswith(_DEPENDS):
+                more = _beyond(*numbers) or _where_right(table, answers, rtol)
+                look_at = "\n".join(filter(None, (more, look_at)))
             raise CheckFailed(
                 f"{name} returns the wrong value.",
                 expected=repr(expected),
@@ -216,7 +221,7 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
         sides = {g > e for g, e in zip(got, map(float, expected), strict=True) if not math.isclose(g, e, rel_tol=1e-9)}
         if right and len(sides) == 1:
             so_far += f", and no wrong one is too {'small' if sides == {True} else 'large'}"
-        return f"how the result depends on each input: the error differs from input to input{so_far}"
+        return f"{_DEPENDS}: the error differs from input to input{so_far}"
     for known, cause in _UNIT_RATIOS:
         if any(math.isclose(ratios[0], ratio, rel_tol=1e-9) for ratio in known):
             return cause
@@ -259,11 +264,49 @@ def _nearly(expected: list[Any], got: list[Any]) -> str:
             f"off by one: every wrong answer, {wrong} of {len(pairs)}, is too {side} by 1. Is a case missing, a bound "
             "included that is not meant, or something rounded in the wrong direction?"
         )
+    if off == {-1.0, 1.0} and all(abs(g) == abs(e) - 1 for e, g in pairs if e != g):
+        return "each wrong answer is nearer to 0 by 1: int cuts off, round gives the nearest whole number"
     # With a factor before the rounding, the answer is that many times the right one, give or take the rounding.
     for factor in (2, 4, 8, 1 / 2, 1 / 4, 1 / 8):
         if all(abs(g - factor * e) <= max(1, factor) for e, g in pairs) and max(e for e, _ in pairs) > 8:
             return f"what is counted: every result is about {factor:g} times the right one"
     return ""
+
+
+def _beyond(expected: list[Any], got: list[Any]) -> str:
+    """Say that answers are wrong only where the least or the most is right, and lie beyond it."""
+    pairs = [(float(e), g) for e, g in zip(expected, got, strict=True)]
+    values = [e for e, _ in pairs]
+    wrong = [(e, g) for e, g in pairs if not math.isclose(g, e, rel_tol=1e-9)]
+    beyond = [e for e, g in wrong if (e == min(values) and g < e) or (e == max(values) and g > e)]
+    if len(wrong) == len(beyond) > 1 and len(pairs) - len(wrong) >= 4 and max(map(values.count, beyond)) > 1:
+        ends = " or ".join(f"{end:g}" for end in sorted(set(beyond)))
+        return f"only answers that should be {ends} are wrong, and lie beyond: is a limit missing?"
+    return ""
+
+
+def _where_right(table: Sequence[tuple[Mapping[str, Any], Any]], answers: list[Any], rtol: float) -> str:
+    """Say which inputs have right answers, if one being a multiple of another, or larger, tells; of a single whole
+    number, what comes of the first few."""
+    inputs = [arguments for arguments, _ in table]
+    names = [name for name, value in inputs[0].items() if all(_is_number(each.get(name)) for each in inputs)]
+    if len(inputs[0]) == len(names) == 1 < len(table) and all(type(each[names[0]]) is int for each in inputs):
+        columns = [[each[names[0]] for each in inputs], answers, [expected for _, expected in table]]
+        some, got, right = (", ".join(f"{value:.6g}" for value in column[:4]) for column in columns)
+        return f"of {some} come {got}, where {right} are right"
+    right = [_right(got, expected, rtol) for (_, expected), got in zip(table, answers, strict=True)]
+    for a, b in itertools.permutations(names, 2):
+        for said, holds in (("a multiple of", lambda x, y: y and x % y == 0), ("larger than", lambda x, y: x > y)):
+            met = [bool(holds(each[a], each[b])) for each in inputs]
+            others = [good for good, found in zip(right, met, strict=True) if not found]
+            if met.count(True) >= 5 <= len(others) >= 5 * others.count(True) and sum(right) - sum(others) == sum(met):
+                rest = f"{sum(others)} of {len(others)}"
+                return f"all {sum(met)} answers are right where {a} is {said} {b}; of the others {rest}"
+    return ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _call(name: str, arguments: Mapping[str, Any], seed: int | None) -> str:

@@ -18,7 +18,7 @@ from warplab.checks.kernel_run import KernelRun, Printed, counted
 from warplab.checks.launch_failures import Launched, launch
 from warplab.checks.session import fresh_seed
 from warplab.checks.shared_work import SharedWork
-from warplab.compile.cuda_mistakes import chained
+from warplab.compile import cuda_mistakes
 from warplab.compile.kernel_mistakes import lost_result, never_set, swapped_range
 from warplab.launch.kernel_source import source_of
 
@@ -131,10 +131,11 @@ def kernel_name(kernel: Any, language: Language | None) -> str:
 
 def _refuse_unset_sums(kernel: Any, name: str) -> None:
     """Refuse sums that may start at anything; the simulator runs the compiler's code, which does not show it."""
-    if found := _in_source(never_set, kernel):
+    code = getattr(source_of(kernel), "code", "")
+    if found := _in_source(never_set, kernel) or cuda_mistakes.never_set(code):
         line, meant = found.split("\n", 1)
         raise CheckFailed(
-            f"{name} adds to elements that were never set.", got=meant, look_at=line, line=line, kind="uninitialized"
+            f"{name} adds to what was never set.", got=meant, look_at=line, line=line, kind="uninitialized"
         )
 
 
@@ -183,7 +184,7 @@ def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFaile
         return _check_once(run, limits, launched)
     except CheckFailed as error:
         code = getattr(source_of(run.kernel), "code", "")
-        if look_at := _other_order(run) or _in_source(swapped_range, run.kernel) or chained(code):
+        if look_at := _other_order(run) or _in_source(swapped_range, run.kernel) or cuda_mistakes.chained(code):
             raise error.but(look_at=look_at) from None
         if not run.active_lanes.asked:
             raise

@@ -72,7 +72,10 @@ def _check_output(run: KernelRun, name: str, got: np.ndarray, expected: np.ndarr
         if counts and counts.atomics and run.case.arguments[name] is None:
             garbage = explain_outputs.added_to_garbage(name, flat[wrong], wanted[wrong], poison.ravel()[wrong])
         relation = relations.relation(got, expected, run.case.arguments, run.rtol, run.atol)
-        look_at = garbage or "\n".join(filter(None, (look_at, relation)))
+        if relation and look_at.startswith(explain_outputs.READS):
+            look_at = explain_outputs.EXPRESSION
+        stored = relations.stored(got, expected, run.rtol, run.atol)
+        look_at = garbage or stored or "\n".join(filter(None, (look_at, relation)))
         if counts and counts.local_load_requests and hasattr(run.kernel, "py_func"):
             look_at = f"{look_at}\n{_LOCAL}"
         known = (where for where, wrongly in run.case.mistakes.items() if _alike(run, got, wrongly()))

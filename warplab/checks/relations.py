@@ -1,4 +1,4 @@
-"""What all elements of a wrong output have to do with the right ones: `relation` says it where one is plain."""
+"""What wrong elements have to do with the right ones: `relation` and `stored` say it where that is plain."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -9,6 +9,7 @@ import numpy as np
 _FEWEST = 4  # elements that a relation must fit: fewer are alike by chance
 _MOST = 64.5  # times the right result, or part of it, is a small factor
 _BY_CHANCE = 8  # twice a single number below this may be another mistake
+_SEVERAL = 8  # wrong elements that go wrong in one way: fewer may do so by chance
 _COMBINED: dict[str, Callable] = {
     "+": np.add,
     "-": np.subtract,
@@ -34,6 +35,68 @@ def relation(
             return multiple
         few = got.size < _FEWEST
         return "" if few else _moved(got, expected) or _added(got, expected) or _of_inputs(got, arguments)
+
+
+def stored(got: np.ndarray, expected: np.ndarray, rtol: float = 0.0, atol: float = 0.0) -> str:
+    """Return, in a sentence, how results were limited, rounded or read as unsigned, if that alone is wrong; else ""."""
+    if got.dtype.kind not in "iuf" or not np.isfinite(got).all():
+        return ""
+    wrong = ~np.isclose(got, expected, rtol=rtol, atol=atol)
+    if np.count_nonzero(wrong) < _SEVERAL:
+        return ""
+    byte, numbers = got.itemsize == 1, (got[wrong].astype(np.float64), expected[wrong].astype(np.float64))
+    between = (expected > expected.min()) & (expected < expected.max()) & ~wrong
+    if np.count_nonzero(between) >= _SEVERAL and (limit := _unlimited(*numbers, expected, byte)):
+        return limit
+    return _misrounded(*numbers, expected[between]) if byte else _unsigned(*numbers, expected)
+
+
+def _unlimited(got: np.ndarray, expected: np.ndarray, all_of: np.ndarray, byte: bool) -> str:
+    """Say that what lies beyond the least or the most of `all_of` is wrong, and all that is; a byte may wrap around."""
+    ends = []
+    for end, beyond in ((all_of.min(), got < all_of.min()), (all_of.max(), got > all_of.max())):
+        meant = expected == end
+        if meant.any() and np.unique(got[meant]).size >= _FEWEST and (byte or beyond[meant].all()):
+            ends.append(end)
+    if not ends or not np.isin(expected, ends).all():
+        return ""
+    said = f"only elements that should be {' or '.join(f'{end:g}' for end in ends)} are wrong: is a limit missing"
+    return f"{said}, such as ReLU or a clip, or is it another?" + " What a byte cannot hold wraps around." * byte
+
+
+def _misrounded(got: np.ndarray, expected: np.ndarray, right: np.ndarray) -> str:
+    """Say that whole numbers are off by one as from another rounding: at any size, as by a wrong scale they are not."""
+    off, negative = got - expected, expected < 0
+    size = np.abs(np.concatenate([expected, right]))
+    wrong = np.arange(size.size) < expected.size
+    small = size <= np.median(size)
+    inner, outer = wrong[small & (size > 0)], wrong[~small]
+    if (np.abs(off) != 1).any() or 2 * inner.sum() * outer.size < outer.sum() * inner.size:
+        return ""
+    if (off == -np.sign(expected)).all():
+        if negative.all() and (right < 0).mean() < 0.05:
+            return (
+                "only negative elements are wrong, nearer to 0 by 1: 0.5 added and cut off rounds positive ones alone"
+            )
+        return "each wrong element is nearer to 0 by 1: is it cut off in place of rounded to the nearest?"
+    if abs(off.sum()) == off.size and negative.any() and not negative.all():
+        return f"each wrong element is too {'large' if off[0] > 0 else 'small'} by 1: is it rounded to the nearest?"
+    return ""
+
+
+def _unsigned(got: np.ndarray, expected: np.ndarray, all_of: np.ndarray) -> str:
+    """Say that signed bytes or words were read as unsigned ones: off by whole 256, or some 2^32 times too large."""
+    off = got - expected
+    if all_of.dtype.kind in "iu":
+        if (off % 256).any() or not (all_of % 256).any():
+            return ""
+        return "each wrong element is off by a multiple of 256: are signed bytes taken for unsigned ones?"
+    usual = np.median(np.abs(all_of))
+    if usual and 2.0**28 <= np.median(np.abs(off)) / usual <= 2.0**36:
+        return (
+            "wrong elements are some 2^32 times too large: does an unsigned number go below 0, where it wraps around?"
+        )
+    return ""
 
 
 def _moved(got: np.ndarray, expected: np.ndarray) -> str:

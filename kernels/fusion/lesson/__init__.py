@@ -5,8 +5,18 @@ Here is what its cells take from elsewhere: images and network, recordings, the 
 
 from kernels.fusion import recordings
 from kernels.fusion.lesson.draw_graph import draw_graph
-from kernels.fusion.lesson.trial import check_fuse_relu, check_may_fuse, with_cbrs
+from kernels.fusion.lesson.trial import best_rate, check_fuse_relu, check_may_fuse, most_alive, with_cbrs
 from kernels.fusion.trained import digits
 from kernels.fusion.trained.network import trained_graph
 
-__all__ = ["check_fuse_relu", "check_may_fuse", "digits", "draw_graph", "recordings", "trained_graph", "with_cbrs"]
+__all__ = [
+    "best_rate",
+    "check_fuse_relu",
+    "check_may_fuse",
+    "digits",
+    "draw_graph",
+    "most_alive",
+    "recordings",
+    "trained_graph",
+    "with_cbrs",
+]

@@ -171,3 +171,13 @@ def with_cbrs(graph: Graph) -> Graph:
             node = Node(node.name, "cbr", node.inputs, node.outputs, node.attributes, weights)
         nodes.append(node)
     return graph.rebuilt(nodes)
+
+
+def most_alive(tensors: list[tuple[int, int, int]]) -> int:
+    """Return the most bytes alive during one launch, of (first launch, last launch, bytes)."""
+    return max(sum(size for first, last, size in tensors if first <= t <= last) for t, _, _ in tensors)
+
+
+def best_rate(runs: list[tuple[int, float]], limit: float) -> float:
+    """Return the most images per second of the (batch, seconds) within `limit` seconds; 0 of none."""
+    return max((batch / seconds for batch, seconds in runs if seconds <= limit), default=0)

@@ -16,6 +16,7 @@ from warplab import cp
 
 SIZES, GROUP = (4096, 8192), 64
 INT4 = f"INT4, groups of {GROUP}"
+FORMATS = {"FP16": (16, 0), "FP8": (8, 0), f"FP8, groups of {GROUP}": (8, GROUP), INT4: (4, GROUP)}  # 0: a whole row
 THREADS = 256  # of a block
 ROWS = {16: 2, 8: 2, 4: 4}  # of a warp, by bits: the fastest of 2, 4 and 8
 STEPS = {8: 448, 4: 7}  # of the largest weight that a scale stands for
@@ -24,18 +25,18 @@ RUNS = 20
 
 
 @functools.cache
-def kernel(bits: int) -> Any:
-    """Return the compiled kernel for weights of so many bits."""
-    entry = f"few_bits<{bits}, {ROWS[bits]}>"
+def kernel(bits: int, group: int) -> Any:
+    """Return the compiled kernel for weights of so many bits, with a scale for each group."""
+    entry = f"few_bits<{bits}, {ROWS[bits]}, {group}>"
     return Kernel(entry, SOURCES, "few_bits.cu", entry).function()
 
 
-def packed(weights: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def packed(weights: np.ndarray, bits: int, group: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return weights (rows, columns) as the kernel reads them, their scales in float16, and what they stand for."""
     if bits == 16:
         half = weights.astype(np.float16)
         return half, np.ones(1, np.float16), half.astype(np.float32)
-    groups = weights.reshape(len(weights), -1, GROUP if bits == 4 else weights.shape[1])
+    groups = weights.reshape(len(weights), -1, group or weights.shape[1])
     largest = np.abs(groups).max(axis=2, keepdims=True)
     scales = np.where(largest > 0, largest / STEPS[bits], 1).astype(np.float16)
     steps = groups / scales.astype(np.float32)
@@ -49,10 +50,10 @@ def packed(weights: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray, np.n
     return words, scales.ravel(), (rounded * scales).reshape(weights.shape).astype(np.float32)
 
 
-def product(bits: int, w: Any, scales: Any, x: Any, y: Any) -> None:
-    """Queue y = W x. `x`: float16 (columns,), a multiple of GROUP; `y`: float32 (rows,)."""
+def product(bits: int, group: int, w: Any, scales: Any, x: Any, y: Any) -> None:
+    """Queue y = W x. `x`: float16 (columns,), a multiple of 64 and of `group`; `y`: float32 (rows,)."""
     blocks = math.ceil(len(y) / (THREADS // 32 * ROWS[bits]))
-    launch(kernel(bits), blocks, THREADS, (w, scales, x, y, np.int32(len(y)), np.int32(len(x))))
+    launch(kernel(bits, group), blocks, THREADS, (w, scales, x, y, np.int32(len(y)), np.int32(len(x))))
 
 
 def weight_only() -> dict[str, Any]:
@@ -63,17 +64,18 @@ def weight_only() -> dict[str, Any]:
         weights = (random.standard_normal((size, size)) / math.sqrt(size)).astype(np.float32)
         x = random.standard_normal(size).astype(np.float16)
         made, about = _by_pytorch(weights, x), {}
-        for bits, name in ((16, "FP16"), (8, "FP8"), (4, INT4)):
-            w, scales, values = packed(weights, bits)
+        for name, of in FORMATS.items():
+            w, scales, values = packed(weights, *of)
             arrays = w.view(np.uint32), scales, x, np.zeros(size, np.float32)
-            sets = _sets(lambda arrays=arrays, bits=bits: (bits, *map(cp.asarray, arrays)), size * size * bits // 8)
+            sets = _sets(lambda arrays=arrays, of=of: (*of, *map(cp.asarray, arrays)), w.nbytes)
             product(*sets[0])
             found, expected = cp.asnumpy(sets[0][-1]), values.astype(np.float64) @ x.astype(np.float64)
             error = float(np.abs(found - expected).max() / np.abs(expected).max())
             made[name] = timing.Candidate(product, sets)
             about[name] = {"error": error, "correct": error <= TOLERANCE}
         for name, timed in timing.time_together(made, runs=RUNS).items():
-            nbytes = size * size * (4 + 16 / GROUP if INT4 in name else 8 if "FP8" in name else 16) / 8
+            bits, group = FORMATS[name.removeprefix("PyTorch, ")]
+            nbytes = size * size * (bits + (16 / group if group else 0)) / 8
             row = {"size": size, "weights": name, "bytes": nbytes, "seconds": timed.seconds}
             rows.append(row | {"bytes_per_second": nbytes / timed.seconds} | about.get(name, {}))
     return {"rows": rows, "torch": str(torch_on_gpu().__version__)}

@@ -99,4 +99,4 @@ def check(plan: Plan) -> None:
     try:
         memory_plan.check(plan.memory, plan.graph, plan.batch)
     except memory_plan.MemoryPlanError as error:
-        raise PlanError(str(error)) from None
+        raise PlanError(f"{error}; build the plan again") from None

@@ -126,6 +126,8 @@ def from_bytes(data: bytes, name: str = "the file") -> Plan:
         raise PlanFileError(f"{name} holds no plan that can run: {error}. Do not trust it; {_AGAIN}") from None
     except GraphError as error:
         raise PlanFileError(f"{name} holds no graph that can run: {error}. Do not trust it; {_AGAIN}") from None
+    except PlanError as error:
+        raise PlanError(f"{name} cannot run here: {error}") from None
     if plan.device != device():
         warnings.warn(
             f"{name} was built for {plan.device} and runs on {device()}: its tactics may not be the fastest; "

@@ -35,6 +35,10 @@ def peak(single: str, several: str) -> str:
     )
 
 
+def two(result: str) -> str:
+    return one_line("peak_of_two(layers, length)", result)
+
+
 def deepest(result: str) -> str:
     return one_line("deepest(room)", result)
 
@@ -116,14 +120,23 @@ ANSWERS = {
     "your-turn-peak": Answers(
         peak("layers", "max(k - 1 + last, k - 2 + length)"),
         {
-            peak("layers", "k - 1 + length"): "peak returns the wrong value",
+            peak("layers", "k - 1 + length"): "answers are right where layers is a multiple of length",
             peak("layers", "k - 1 + last"): "peak returns the wrong value",
         },
+    ),
+    "your-turn-two": Answers(
+        two("layers // length - 1 + 2 * length"),
+        {
+            two("layers // length - 1 + length"): "peak_of_two returns the wrong value",
+            two("layers // length + 2 * length"): "too large by 1",
+            two("2 * (layers // length - 1) + 2 * length"): "peak_of_two returns the wrong value",
+        },
+        shows="length  8: 368 MiB",
     ),
     "your-turn-deepest": Answers(
         deepest("room * (room + 1) // 2"),
         {
-            deepest("room**2 // 2"): "deepest returns the wrong value",
+            deepest("room**2 // 2"): "of 1, 2, 3, 6 come 0, 2, 4, 18, where 1, 3, 6, 21 are right",
             deepest("room * (room - 1) // 2"): "deepest(room=1)",
         },
     ),

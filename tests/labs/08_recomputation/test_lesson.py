@@ -46,7 +46,9 @@ def lengths():
     more = rows[8]["evaluations"] - rows[64]["evaluations"]
     activations = [-(-64 // length) - 1 + 2 * length for length in (4, 8)]
     assert [16 * count + 4 for count in activations] == [round(rows[k]["peak_bytes"] / MIB) for k in (4, 8)]
+    jax = {(row["layers"], row["segments"]): row["temporary_bytes"] / MIB for row in VALUES["jax_depth"]["rows"]}
     return (
+        f"16 layers take {jax[16, 1]:.0f} MiB in one segment and {jax[16, 4]:.0f} in four",
         f"segments of 8 run {more} layers more, and ({more} / 64) / 3 is {more / 64 / 3:.2f}",
         f"{activations[0]} activations and 4 MiB",
     )
@@ -142,7 +144,7 @@ QUOTED = {
     "recomputation-batch-after": batches,
     "recomputation-batch-recorded-after": largest_batches,
     "recomputation-resnet-recorded-after": resnet_steps,
-    "recomputation-accumulate-after": levers,
+    "recomputation-zero-after": levers,
     "recomputation-kernel-after": kernels,
     "recomputation-verdict-text": verdict,
 }

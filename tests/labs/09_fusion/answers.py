@@ -7,6 +7,7 @@ from tests.support.lesson_answers import Answers, one_line
 SAVED = "saved_bytes(elements, layers, itemsize)"
 MAY_FUSE = "may_fuse(graph, tensor)"
 STEP = "step(value, scale)"
+TILES = "loaded(pixels, filters, depth, tile)"
 PEAK = "peak(tensors)"
 IN_FLIGHT = "in_flight(images_per_second, seconds)"
 BATCH = "best_rate(runs, limit)"
@@ -151,15 +152,24 @@ ANSWERS = {
             into_slice(at="i / k * channels + i % k"): "y is wrong",
             into_slice(at="i / k * k + start + i % k"): "y is wrong",
             into_slice("fmaxf(sum[i] + bias[i / k], 0)"): "bias",
-            into_slice("sum[i] + bias[i % k]"): "y is wrong",
+            into_slice("sum[i] + bias[i % k]"): "only elements that should be 0 are wrong: is a limit missing",
             into_slice("fmaxf(sum[i], 0) + bias[i % k]"): "y is wrong",
         },
+    ),
+    "your-turn-tiles": Answers(
+        one_line(TILES, "-(-pixels // tile) * -(-filters // tile) * 2 * tile * depth"),
+        {
+            one_line(TILES, "pixels // tile * (filters // tile) * 2 * tile * depth"): "loaded returns the wrong value",
+            one_line(TILES, "-(-pixels // tile) * -(-filters // tile) * tile * depth"): "0.5 times the right one",
+            one_line(TILES, "-(-pixels // tile) * -(-filters // tile) * tile**2 * depth"): "loaded returns the wrong",
+        },
+        shows="1024 × 64, in tiles of 64:  16 blocks load   294,912",
     ),
     "your-turn-step": Answers(
         one_line(STEP, "max(-127, min(127, round(value / scale)))"),
         {
-            one_line(STEP, "round(value / scale)"): "step returns the wrong value",
-            one_line(STEP, "max(-127, min(127, int(value / scale)))"): "step returns the wrong value",
+            one_line(STEP, "round(value / scale)"): "only answers that should be -127 or 127 are wrong",
+            one_line(STEP, "max(-127, min(127, int(value / scale)))"): "nearer to 0 by 1: int cuts off",
             one_line(STEP, "max(-128, min(127, round(value / scale)))"): "step returns the wrong value",
             one_line(STEP, "max(-127, min(127, round(value * scale)))"): "step returns the wrong value",
             one_line(STEP, "min(127, abs(round(value / scale)))"): "step returns the wrong value",
@@ -172,14 +182,15 @@ ANSWERS = {
             dot("sum + x[i * words + j] * w[j]"): "y is wrong",
             dot("__dp4a(x[i + j], w[j], sum)"): "y is wrong",
             dot("__dp4a(x[i * words + j], w[j], 0)"): "y is wrong",
-            dot("__dp4a((unsigned)x[i * words + j], (unsigned)w[j], (unsigned)sum)"): "y is wrong",
+            dot("__dp4a((unsigned)x[i * words + j], (unsigned)w[j], (unsigned)sum)"): "signed bytes taken for unsigned",
+            dot().replace("int sum = 0;", "int sum;"): "dot adds to what was never set",
             dot(row="int i = threadIdx.x;"): "dot",
         },
     ),
     "your-turn-four": Answers(
         four_bits(),
         {
-            four_bits(weight="(word >> 4 * t & 15) - 8"): "y is wrong",
+            four_bits(weight="(word >> 4 * t & 15) - 8"): "does an unsigned number go below 0",
             four_bits(weight="(int)(word >> 4 * t & 15)"): "y is wrong",
             four_bits(weight="(int)(word << 28 - 4 * t) >> 28"): "y is wrong",
             four_bits(weight="(int)(word >> 28 - 4 * t & 15) - 8"): "y is wrong",
@@ -222,5 +233,6 @@ ANSWERS = {
             one_line(BATCH, "([b / s for b, s in runs if s <= limit] or [0])[-1]"): "best_rate returns",
             one_line(BATCH, "max(b / s for b, s in runs if s <= limit)"): "best_rate raises ValueError",
         },
+        shows="FP16 within 7 ms: 4856 images/s",
     ),
 }

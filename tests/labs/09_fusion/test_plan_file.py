@@ -135,6 +135,15 @@ def test_each_kind_of_damage_has_its_own_error(example, tmp_path):
         (data.replace(b"warplab plan 2", b"warplab plan 3"), "is no plan of version 2, which this program reads"),
         (b"\x89WARPLAB-PLAN\r\n\x1a" + bytes(100), "has version 1, and this program reads 2: build and save the plan"),
         (data[:-5] + bytes([data[-5] ^ 1]) + data[-4:], "is damaged: its checksum"),
+        (b"\xff" * 8 + data[8:], "is cut short or damaged .*: copy it again"),
+        (
+            plan_file.joined(text.replace('"inputs":["logits"]', '"inputs":["y"]'), weights),
+            "reads 'y', of whose 5 channels 0 are",
+        ),
+        (
+            plan_file.joined(text.replace('"shape":[8,6,6]', '"shape":[8,1048576,6]'), weights),
+            "makes .* and writes into",
+        ),
         (plan_file.joined("{}", weights), "in its plan: 'name' is a required property"),
         (plan_file.joined(text + "]", weights), "its text is no JSON"),
         (
@@ -173,7 +182,9 @@ def test_tensors_that_share_memory_while_alive_are_refused(example):
     wide = next(placed for placed in value["memory"] if placed["tensor"] == "wide")
     assert wide["offset"] != example.memory.offset("q")
     wide["offset"] = example.memory.offset("q")
-    with pytest.raises(plan.PlanError, match="share memory, both alive"):
+    with pytest.raises(
+        plan.PlanError, match=r"^the file cannot run here: .* share memory, both alive.*; build the plan"
+    ):
         plan_file.from_bytes(plan_file.joined(json.dumps(value), weights))
 
 

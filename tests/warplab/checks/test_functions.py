@@ -119,6 +119,46 @@ def test_whole_numbers_wrong_by_their_rounding_or_a_factor_before_it(answer, loo
     assert caught.value.look_at.startswith(look_at)
 
 
+@pytest.mark.parametrize(
+    ("answer", "look_at"),
+    [
+        (lambda x, scale: int(x / scale), "each wrong answer is nearer to 0 by 1: int cuts off, round gives"),
+        (
+            lambda x, scale: round(x / scale),
+            "only answers that should be -9 or 9 are wrong, and lie beyond: is a limit",
+        ),
+        (lambda x, scale: max(-9, round(x / scale)), "only answers that should be 9 are wrong"),
+        (lambda x, scale: max(-9, min(9, round(x * scale))), "how the result depends on each input"),
+    ],
+)
+def test_a_rounding_or_a_limit_that_is_missing(answer, look_at):
+    table = [
+        ({"x": x, "scale": 0.5}, max(-9, min(9, round(x / 0.5)))) for x in (1, 1.3, -1.3, 30, 40, -30, -31, 2.3, 3)
+    ]
+    if look_at.startswith("each"):
+        table = [row for row in table if abs(row[1]) < 9]
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.examples(answer, table)
+    assert caught.value.look_at.startswith(look_at)
+
+
+def test_of_one_whole_number_the_first_answers_are_told():
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.examples(lambda m: m**2 // 2, [({"m": m}, m * (m + 1) // 2) for m in (1, 2, 3, 6, 37)])
+    assert caught.value.look_at.startswith(
+        "of 1, 2, 3, 6 come 0, 2, 4, 18, where 1, 3, 6, 21 are right\nhow the result"
+    )
+
+
+def test_where_answers_are_right_is_told_by_two_inputs():
+    table = [({"n": n, "parts": parts}, math.ceil(n / parts)) for n in range(20, 30) for parts in (2, 5, 7)]
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.examples(lambda n, parts: n // parts + 3 * (n % parts), table)
+    assert caught.value.look_at.startswith(
+        "all 9 answers are right where n is a multiple of parts; of the others 0 of 21\n"
+    )
+
+
 def test_an_exception_names_the_line_of_the_learner():
     def share(n, tile):
         tiles = n // tile
