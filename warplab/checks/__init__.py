@@ -14,7 +14,7 @@ limits of shared work; `illegal_access`, `explain_outputs` and `explain_fragment
 
 from warplab.checks.arrays import array
 from warplab.checks.called import called
-from warplab.checks.cases import DEFAULT_SIZES, Case, cover, cover_tiles, distinct, elementwise, summable
+from warplab.checks.cases import DEFAULT_SIZES, Case, at_the_end, cover, cover_tiles, distinct, elementwise, summable
 from warplab.checks.drawn_sizes import drawn
 from warplab.checks.errors import CheckFailed
 from warplab.checks.functions import examples, function

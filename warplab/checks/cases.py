@@ -9,6 +9,7 @@ import numpy as np
 
 from warplab.launch.device_arrays import POISON_BYTE
 
+_ROUNDED = "the index: float32 has 24 bits, so from 2**24 on it rounds every other whole number"
 DEFAULT_SIZES = (1, 2, 3, 31, 32, 33, 127, 128, 129, 1000)
 
 
@@ -61,6 +62,37 @@ def elementwise(
         if length is not None:
             arguments[length] = np.int32(n)
         return Case(arguments, {output: np.asarray(function(*arrays))})
+
+    return make_case
+
+
+def at_the_end(
+    function: Callable[..., np.ndarray], inputs: Sequence[str], output: str, *, length: str | None = None
+) -> MakeCase:
+    """Return a maker of cases as of `elementwise`, of float32, that ask for the last 100 elements of long vectors.
+
+    All others are zeros, of which `function` must make zeros: a launch may leave them out (`kernel`'s `sample_blocks`).
+    """
+
+    def make_case(rng: np.random.Generator, n: int) -> Case:
+        def padded(end: np.ndarray) -> np.ndarray:
+            vector = np.zeros(n, np.float32)
+            vector[-end.size :] = end
+            return vector
+
+        def rounded() -> np.ndarray:
+            there = np.arange(n - 100, n).astype(np.float32).astype(int)
+            vector = padded(poisoned(end))
+            vector[there] = padded(end)[there]
+            return vector
+
+        ends = [distinct(rng, 100) for _ in inputs]
+        end = np.asarray(function(*ends))
+        arguments: dict[str, np.ndarray | np.generic | None] = dict(zip(inputs, map(padded, ends), strict=True))
+        arguments[output] = padded(poisoned(end))
+        if length is not None:
+            arguments[length] = np.int32(n)
+        return Case(arguments, {output: padded(end)}, {_ROUNDED: rounded})
 
     return make_case
 

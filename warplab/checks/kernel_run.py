@@ -60,7 +60,7 @@ class KernelRun:
     """A kernel, its name, and one launch of it.
 
     `size`: what `case` was made for, such as the number of elements. `seed`: of the check, not of this case alone.
-    `lanes_apart`: see `simulator.Options`.
+    `sample_blocks`, `lanes_apart`: see `simulator.Options`.
     """
 
     kernel: Any
@@ -72,6 +72,7 @@ class KernelRun:
     seed: int
     rtol: float
     atol: float
+    sample_blocks: int | None = None
     lanes_apart: bool = True
     active_lanes: ActiveLanes = field(default_factory=ActiveLanes)
     printed: Printed = field(default_factory=Printed)
@@ -102,6 +103,7 @@ class KernelRun:
             "path_limit": path_limit,
             "trace_warps": 0,
             "max_seconds": 0,  # what is too long must not depend on the machine
+            "sample_blocks": self.sample_blocks,
             "lanes_apart": self.lanes_apart,
             "fenced_barriers": True,
         } | options

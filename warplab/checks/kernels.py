@@ -43,6 +43,7 @@ def kernel(
     rtol: float = 0.0,
     atol: float = 0.0,
     seed: int | None = None,
+    sample_blocks: int | None = None,
 ) -> None:
     """Check a kernel on every size and launch; raise `CheckFailed` at the first thing that is wrong.
 
@@ -65,6 +66,7 @@ def kernel(
     `language`: what the kernel must be written in.
     `rtol`, `atol`: tolerance for floating-point results; the default asks for equal values.
     `seed`: repeats an earlier run; each failure names its seed.
+    `sample_blocks`: about how many blocks of a launch run, the first and the last among them, on cases of `at_the_end`.
     """
     name = kernel_name(kernel, language)
     _refuse_unset_sums(kernel, name)
@@ -80,7 +82,7 @@ def kernel(
         chosen = launches[number]
         grid, block = chosen(n) if callable(chosen) else chosen
         case = make_case(np.random.default_rng([seed, *np.atleast_1d(n), number]), n)
-        return KernelRun(kernel, name, case, n, grid, block, seed, rtol, atol, printed=printed)
+        return KernelRun(kernel, name, case, n, grid, block, seed, rtol, atol, sample_blocks, printed=printed)
 
     printed, given = Printed(), Limits(limits or {}, least or {}, products, per_thread or {})
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.kernel_checks import PRODUCT, RIGHT
+from tests.support.kernel_checks import INDEX, PRODUCT, RIGHT, cuda_kernel, failure
 from warplab import checks
-from warplab.checks.cases import cover, cover_tiles, distinct, poisoned, same_bits, summable
+from warplab.checks.cases import at_the_end, cover, cover_tiles, distinct, poisoned, same_bits, summable
 
 
 @given(st.integers(1, 3000), st.integers(0, 2**32), st.sampled_from([np.float32, np.float64]))
@@ -75,3 +75,15 @@ def test_each_run_draws_new_inputs():
     for _ in range(2):
         checks.kernel(RIGHT, make_case, sizes=[1], launches=[(1, 32)])
     assert seen[0] != seen[1]
+
+
+def test_of_a_long_vector_the_last_elements_are_asked_for():
+    far = at_the_end(np.multiply, ("a", "b"), "c", length="n")
+    asked = {"sizes": [2**24 + 997], "launches": [cover(128)], "sample_blocks": 4}
+    checks.kernel(RIGHT, far, **asked)
+    rounded = cuda_kernel(INDEX + "i = (float)i; if (i < n) c[i] = a[i] * b[i];")
+    caught = failure(rounded, far, **asked)
+    assert "c is wrong in " in caught.problem
+    assert caught.look_at.startswith("the index: float32 has 24 bits")
+    short = failure(cuda_kernel(INDEX + "if (i < n - 1) c[i] = a[i] * b[i];"), far, **asked)
+    assert "c is wrong in 1 of 16,778,213 elements" in short.problem.replace("16778213", "16,778,213")
