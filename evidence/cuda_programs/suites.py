@@ -1,11 +1,13 @@
-"""Run programs of Rodinia, PolyBench/GPU, SHOC and ThunderKittens on the simulator, and write suites.md.
+"""Run programs of Rodinia, PolyBench/GPU, SHOC, ThunderKittens and a book's exercises on the simulator, and write
+suites.md.
 
-    python -m evidence.cuda_programs.suites rodinia=DIR polybench=DIR shoc=DIR kittens=DIR [--only NAME]... [--rest]
+    python -m evidence.cuda_programs.suites rodinia=DIR polybench=DIR shoc=DIR kittens=DIR pmpp=DIR [--only NAME]...
+        [--rest]
     python -m evidence.cuda_programs.suites --page
 
 DIR are clones of `SOURCES`. suites.json keeps what came of each program; --rest leaves alone what it has already.
 Rodinia's data lie outside its repository: `INPUTS` writes random ones of the same form where a program needs some.
-ThunderKittens' ladder is changed in two places, by `_small`.
+ThunderKittens' ladders are changed in two places, by `_small`, sizes of the book's exercises by `_shorter`.
 """
 
 from __future__ import annotations
@@ -39,12 +41,13 @@ SOURCES = {
     "polybench": "cavazos-lab/PolyBench-ACC",
     "shoc": "vetter/shoc",
     "kittens": "HazyResearch/ThunderKittens",
+    "pmpp": "psmarter/PMPP-Learning",  # of "Programming Massively Parallel Processors"
 }
-# How a suite's programs say that their results are right, or wrong.
+# How a suite's programs say that their results are right, or wrong; 完成 is that they have ended.
 _COUNTED = r"(?:Threshold of [\d.]+ Percent|Number of misses|Error count)"
-_RIGHT = re.compile(rf"{_COUNTED}: 0$|\bPASS(?:ED)?\b", re.M | re.I)
+_RIGHT = re.compile(rf"{_COUNTED}: 0$|\bPASS(?:ED)?\b|[✅✓](?!.*完成)", re.M | re.I)
 _WRONG = re.compile(
-    r"(?:Threshold of [\d.]+ Percent|Number of misses|Error count): [1-9]|\bFAIL(?:ED|URE)?\b|[md]ismatch", re.I
+    r"(?:Threshold of [\d.]+ Percent|Number of misses|Error count): [1-9]|\bFAIL(?:ED|URE)?\b|[md]ismatch|[❌✗]", re.I
 )
 
 
@@ -102,9 +105,41 @@ def _shoc() -> list[Program]:
 
 
 def _kittens() -> list[Program]:
-    flags = "-arch=sm_90a -std=c++20 -I../../../include -DKITTENS_HOPPER"
-    folder, levels = "kernels/gemm/educational_h100", [f"level_0{n}" for n in range(1, 9)]
-    return [Program("kittens", level, folder, f"{level}.cu", flags) for level in levels]
+    """Return the ladders of products for Hopper and for Blackwell."""
+    found = []
+    for card, arch, macro, last, prefix in (
+        ("h100", "90a", "HOPPER", 8, ""),
+        ("b200", "100a", "BLACKWELL", 9, "b200_"),
+    ):
+        flags = f"-arch=sm_{arch} -std=c++20 -I../../../include -DKITTENS_{macro}"
+        folder, levels = f"kernels/gemm/educational_{card}", [f"level_0{n}" for n in range(1, last + 1)]
+        found += [Program("kittens", prefix + level, folder, f"{level}.cu", flags) for level in levels]
+    return found
+
+
+# Of chapters, how many exercises have code; without those that need cuBLAS (16.4, 16.5) or MPI (20.1).
+_CHAPTERS = {2: 1, 3: 5, 4: 1, 5: 2, 6: 2, 7: 3, 8: 1, 9: 1, 10: 1, 11: 1, 12: 1, 13: 1, 14: 1, 15: 1, 16: 3}
+_CHAPTERS |= {17: 3, 18: 1, 21: 2}
+
+
+def _pmpp() -> list[Program]:
+    graph = (
+        "bfs_parallel",
+        "bfs_sequential",
+        "device_memory",
+        "graph_conversions",
+        "graph_generators",
+        "main",
+        "utils",
+    )
+    found = []
+    for chapter, count in _CHAPTERS.items():
+        for exercise in range(1, count + 1):
+            folder = f"Exercises/Chapter{chapter:02}/Exercise{exercise:02}"
+            files = " ".join(f"src/{file}.cu" for file in graph) if chapter == 15 else "solution.cu test.cpp"
+            flags = f"-I../../../Common{' -Iinclude' * (chapter == 15)}{' -rdc=true' * (chapter == 21)}"
+            found.append(Program("pmpp", f"{chapter}.{exercise}", folder, files, f"-std=c++17 {flags}"))
+    return found
 
 
 PROGRAMS = [
@@ -154,6 +189,7 @@ PROGRAMS = [
     *_polybench(),
     *_shoc(),
     *_kittens(),
+    *_pmpp(),
 ]
 
 
@@ -194,15 +230,36 @@ def _configured(folder: Path, _: np.random.Generator) -> None:
 
 
 def _small(folder: Path, _: np.random.Generator) -> None:
-    """Multiply matrices of 256 in place of 4096; NVRTC overloads no static with other functions, as nvcc does."""
+    """Multiply matrices of 256, or of 512 where clusters compute so many rows, in place of 4096 and 1024; NVRTC
+    overloads no static with other functions, as nvcc does."""
     for file in (folder / "launch.cu", folder / "level_01.cu"):
-        file.write_text(file.read_text().replace("N = 4096;", "N = 256;"))
+        text = re.sub(r"\bN = (?:4096|1024);", "N = 256;", file.read_text())
+        file.write_text(re.sub(r"run_benchmark\((?:4096|1024)\)", "run_benchmark(512)", text))
     layouts = folder.parents[2] / "include/types/global/gl.cuh"
     changed = re.sub(r"static (constexpr std::enable_if_t<\(\w > 0\), int> \w+\(\))", r"\1 const", layouts.read_text())
     layouts.write_text(changed)
 
 
-_OF_SUITE = {"shoc": _configured, "kittens": _small}
+_SHORTER = {
+    r"\b(ITERATIONS|NUM_RUNS|iterations|timing_runs) = \d+;": r"\1 = 1;",
+    r"\b([MN]_(?:ROWS|COLS)) = 1(024|536);": r"\1 = 192;",
+    r"= 10000000;": "= 100000;",
+    r"= 1000000;": "= 20000;",
+    r"testPerformance\(4096, 4096, 100\)": "testPerformance(256, 256, 1)",
+    r"grid\(128, 128, 64\)": "grid(32, 32, 8)",
+}
+
+
+def _shorter(folder: Path, _: np.random.Generator) -> None:
+    """Repeat nothing and take a hundredth of the longest data: what the exercises measure, they check before."""
+    for file in folder.glob("test.cpp"):
+        text = file.read_text()
+        for long, short in _SHORTER.items():
+            text = re.sub(long, short, text)
+        file.write_text(text)
+
+
+_OF_SUITE = {"shoc": _configured, "kittens": _small, "pmpp": _shorter}
 INPUTS: dict[str, Callable[[Path, np.random.Generator], None]] = {
     "bfs": _graph,
     "hotspot": _heat(64 * 64),
@@ -272,9 +329,15 @@ def _run(program: Program, clone: Path, seconds: int) -> dict[str, Any]:
     return {"arguments": program.arguments, "seconds": seconds, **found}
 
 
+_BOOK = (
+    "pmpp are a reader's solutions to the exercises of Programming Massively Parallel Processors, which time nothing "
+    "here and take less of their longest data. "
+)
+
+
 def page(record: dict[str, Any]) -> str:
     """Return the page for a record."""
-    programs = record["programs"]
+    programs, book = record["programs"], "pmpp" in record["commits"]
     dates = sorted({one["date"] for one in programs.values()})
     sources = ", ".join(
         f"[{suite}](https://github.com/{SOURCES[suite]}) at `{commit[:10]}`"
@@ -293,15 +356,16 @@ def page(record: dict[str, Any]) -> str:
         names = [name for name, one in programs.items() if one["verdict"] == verdict]
         rows.append(f"| {text} ({len(names)}) | {', '.join(names)} |")
     parts = [
-        "# Programs of Rodinia, PolyBench/GPU, SHOC and ThunderKittens on the simulator",
+        "# Programs of other suites on the simulator",
         "<!-- Written by `python -m evidence.cuda_programs.suites`. -->",
         f"On {' and '.join(dates)}, {len(programs)} programs of {sources} were run by `python -m warplab run`, "
-        "unmodified but for ThunderKittens', with all checks of `--strict=cuda`, on small arguments, each for at most "
-        f"{SECONDS} s of processor time, with stand-ins for a function and two members of `cudaDeviceProp` that CUDA "
-        "13 lacks. Rodinia's inputs are random ones of the same form, as its own lie outside its repository. "
-        "ThunderKittens' ladder of products for Hopper (TMA, wgmma, warp specialisation) multiplies matrices of 256 "
-        "in place of 4,096, and four member functions have lost the word `static`, which NVRTC refuses there and nvcc "
-        "takes. All launched "
+        "unmodified but for sizes, with all checks of `--strict=cuda`, on small arguments, each for at "
+        f"most {SECONDS} s of processor time, with stand-ins for a function and two members of `cudaDeviceProp` that "
+        "CUDA 13 lacks. Rodinia's inputs are random ones of the same form, as its own lie outside its repository. "
+        "ThunderKittens' ladders of products for Hopper (TMA, wgmma, warp specialisation) and Blackwell (tcgen05, "
+        "tensor memory; held to no GPU) multiply matrices of 256 and 512 in place of 4,096, and four "
+        "member functions have lost the word `static`, which NVRTC refuses there and nvcc takes. "
+        f"{_BOOK if book else ''}All launched "
         f"{sum(one['kernels'] for one in programs.values()):,} kernels "
         f"{sum(one['launches'] for one in programs.values()):,} times. No GPU took part.",
         "| what came of them | programs |\n| --- | --- |\n" + "\n".join(rows),
