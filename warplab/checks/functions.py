@@ -292,8 +292,8 @@ def _where_right(table: Sequence[tuple[Mapping[str, Any], Any]], answers: list[A
     names = [name for name, value in inputs[0].items() if all(_is_number(each.get(name)) for each in inputs)]
     if len(inputs[0]) == len(names) == 1 < len(table) and all(type(each[names[0]]) is int for each in inputs):
         columns = [[each[names[0]] for each in inputs], answers, [expected for _, expected in table]]
-        some, got, right = (", ".join(f"{value:.6g}" for value in column[:4]) for column in columns)
-        return f"of {some} come {got}, where {right} are right"
+        some, found, expected = (", ".join(f"{value:.6g}" for value in column[:4]) for column in columns)
+        return f"of {some} come {found}, where {expected} are right"
     right = [_right(got, expected, rtol) for (_, expected), got in zip(table, answers, strict=True)]
     for a, b in itertools.permutations(names, 2):
         for said, holds in (("a multiple of", lambda x, y: y and x % y == 0), ("larger than", lambda x, y: x > y)):
