@@ -112,12 +112,11 @@ def estimate(calls: list[Call], card: str = ESTIMATED_FOR) -> float:
     """Return the roofline's lower bound for launches one after the other, in seconds, from what the simulator
     counts."""
     counted = profiling.RecordedLaunches()
-    with profiling.paused():
-        profiling.collect(counted)
-        try:
-            _all(calls)()
-        finally:
-            profiling.stop(counted)
+    profiling.collect(counted)
+    try:
+        _all(calls)()
+    finally:
+        profiling.stop(counted)
     return math.fsum(roofline(launch, card).seconds for launch in counted)
 
 

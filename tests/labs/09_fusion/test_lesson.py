@@ -380,11 +380,12 @@ def test_the_tactics_that_won_are_those_of_the_text(texts):
     fastest = [min(each, key=each.get) for each in took if "pixels_32x8_in_8" in each]
     narrow = sum(name in ("pixels_32x4_in_16", "pixels_32x4_in_32") for name in fastest)
     cell = next(c for c in nbformat.read(LESSON, as_version=4).cells if c.id == "fusion-tune")
-    chosen = re.findall(r"pixels_32x4_in_(?:16|32)(?= +\d)", cell.outputs[-1].text)
+    chosen = re.findall(r"pixels_32x\d_in_\d+(?= +\d)", cell.outputs[-1].text)
     text = texts["fusion-cache-predict-text"]
-    assert f"each of the {len(chosen)} convolutions" in text
+    eight = chosen.count("pixels_32x8_in_8")
+    assert f"For {eight} of the {len(chosen)} convolutions the roofline takes `pixels_32x8_in_8`" in text
     assert len(fastest) == len(chosen)
-    assert f"these two won {narrow} of them" in text
+    assert f"`pixels_32x4_in_16` and `pixels_32x4_in_32` won {narrow} of them" in text
 
 
 def test_the_memory_is_that_of_the_text(texts):

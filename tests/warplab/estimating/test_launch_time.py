@@ -192,10 +192,11 @@ def test_a_warm_launch_leaves_the_dram_alone_if_its_data_fit_into_the_l2() -> No
 
 
 def atomics(opcode: str = "RED.E.ADD", **reuse: float) -> float:
-    """Clocks of each of a million requests of atomics of which that is known."""
+    """Clocks of each of a million requests of atomics of which that is known, which are all that is stored."""
     known = {"atomics": 32.0, "atomic_requests": 1.0, "hottest_word": 0.0, "atomic_lines": 1.0, **reuse}
     counts = {"global_atomic_requests": 1e6, "global_atomic_sectors": 1e6}
-    work = launch_work((instruction(opcode, "LSU", 1e6),), counts=counts, reuse=known)
+    stored = reuse.pop("stored", reuse.get("atomic_bytes", 0.0))
+    work = launch_work((instruction(opcode, "LSU", 1e6),), counts=counts, reuse=known, stored=stored)
     return alone(work, "atomics") * 1.98e9 / 1e6
 
 
@@ -212,6 +213,7 @@ def test_atomics_on_more_than_the_l2_holds_wait_for_the_memory() -> None:
     in_memory = atomics(**apart, atomic_bytes=2.0**30)
     assert in_memory == pytest.approx(32 * 1.98e9 / H100.scattered_stores, rel=0.05)
     assert atomics(**apart, atomic_bytes=2.0**20) == atomics(**apart) < in_memory / 4
+    assert atomics(**apart, atomic_bytes=2.0**30, stored=2.0**20) == atomics(**apart, atomic_bytes=2.0**20)
 
 
 def test_words_of_blocks_of_their_own_are_not_common() -> None:
