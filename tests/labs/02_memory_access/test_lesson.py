@@ -124,7 +124,7 @@ def limits():
     error = json.loads((COURSE / "warplab" / "estimating" / "error.json").read_text())["H100"]
     own = error["limits"]["stores of parts of sectors"]
     assert own["launches"] == 1
-    return (f"the one unseen launch with this limit was off by {own['mean_percent']:.0f} %",)
+    return (f"one unseen launch with this limit was off by {own['mean_percent']:.0f} %",)
 
 
 QUOTED = {
