@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 _FEWEST = 4  # elements that a relation must fit: fewer are alike by chance
+_LONGEST = 2**22  # elements; of more, copies in float64 would take most of a process's memory
 _MOST = 64.5  # times the right result, or part of it, is a small factor
 _BY_CHANCE = 8  # twice a single number below this may be another mistake
 _SEVERAL = 8  # wrong elements that go wrong in one way: fewer may do so by chance
@@ -28,7 +29,7 @@ def relation(
     "" if nothing plain does, or if they may be alike by chance. `arguments`: the kernel's by name; outputs are None.
     `rtol`, `atol`: the check's tolerance, within which a multiple of the right result may be, too.
     """
-    if got.dtype.kind not in "iuf" or not np.isfinite(got).all():
+    if got.dtype.kind not in "iuf" or got.size > _LONGEST or not np.isfinite(got).all():
         return ""
     with np.errstate(all="ignore"):  # a warning on stderr would be one more failure to nbgrader
         if multiple := _multiplied(got, expected, max(rtol, 1e-5), atol):
@@ -39,7 +40,7 @@ def relation(
 
 def stored(got: np.ndarray, expected: np.ndarray, rtol: float = 0.0, atol: float = 0.0) -> str:
     """Return, in a sentence, how results were limited, rounded or read as unsigned, if that alone is wrong; else ""."""
-    if got.dtype.kind not in "iuf" or not np.isfinite(got).all():
+    if got.dtype.kind not in "iuf" or got.size > _LONGEST or not np.isfinite(got).all():
         return ""
     wrong = ~np.isclose(got, expected, rtol=rtol, atol=atol)
     if np.count_nonzero(wrong) < _SEVERAL:

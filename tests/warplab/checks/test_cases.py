@@ -77,13 +77,23 @@ def test_each_run_draws_new_inputs():
     assert seen[0] != seen[1]
 
 
+AT_2_24 = {"sizes": [2**24 + 997], "launches": [cover(128)], "sample_blocks": 4}
+
+
+def ends():
+    return at_the_end(np.multiply, ("a", "b"), "c", length="n")
+
+
 def test_of_a_long_vector_the_last_elements_are_asked_for():
-    far = at_the_end(np.multiply, ("a", "b"), "c", length="n")
-    asked = {"sizes": [2**24 + 997], "launches": [cover(128)], "sample_blocks": 4}
-    checks.kernel(RIGHT, far, **asked)
-    rounded = cuda_kernel(INDEX + "i = (float)i; if (i < n) c[i] = a[i] * b[i];")
-    caught = failure(rounded, far, **asked)
+    checks.kernel(RIGHT, ends(), **AT_2_24)
+
+
+def test_an_index_in_float32_misses_some_of_them():
+    caught = failure(cuda_kernel(INDEX + "i = (float)i; if (i < n) c[i] = a[i] * b[i];"), ends(), **AT_2_24)
     assert "c is wrong in " in caught.problem
     assert caught.look_at.startswith("the index: float32 has 24 bits")
-    short = failure(cuda_kernel(INDEX + "if (i < n - 1) c[i] = a[i] * b[i];"), far, **asked)
+
+
+def test_a_guard_that_is_one_short_misses_the_last():
+    short = failure(cuda_kernel(INDEX + "if (i < n - 1) c[i] = a[i] * b[i];"), ends(), **AT_2_24)
     assert "c is wrong in 1 of 16,778,213 elements" in short.problem.replace("16778213", "16,778,213")
