@@ -219,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 // launch 2.7 and a kernel that loads and stores one float4 per thread 3.0 to 3.3 (2026-11-27). The rest is the way of
 // sums: 4096 in one block take 3.7, from registers, and eight blocks that send theirs through a cluster's shared memory 4.2.
 // Tried and left out: tiles that stay in registers where each block has one (no faster for 2^20, slower for 230,882), sums of
-// warps added by shuffles (no faster); one tile of 128 or 256 threads a block, whose warps publish for themselves behind one
+// warps added by shuffles (no faster); one tile of 128 or 256 threads per block, whose warps publish for themselves behind one
 // barrier (4.4 µs for 7,385 to 32,768, this 4.7 to 4.8 in the same run; no faster from 65,536 on; H200, 2026-11-27).
 // The whole grid must be resident, since blocks wait for one another. Dynamic shared memory: two tiles, the one that is
 // written next and the one that is being scanned; a thread reads what it wrote. `sums`: one for each tile, of which none

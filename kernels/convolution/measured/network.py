@@ -7,7 +7,7 @@ of convolution would be larger. `float32`: NCHW, sums of float32 products; `tf32
 factors to TF32; `mixed`: NHWC, float16 with sums in float32, weights updated in float32.
 
 The library's kernels alone are timed here, none of the lab's. recordings.json holds what cuDNN 9.19.0 did on an H100
-80GB HBM3 on 2026-11-22 (commit 4f483ab1), under `network` and `folded_network`; and on 2026-11-26 `older_networks`:
+80GB HBM3 on 2026-11-27, under `network` and `folded_network`; and on 2026-11-26 `older_networks`:
 the gradients of their biases, not measured, would add at most 2 % to VGG-16's training, by the bytes that they read.
 """
 
