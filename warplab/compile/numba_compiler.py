@@ -88,7 +88,7 @@ def compile_numba_program(
         kernel = library.get_function(compiled.fndesc.llvm_func_name)
         numba_internals.kernel_fixup(kernel, debug)
         numba_internals.set_launch_bounds(kernel, launch_bounds)
-        modules = library.get_asm_strs(cc=capability)
+        modules = numba_internals.ptx_modules(library, capability)
     linked = linked_code.of_kernel(modules, [*link, *numba_internals.linking_files(library)])
     ptx = ptx_linking.link([*modules, *(code.ptx(arch) for code in linked)])
     mangled = re.findall(r"\.visible \.entry (\w+)\(", ptx)[0]

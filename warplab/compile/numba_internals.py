@@ -10,6 +10,7 @@ load, RuntimeError where Numba's own simulator has taken its place.
 import contextlib
 import functools
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +49,7 @@ from numba.cuda.typing.typeof import typeof
 from numba.cuda.compiler import compile_cuda, kernel_fixup
 from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.cudadrv.driver import FILE_EXTENSION_MAP
-from numba.cuda.cudadrv.nvvm import set_launch_bounds
+from numba.cuda.cudadrv.nvvm import nvvmError, set_launch_bounds
 from numba.cuda.memory_management.nrt import NRT_LIBRARY, get_include
 
 # `cuda.jit`: the dispatcher, what `kernel[grid, block]` makes, files of compiled kernels.
@@ -84,6 +85,17 @@ def can_compile(kernel: CUDADispatcher) -> bool:
 def linking_files(library: Any) -> list:
     """List what a compiled kernel's library links, by Numba's own functions or by `cuda.declare_device`."""
     return list(library._linking_files)
+
+
+def ptx_modules(library: Any, capability: tuple[int, int]) -> list[str]:
+    """Compile a library. Where variables are, which lines do not need, NVVM cannot always say: "Symbol name with
+    unsupported characters". `numba.cuda.jit` asks for neither."""
+    try:
+        return library.get_asm_strs(cc=capability)
+    except nvvmError:
+        places = re.compile(r'call void @"llvm\.dbg\.value".*')
+        library._llvm_strs = [places.sub("", text) for text in library.llvm_strs]
+        return library.get_asm_strs(cc=capability)
 
 
 def is_own(path: str | None) -> bool:

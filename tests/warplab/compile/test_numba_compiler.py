@@ -34,6 +34,36 @@ def test_numba_kernels_compile_without_a_gpu_and_keep_their_name_and_lines():
     assert texts["test_numba_compiler.py"].splitlines()[first] == "        i = cuda.grid(1)"
 
 
+def test_a_kernel_whose_variables_nvvm_cannot_place_compiles_with_its_lines():
+    from numba.cuda import types
+
+    from warplab.dropin import numba_cuda as cuda
+
+    def confusion(scores, labels, matrix):
+        counts = cuda.shared.array(256, types.int32)
+        classes, me = scores.shape[1], cuda.threadIdx.x
+        for cell in range(me, classes * classes, cuda.blockDim.x):
+            counts[cell] = 0
+        cuda.syncthreads()
+        for i in range(cuda.grid(1), labels.size, cuda.gridsize(1)):
+            highest = scores[i, 0]
+            for c in range(1, classes):
+                highest = max(highest, scores[i, c])
+            best = 0
+            while scores[i, best] != highest:
+                best += 1
+            if labels[i] > -1:
+                cuda.atomic.add(counts, labels[i] * classes + best, 1)
+        cuda.syncthreads()
+        for cell in range(me, classes * classes, cuda.blockDim.x):
+            cuda.atomic.add(matrix, (cell // classes, cell % classes), counts[cell])
+
+    arrays = types.float32[:, ::1], types.int32[::1], types.int32[:, ::1]
+    ptx, _ = compile_numba(confusion, arrays, arch=90)
+    first = confusion.__code__.co_firstlineno
+    assert {first + 9, first + 11, first + 14} <= set(lines_of(ptx))
+
+
 def test_numba_s_own_errors_come_through():
     from numba.cuda import types
     from numba.cuda.core.errors import TypingError
