@@ -24,8 +24,8 @@ BATCH, RATE, POLICY = 16, 0.002, {"name": "cosine"}
 SHOWN = 8  # scenes at a time
 REST = 300.0  # seconds without a question, after which the model's process gives its memory back
 WAYS = (
-    ("Join neighbouring cells' boxes (as DetectNet)", "group"),
-    ("Keep the best of overlapping boxes (NMS)", "suppress"),
+    ("Join neighbours (as DetectNet)", "group"),
+    ("Keep the best that overlap (NMS)", "suppress"),
     ("Keep every cell's box", "cells"),
 )
 WORST, IN_ORDER = "Worst first", "In their order"

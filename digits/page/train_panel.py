@@ -42,7 +42,7 @@ class TrainPanel(Panel):
         self._run = choice("Run")
         self._run.layout.max_width, self._run.style.description_width = "40rem", "6rem"
         self._with = widgets.SelectMultiple(
-            description="Compare with", rows=4, layout=self._run.layout, style=self._run.style, tooltip=""
+            description="Compare with", rows=4, layout={"max_width": "40rem"}, style=self._run.style, tooltip=""
         )
         self._state, self._curves, self._load, self._log, self._table = (note("") for _ in range(5))
         self._state.add_class("digits-state")
@@ -183,6 +183,7 @@ class TrainPanel(Panel):
         """Offer all runs but the shown one for comparison."""
         others = [(label, id) for label, id in self._run.options if id and id != self._run.value]
         self._refill(self._with, others, tuple(id for id in self._with.value if id in {id for _, id in others}))
+        self._with.layout.display = None if others else "none"
 
     def _select_run(self) -> None:
         selected = self.page.selected.run

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import urllib.parse
 import uuid
@@ -243,13 +244,19 @@ def test_a_kernel_that_no_browser_comes_back_to_ends(monkeypatch):
         return set(kernels.list_kernel_ids())
 
     async def test():
-        opened, left = [await kernels.start_kernel() for _ in range(2)]
+        opened, left, killed = [await kernels.start_kernel() for _ in range(3)]
         try:
-            kernels.notify_connect(opened)
-            assert await look(0) == {opened, left}
-            assert await look(server.GONE) == {opened, left}
-            kernels.notify_disconnect(opened)  # its page was closed
-            assert await look(server.GONE + 1) == {opened, left}
+            for kernel in (opened, killed):
+                kernels.notify_connect(kernel)
+            await kernels.get_kernel(killed).signal_kernel(signal.SIGKILL)
+            await asyncio.to_thread(kernels.get_kernel(killed).provisioner.process.wait)
+            assert await look(0) == {opened, left, killed}
+            assert await look(server.GONE) == {opened, left, killed}
+            states = [kernels.kernel_model(kernel)["execution_state"] for kernel in (opened, killed)]
+            assert [state == "dead" for state in states] == [False, True]
+            for kernel in (opened, killed):
+                kernels.notify_disconnect(kernel)  # its page was closed
+            assert await look(server.GONE + 1) == {opened, left, killed}
             assert await look(2 * server.GONE + 0.5) == {left}
             assert await look(server.OPENING) == {left}  # it works before its browser can connect
             assert await look(server.OPENING + 1) == set()

@@ -321,9 +321,14 @@ def test_a_second_window_shows_the_same(page, workspace):
     until(lambda: len(page.kernels()) == 1, "the end of the closed window's kernel")
 
 
-def test_a_dead_kernel_is_said_and_a_reload_brings_everything_back(page):
+def test_a_busy_kernel_is_no_dead_one_and_after_a_dead_one_a_reload_brings_everything_back(page):
     show(page, "Train")
     (kernel,) = page.kernels()
+    os.kill(kernel, signal.SIGSTOP)  # as silent as one that computes
+    page.until_says("Working", "#working")
+    assert page.text("#lost") == ""
+    os.kill(kernel, signal.SIGCONT)
+    until(lambda: page.run("return document.getElementById('working').hidden"), "the kernel's next beat")
     os.kill(kernel, signal.SIGKILL)
     page.until_says("does not hear from its kernel any more", "#lost")
     page.press("Reload the page")

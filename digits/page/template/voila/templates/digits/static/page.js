@@ -3,7 +3,9 @@
 // Everything else happens in Python (digits/page).
 "use strict";
 (() => {
-  const SILENT = 12000; // ms without a beat of the kernel, which comes every 2 s, after which it counts as gone
+  // ms without a beat of the kernel, which comes every 2 s, after which the server is asked whether it is there, and
+  // after which it counts as gone even so: a kernel that computes sends none.
+  const SILENT = 12000, PATIENCE = 120000;
 
   // Voilà calls these.
   window.voila_heartbeat = () => {};
@@ -26,6 +28,15 @@
     again.className = "jupyter-button";
     again.addEventListener("click", () => location.reload());
     box.append(again);
+  }
+
+  async function listen() {
+    if (!beat || Date.now() - beat < SILENT) return;
+    const page = JSON.parse(document.getElementById("jupyter-config-data").textContent);
+    const answer = await fetch(`${page.baseUrl}api/kernels/${page.kernelId}`).catch(() => null);
+    const dead = !answer?.ok || (await answer.json()).execution_state == "dead";
+    if (dead || Date.now() - beat > PATIENCE) lost();
+    else document.getElementById("working").hidden = Date.now() - beat < SILENT;
   }
 
   function found() {
@@ -118,7 +129,7 @@
       subtree: true, childList: true, attributes: true, attributeFilter: ["class", "style"],
     });
     // A tab in the background gets few timers; its beats are late with them, hence the check on coming back, too.
-    setInterval(() => { if (beat && Date.now() - beat > SILENT) lost(); }, 2000);
+    setInterval(listen, 2000);
     if (document.querySelector(".digits-output .digits-error")) document.getElementById("loading")?.remove();
   });
 })();
