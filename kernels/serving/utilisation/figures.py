@@ -177,7 +177,7 @@ def _mark(ax: Axes, marks: Sequence[tuple[float, str]], end: float) -> float:
 def _wrapped(text: str, width: float, size: float) -> list[str]:
     """Return lines of at most `width` points, a longer word alone."""
     lines: list[str] = []
-    for word in text.split():
+    for word in text.replace(" %", "\u00a0%").split(" "):  # a number and its sign together
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and TextPath((0, 0), longer, size=size).get_extents().width <= width:
             lines[-1] = longer
