@@ -239,7 +239,8 @@ class DataPanel(Panel):
     def _what_is_deleted(self) -> str:
         assert self._shown is not None  # there is no button otherwise
         used = sum(_dataset_of(run) == self._shown.id for run in runs.listing(self.page.workspace))
-        more = f" {used} runs were trained on it; they cannot be resumed or tested on it then." if used else ""
+        they = "One run was trained on it; it" if used == 1 else f"{used} runs were trained on it; they"
+        more = f" {they} cannot be resumed or tested on it then." if used else ""
         return f"Delete the dataset {self._shown.name} for good?{more}"
 
     def _delete_it(self) -> None:

@@ -24,8 +24,8 @@ BATCH, RATE, POLICY = 16, 0.002, {"name": "cosine"}
 SHOWN = 8  # scenes at a time
 REST = 300.0  # seconds without a question, after which the model's process gives its memory back
 WAYS = (
-    ("Join neighbours (as DetectNet)", "group"),
-    ("Keep the best that overlap (NMS)", "suppress"),
+    ("Join neighbouring cells' boxes (as DetectNet)", "group"),
+    ("Keep the best of overlapping boxes (NMS)", "suppress"),
     ("Keep every cell's box", "cells"),
 )
 WORST, IN_ORDER = "Worst first", "In their order"
@@ -58,6 +58,8 @@ class ScenesPanel(Panel):
         self._run = ui.choice("Run on scenes")
         self._part = ui.choice("Part", [("Validation", "validation"), ("Test", "test"), ("Training", "train")])
         self._way = ui.choice("From cells to boxes", WAYS)
+        for long in (self._dataset, self._run, self._way):
+            long.layout.max_width = "40rem"
         self._least = ui.real("Least score shown", SURE, 0.05, 0.99)
         self._class = ui.choice("Precision and recall of", [("–", 0)])
         self._order = ui.choice("Scenes", [WORST, IN_ORDER])

@@ -41,9 +41,8 @@ class TrainPanel(Panel):
         self._start = button("Start training", page.guarded(self._start_run), kind="primary")
         self._run = choice("Run")
         self._run.layout.max_width, self._run.style.description_width = "40rem", "6rem"
-        self._with = widgets.SelectMultiple(
-            description="Compare with", rows=4, layout={"max_width": "40rem"}, style=self._run.style, tooltip=""
-        )
+        self._with = widgets.SelectMultiple(description="Compare with", rows=4, style=self._run.style, tooltip="")
+        self._with.layout.width, self._with.layout.max_width = self._run.layout.width, self._run.layout.max_width
         self._state, self._curves, self._load, self._log, self._table = (note("") for _ in range(5))
         self._state.add_class("digits-state")
         self._logarithmic = check("Logarithmic loss")

@@ -328,7 +328,7 @@ def test_deletion_is_asked_for_and_never_under_a_run(space):
     write_json(run / "run.json", spec)
     page, panel = opened(space)
     press(panel, "Delete …")
-    assert "1 runs were trained on it" in shown(panel.widget)
+    assert "One run was trained on it" in shown(panel.widget)
     press(panel, "No, keep it")
     assert Dataset.open(space, dataset.id) == dataset
     with Lock(run / "lock"):
