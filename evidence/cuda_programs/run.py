@@ -30,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from evidence.cuda_programs import data
+from evidence.cuda_programs import data, libraries
 from evidence.cuda_programs.read import READ
 from warpcourse.paths import COURSE
 
@@ -48,24 +48,65 @@ ARGUMENTS = {
     "bitonic-sort": "8 1",
     "chi2": "40 64 20 20 32 1",
     "dense-embedding": "300 16 1",
+    "dwconv": "2 4 32 32 1",
+    "eikonal": "-s 16",
     "epistasis": "64 32 1",
+    "fdtd3d": "--dimx=96 --dimy=96 --dimz=96 --timesteps=1",
     "floydwarshall": "64 1 16",
+    "gaussian": "-q -t -s 64",
+    "gemv": "-s 512 -i 1 -x 128 -y 2",
+    "histogram": "--i=1",
     "hotspot": "64 2 8 ../data/hotspot/temp_512 ../data/hotspot/power_512 output_512.out",
     "hotspot3D": "64 8 4 ../data/hotspot3D/power_512x8 ../data/hotspot3D/temp_512x8 output.out",
+    "interval": "0 1024",
+    "is": "16 16 16",
+    "iso2dfd": "64 64 1",
     "keogh": "64 256 1",
+    "laplace3d": "34 18 18 1 1",
+    "lavaMD": "-boxes1d 2",
+    "lfib4": "65536",
+    "linearprobing": "10 8",
+    "lud": "-s 64",
+    "lulesh": "-i 1 -s 6 -r 11 -b 1 -c 1",
+    "mdh": "-itmax 1",
+    "metropolis": "-l 8 3 -t 4.7 0.1 -a 1 1 20 1 -h 1.0 -z 7919",
+    "minibude": "--deck ../minibude-sycl/data/bm1 --wgsize 64 --iterations 1 --numposes 64",
+    "minimod": "--niters 1 --grid 32 --nsteps 1",
+    "minisweep": "--niterations 1",
     "multimaterial": "64 64",
+    "nn": "filelist.txt -r 5 -lat 30 -lng 90 -i 1",
     "nw": "64 10 1",
+    "page-rank": "-n 256 -i 1",
     "particlefilter": "-x 32 -y 32 -z 3 -np 256",
     "pathfinder": "1024 8 4",
     "pns": "8 16 16",
+    "popcount": "16384 1",
+    "qrg": "4096",
+    "radixsort2": "-float -keysonly -n=16384",
+    "relu": "16384 1",
+    "remap": "16384 1",
     "resize": "32 32 64 64 3 1",
     "romberg": "4 64 1",
+    "rsbench": "-s small -m event -l 256",
+    "rsc": "-f input/vectors.csv -g 512",
+    "s3d": "-n 1 -s 1",
     "scan2": "1 2048 256",
     "scan3": "1 1024",
+    "scatter": "16384 1",
+    "simplemoc": "-s 1000 -e 16 -n 1",
+    "sssp": "-g 120 -t 1 -w 0 -r 1",
+    "stencil3d": "64 1",
     "streamcluster": "4 8 16 256 256 64 none output.txt 1",
     "su3": "-i 1 -l 4 -t 128 -v 3 -w 1",
+    "surfel": "64 64 48 1",
+    "testSNAP": "--nsteps 1",
     "thomas": "64 64 64 1",
     "threadfence": "1 4096",
+    "triad": "--passes 1 -v",
+    "tridiagonal": "-num_systems=256",
+    "vote": "16384",
+    "xsbench": "-s small -m event -l 256 -g 64",
+    "zeropoint": "16384 1",
     "zoom": "2 2 32 32 1",
 }
 # The review of 2026-11-23 that gave the idea: what it found.
@@ -101,7 +142,7 @@ def main(arguments: list[str] | None = None) -> int:
         record |= {"source": "zjin-lcf/HeCBench", "commit": _commit(folder)}
         record.pop("date", None)
         known = record["programs"]
-        candidates = _without_libraries(Path(folder))
+        candidates, record["libraries"] = _programs(Path(folder))
         record["without_libraries"] = len(candidates)
         names = options.only or [name for name in candidates if (name in known) == options.again]
         end = time.monotonic() + 60 * options.minutes
@@ -148,26 +189,28 @@ def _commit(folder: str) -> str:
     return told.stdout.strip() or Path(folder, "COMMIT").read_text(encoding="utf-8").strip()
 
 
-_LIBRARY = re.compile(r'#\s*include\s*[<"](?:cublas|cusparse|cufft|cudnn|cusolver|curand\.|nccl|mpi|nvml|cutlass)')
-
-
-def _without_libraries(folder: Path) -> list[str]:
-    """List the programs that need nothing but CUDA's runtime, Thrust and CUB; those of the review first."""
-    found = []
+def _programs(folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the programs that need nothing but CUDA's runtime, Thrust and CUB, those of the review first, and of each
+    other one what it needs."""
+    found, others = [], {}
     for program in sorted((folder / "src").glob("*-cuda")):
-        files = [f for f in program.rglob("*") if f.suffix in (".cu", ".cuh", ".h", ".hpp", ".cpp")]
-        texts = [file.read_text(encoding="utf-8", errors="replace") for file in files]
-        if any(program.glob("*.cu")) and not any(_LIBRARY.search(text) for text in texts):
-            found.append(program.name.removesuffix("-cuda"))
+        name = program.name.removesuffix("-cuda")
+        if missing := libraries.needed(program):
+            others[name] = ", ".join(missing)
+        elif any(program.rglob("*.cu")):
+            found.append(name)
     first = " ".join(reversed(REVIEW.values())).split()
-    return sorted(found, key=lambda name: (first.index(name) if name in first else len(first), name))
+    return sorted(found, key=lambda name: (first.index(name) if name in first else len(first), name)), others
 
 
 def _run(folder: Path, name: str, seconds: int) -> dict[str, Any]:
     program = folder / "src" / f"{name}-cuda"
-    text = _expanded((program / "Makefile").read_text(encoding="utf-8")) if (program / "Makefile").exists() else ""
+    text = ""
+    if makefiles := sorted(program.rglob("Makefile"), key=lambda file: (len(file.parts), file)):
+        text, program = _expanded(makefiles[0].read_text(encoding="utf-8")), makefiles[0].parent
     files = _files(program, text)
-    flags = list(dict.fromkeys(flag for flag in re.findall(r"(?<=\s)-[DI]\S+", text) if "$" not in flag))
+    named = re.findall(r"(?<=\s)-(?:D|I[ \t]*)[^\s$]+(?=\s|$)", text)
+    flags = list(dict.fromkeys("".join(flag.split()) for flag in named))
     flags += ["-fopenmp"] * ("-fopenmp" in text)
     made = data.write(name, program)
     arguments = ARGUMENTS[name].split() if name in ARGUMENTS else _small(text)
@@ -211,12 +254,24 @@ def execute(
 
 
 def _expanded(makefile: str) -> str:
-    """Return a Makefile's text with the values of its plain variables, and whole lines."""
+    """Return a Makefile's text with the values of its plain variables, whole lines, and what its conditions leave."""
     text = makefile.replace("\\\n", " ")
-    known = dict(re.findall(r"^(\w+)[ \t]*:?=[ \t]*([^\n#]*)", text, re.M))
+    known = dict(re.findall(r"^(\w+)[ \t]*:?=[ \t]*([^\n#]*)", text, re.M)) | {"VERIFY": "yes"}
     for _ in range(3):
         text = re.sub(r"\$[({](\w+)[)}]", lambda m: known.get(m[1], m[0]).strip(), text)
-    return text
+    lines, holds = list[str](), list[bool]()
+    for line in text.splitlines(keepends=True):
+        if asked := re.match(r"[ \t]*if(n?)eq[ \t]*\(([^,]*),([^)]*)\)", line):
+            holds.append((asked[2].strip() == asked[3].strip()) != bool(asked[1]))
+        elif re.match(r"[ \t]*ifn?def\b", line):
+            holds.append(True)
+        elif re.match(r"[ \t]*else\b", line):
+            holds[-1:] = [not each for each in holds[-1:]]
+        elif re.match(r"[ \t]*endif\b", line):
+            del holds[-1:]
+        elif all(holds):
+            lines.append(line)
+    return "".join(lines)
 
 
 def _files(program: Path, makefile: str) -> list[str]:
@@ -225,8 +280,13 @@ def _files(program: Path, makefile: str) -> list[str]:
     objects = re.findall(r"(?<![\w/])(?:\./)?([\w/]+)\.o\b", makefile)  # in folders, as of b+tree
     named = [str(file.relative_to(program)) for stem in objects for file in program.glob(f"{stem}.c*")]
     named += re.findall(r"^\w+\.o[ \t]*:[ \t]*(\.\./\S+\.c\w+)", makefile, re.M)  # of another program's folder
-    files = [word for word in words if (program / word).is_file()] or named
-    return list(dict.fromkeys(files)) or sorted(file.name for file in program.glob("*.cu"))
+    found = [sorted(program.glob(word)) or sorted(program.glob(re.sub(r"\.c\w*$", ".c*", word))) for word in words]
+    files = [os.path.relpath(file, program) for each in found for file in each] or named
+    if files:
+        return list(dict.fromkeys(files))
+    return sorted(file.name for file in program.glob("*.cu")) or [
+        str(file.relative_to(program)) for kind in ("cu", "cc", "cpp") for file in sorted(program.rglob(f"*.{kind}"))
+    ]
 
 
 def _environment() -> dict[str, str]:
@@ -264,7 +324,7 @@ def _verdict(
         return {"verdict": "time", "why": "", "launches": 0, "kernels": 0}
     counts = {"launches": sum(k["launches"] for k in known["kernels"]), "kernels": len(known["kernels"])}
     defects = [d for d in known["defects"] if not d["refused"]]
-    refused = re.search(r"error: a kernel could not be compiled or run: (.*)", printed)
+    refused = re.search(r"error: (?:a kernel could not be compiled or run: (.*)|(the program uses .*))", printed)
     if defects:
         d = defects[0]
         place = f"{Path(d['path'] or d['file']).name}:{d['line']}"
@@ -275,7 +335,7 @@ def _verdict(
             **counts,
         }
     if known["defects"] or refused:
-        why = known["defects"][0]["what"] if known["defects"] else refused[1] if refused else ""
+        why = known["defects"][0]["what"] if known["defects"] else refused[1] or refused[2] if refused else ""
         why = re.sub(r"\S*/(\w[\w.]*/)?", "", why)
         verdict = "time" if "too long" in why else "refused"
         return {"verdict": verdict, "why": why[:200], **counts}
@@ -295,7 +355,7 @@ def page(record: dict[str, Any]) -> str:
         "# Whole CUDA C++ programs on the simulator",
         "<!-- Written by `python -m evidence.cuda_programs.run`. -->",
         f"On {' and '.join(_dates(record))}, {len(programs)} of the {record['without_libraries']} programs "
-        f"that need no library but Thrust and CUB, of <https://github.com/{record['source']}> at "
+        f"that include no library but Thrust and CUB, of <https://github.com/{record['source']}> at "
         f"`{record['commit'][:10]}` were run unmodified by `python -m warplab run`, with all checks of "
         f"`--strict=cuda`, on small arguments, each for at most {SECONDS} s of processor time, some for less "
         "(results.json has both). They launched "
@@ -329,6 +389,17 @@ def page(record: dict[str, Any]) -> str:
         if by_verdict[verdict]:
             lines = [f"- **{name}** {p['why']}{_read(name, p)}" for name, p in by_verdict[verdict].items()]
             parts += [f"## {title}", "\n".join(lines)]
+    if others := record.get("libraries"):
+        by_library = [
+            (library, [n for n, needs in others.items() if needs == library]) for library in set(others.values())
+        ]
+        lines = [f"- {library} ({len(names)}): {', '.join(names)}" for library, names in sorted(by_library)]
+        parts += [
+            "## Left out",
+            f"{len(others)} programs include a library's header, whatever is defined, and do not bring it along "
+            "([libraries.py](libraries.py)):",
+            "\n".join(lines),
+        ]
     return "\n\n".join([*parts, "## The review's list", _beside_the_review(programs)]) + "\n"
 
 

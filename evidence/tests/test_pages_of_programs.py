@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from evidence.cuda_programs import libraries, suites
 from evidence.cuda_programs import run as cuda_programs
-from evidence.cuda_programs import suites
 from evidence.foreign_scripts import run as foreign_scripts
 from evidence.front_ends import page as front_ends_page
 from evidence.front_ends import run as front_ends
@@ -117,3 +117,26 @@ def test_programs_that_run_again_are_compared_with_their_last_verdicts(monkeypat
     assert "- **lost**: fails; was passes, 2026-11-01" in (tmp_path / "README.md").read_text()
     now["lost"] = ("passes", "")
     assert cuda_programs.main([f"HeCBench={tmp_path}", "--again"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "needed"),
+    [
+        ({"a.cu": "#include <cublas_v2.h>\n"}, ["cuBLAS"]),
+        ({"a.cu": "#ifdef MPI\n#include <mpi.h>\n#endif\n# include <cub/cub.cuh>\n"}, []),
+        ({"a.h": "#ifndef A_H\n\n#define A_H\n#include <mpi.h>\n#endif\n"}, ["MPI"]),
+        ({"a.h": "#ifndef A_H\n#define A_H\n#if B\n#endif\n#include <gsl/gsl_rng.h>\n#endif\n"}, ["GSL"]),
+        ({"a.cu": '#include "boost/x.hpp"\n', "boost/x.hpp": "#include <boost/y.hpp>\n"}, []),
+    ],
+)
+def test_which_library_a_program_of_hecbench_needs(tmp_path, files, needed):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert libraries.needed(tmp_path) == needed
+
+
+def test_of_a_makefile_what_its_conditions_leave():
+    text = "D = no\nA = -DA\nifeq ($(D),yes)\nA += -g \\\n -DD\nelse\nA += -O\nendif\n"
+    text += "ifeq ($(VERIFY),yes)\nB = -DB\nendif\n"
+    assert cuda_programs._expanded(text).split("\n") == ["D = no", "A = -DA", "A += -O", "B = -DB", ""]

@@ -56,7 +56,8 @@ def _is_for_device(part: str) -> bool:
         return bool(_KEPT.match(head)) and "(" not in _ALIGNMENT.sub("", head)
     if re.match(r"^(?:static\s+)*const\b[^=]*\*", part):  # a pointer to the host's memory
         return False
-    return bool(_KEPT.match(part)) and not re.match(r"^[\w\s:&*<>,]+\w\s*\([^()]*\)\s*(\{|;)", part)
+    function = re.match(r"^[\w\s:&*<>,]+\w\s*\([^()]*\)\s*(\{|;)", _ALIGNMENT.sub("", part))
+    return bool(_KEPT.match(part)) and not function
 
 
 def _parts(text: str) -> Iterator[str]:

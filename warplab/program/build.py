@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from warplab.compile.ptx_assembler import Assembled
 from warplab.compile.source_files import label_files
 from warplab.program.device_source import DeviceSource
 from warplab.program.host_code import IDENTITY, LIBRARIES, SourceError, host_code
+from warplab.simulator.translate import kept_code
 
 INCLUDE = Path(__file__).with_name("include")
 HEADER = INCLUDE / "warplab_cudart.h"
@@ -156,11 +158,19 @@ class _Build:
         _hide_cudacc(self.cuda_folders, folder / "plain")
 
     def runtime(self) -> Path:
-        """Compile the stand-in for libcudart."""
+        """Compile the stand-in for libcudart, unless an earlier process has left it."""
         target = self.folder / "runtime.o"
-        self._run(
-            ["-c", "-x", "c++", "-std=c++17", "-DWARPLAB_RUNTIME", "-O1", "-w", *self.system, HEADER, "-o", target]
-        )
+        command = ["-c", "-x", "c++", "-std=c++17", "-DWARPLAB_RUNTIME", "-O1", "-w", *self.system, HEADER]
+        read = [shutil.which(self.compiler[0]), HEADER, *(f"{each}/cuda_runtime_api.h" for each in self.cuda_folders)]
+        states = [
+            (file, (at := os.stat(file)).st_size, at.st_mtime_ns) for file in map(str, read) if os.path.exists(file)
+        ]
+        key = hashlib.sha256(repr((self.compiler, list(map(str, command)), states)).encode()).hexdigest()
+        if kept := kept_code.find(key):
+            target.write_bytes(kept)
+        else:
+            self._run([*command, "-o", target])
+            kept_code.keep(key, target.read_bytes())
         return target
 
     def unit(self, number: int, file: str) -> Unit | None:

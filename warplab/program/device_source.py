@@ -22,6 +22,7 @@ from warplab.program.source_text import (
     function_body,
     masked,
     regions,
+    without_compound_literals,
     without_statement_expressions,
 )
 
@@ -95,7 +96,8 @@ class DeviceSource:
             before = region.kind
         thrust = any("<thrust/" in one for one in includes)
         made.parts = [_FOR_THRUST * thrust + "".join(includes), _PRELUDE]
-        pieces = list(device_parts(without_statement_expressions("".join(own))))
+        text = without_compound_literals(without_statement_expressions("".join(own)))
+        pieces = list(device_parts(text))
         if any(kept and _OF_STANDARD.search(text) for text, kept in pieces):
             made.parts[1] += _STANDARD
         else:  # CUDA's own headers may have another int64_t

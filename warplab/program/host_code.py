@@ -23,7 +23,7 @@ from warplab.program.source_text import (
 )
 
 IDENTITY = "warplab_kernel"  # a static variable of each kernel's function: its address stands for the kernel
-_WORDS = re.compile(r"__(?:global|device|host|constant|shared|managed|grid_constant)__")
+_WORDS = re.compile(r"__(?:global|device|host|constant|shared|managed|grid_constant|noinline)__")
 _ATTRIBUTE = re.compile(r"\b(?:__launch_bounds__|__cluster_dims__|__maxnreg__)\s*(?=\()")
 _FOR_NVCC = re.compile(r"/(?:cub|cooperative_groups|cuda/__ptx)/")  # headers; kernels that use them have gone
 _USED = re.compile(r"\bDevice[A-Z]\w+\s*::|\bthrust\s*::\s*(?!complex\b)")
@@ -105,7 +105,8 @@ def _declarations(text: str, made: HostCode | None, scopes: list[str], both: boo
                 seen = first
                 continue
             else:
-                replaced = f"{text[start:body].rstrip()};{blank(text[body:end])}"
+                stop = start + len(mask[start:body].rstrip())  # before line markers
+                replaced = f"{text[start:stop]};{text[stop:body]}{blank(text[body:end])}"
             done.append(text[at:start] + replaced)
             at = end
             continue

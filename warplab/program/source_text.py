@@ -12,6 +12,7 @@ _WITH_PARENTHESES = re.compile(
     r"(?:__launch_bounds__|__cluster_dims__|__maxnreg__|__attribute__|__align__|alignas|decltype|noexcept)\s*$"
 )
 _TYPEOF = re.compile(r"\b__typeof(?:__)?\s*\((.+)\)(?=\s*\w+\s*=\s*(?:\1|\(\1\))\s*;)")
+_LITERAL = re.compile(r"(?:\breturn|[=,(?:+\-*/<>&|!{;}])\s*(\(\s*[A-Za-z_][\w:]*\s*\))(?=\s*\{)")
 _BLOCK = re.compile(r"\s*(?:\{|(?:if|for|while|do|switch)\b)")
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
@@ -156,6 +157,15 @@ def without_statement_expressions(text: str) -> str:
             last = mask[ends[-2] + 1 : ends[-1]]
             start = ends[-2] + (last.rfind("}") + 1 if _BLOCK.match(last) else 0)
             edits |= {match.start(): "([&]", start: mask[start] + " return", behind: "())"}
+    return "".join(edits.get(at, mark) for at, mark in enumerate(text)) if edits else text
+
+
+def without_compound_literals(text: str) -> str:
+    """Return `text` with `T{...}` for each `(T){...}` of GNU's C++, which NVRTC cannot read."""
+    mask, edits = masked(text), dict[int, str]()
+    for match in _LITERAL.finditer(mask):
+        if not re.search(r"\boperator\s*\W{0,3}$", mask[max(0, match.start() - 20) : match.start(1)]):
+            edits |= {match.start(1): "", match.end(1) - 1: ""}
     return "".join(edits.get(at, mark) for at, mark in enumerate(text)) if edits else text
 
 

@@ -17,6 +17,9 @@ float *d_data;
 struct __align__(16) Four { float v[4]; };
 typedef struct __attribute__((aligned(4))) { unsigned char r, g, b, a; }
 Pixel;
+typedef struct alignas(32)
+{ int s[8]; }
+Eight;
 typedef struct { int x; } Site __attribute__ ((aligned)), *Sites;
 enum Mode { NEAREST, LINEAR };
 template <class T> struct alignas(4 * sizeof(T)) Packed { T part[4]; __device__ T sum() { return part[0]; } };
@@ -55,6 +58,7 @@ def test_what_is_for_the_device_stays():
         "const int radius",
         "struct __align__(16) Four",
         "a; }\nPixel;",
+        "s[8]; }\nEight;",
         "Site __attribute__ ((aligned)), *Sites;",
         "enum Mode",
         "struct alignas(4 * sizeof(T)) Packed",

@@ -7,7 +7,7 @@ import pytest
 from warplab.program.device_source import _without_host_functions
 from warplab.program.host_code import SourceError, host_code
 from warplab.program.run_program import split_command
-from warplab.program.source_text import without_statement_expressions
+from warplab.program.source_text import without_compound_literals, without_statement_expressions
 
 
 def made(text: str):
@@ -61,6 +61,14 @@ def test_bodies_for_the_device_go_and_those_for_both_stay():
     assert "P(int a);" in text
     assert "operator()(int i) const;" in text
     assert "int only() const;" in text
+
+
+def test_a_declaration_ends_before_the_preprocessors_line():
+    text = made(
+        '__device__\ndouble f ( double a )\n# 9 "prog.cu"\n{\n  return __sinf(a);\n}\n__device__\nint g ( );'
+    ).text
+    assert "double f ( double a );" in text
+    assert "__sinf" not in text
 
 
 def test_variables_of_the_device_are_named_with_their_namespaces():
@@ -146,3 +154,19 @@ def test_a_type_that_the_device_cannot_read_goes_without_the_hosts_functions_and
 )
 def test_statement_expressions_become_lambdas(text: str, lambdas: str | None):
     assert without_statement_expressions(text) == (lambdas or text)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("return (float2){x, (y)};", "return float2{x, (y)};"),
+        ("f(a, ( ns::P ) { 1, 2 });", "f(a,  ns::P  { 1, 2 });"),
+        ("b = c * (T2){ 1, -1 } + (T2){0};", "b = c * T2{ 1, -1 } + T2{0};"),
+        ("if (x) {y = 1;}", None),
+        ("int f(int) { return 1; } P operator-(P) { return {}; }", None),
+        ('for (;;) { } while (x) { z("= (T){"); }', None),
+        ("auto f = [&] (x) { };", None),
+    ],
+)
+def test_compound_literals_become_what_every_compiler_reads(text: str, read: str | None):
+    assert without_compound_literals(text) == (read or text)

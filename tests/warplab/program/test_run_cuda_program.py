@@ -18,7 +18,8 @@ import pytest
 
 from tests.warplab.running.programs import python
 from warplab.compile.headers import include_folders
-from warplab.program import runtime
+from warplab.program import build, runtime
+from warplab.simulator.translate import kept_code
 
 PROGRAMS = Path(__file__).with_name("programs")
 # Some four seconds each, most of them g++'s and NVRTC's: `make test` runs three of them, and test_host_code.py.
@@ -308,3 +309,21 @@ def test_names_with_blanks_and_umlauts_exit_codes_above_128_and_what_is_left_run
     results = json.loads((tmp_path / "o.sarif").read_text())["runs"][0]["results"]
     uris = {at["physicalLocation"]["artifactLocation"]["uri"] for result in results for at in result["locations"]}
     assert all(uri.endswith("pr%C3%B6g%20%C3%A4.cu") for uri in uris), uris
+
+
+def test_the_runtime_is_compiled_once_for_a_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("WARPLAB_KEEP_CODE", raising=False)
+    kept_code._folder.cache_clear()
+    compiled = []
+
+    def compile_one(self, arguments):
+        compiled.append(self.compiler)
+        Path(arguments[-1]).write_bytes(b"code")
+
+    monkeypatch.setattr(build._Build, "_run", compile_one)
+    for compiler in (["g++"], ["g++"], ["g++", "-m64"]):
+        (folder := tmp_path / f"{len(compiled)}{len(compiler)}").mkdir(exist_ok=True)
+        assert build._Build(compiler, (), folder).runtime().read_bytes() == b"code"
+    assert compiled == [["g++"], ["g++", "-m64"]]
+    kept_code._folder.cache_clear()

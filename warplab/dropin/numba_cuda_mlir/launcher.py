@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import math
 import struct
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import Parameter
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numba_cuda_mlir import _cext, descriptor, types
+from numba_cuda_mlir import _cext, compiler, descriptor, types
 from numba_cuda_mlir.mlir_lowering import ERROR_CODE_GLOBAL_NAME
+from numba_cuda_mlir.numba_cuda.cudadrv.linkable_code import CUSource, LinkableCode, PTXSource
 from numba_cuda_mlir.numba_cuda.np.numpy_support import as_dtype
 from numba_cuda_mlir.numba_cuda.typing.typeof import typeof_impl
 
 from warplab import simulator
-from warplab.compile import ptx_assembler
+from warplab.compile import ptx_assembler, ptx_linking
 from warplab.compile.architecture import DEFAULT_ARCH
+from warplab.compile.linked_code import LinkedCode
 from warplab.compile.ptx_assembler import Assembled
 from warplab.compile.source_files import label_files, shared_array_names
-from warplab.launch import profiling
+from warplab.dropin.numba_cuda import api
+from warplab.dropin.simulated_device import MULTIPROCESSORS
+from warplab.hardware.occupancy import theoretical
+from warplab.launch import profiling, resources
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.device_arrays import DeviceArray
+from warplab.launch.dimensions import dimensions
 from warplab.launch.errors import ArgumentError, check_number
 from warplab.launch.kernel_source import BoundKernel, is_empty
 from warplab.launch.simulate import prepare
@@ -98,6 +107,55 @@ def _pack(name: str, kind: Any, value: Any, arrays: ArrayPlacement) -> list[byte
     raise ArgumentError(f"argument `{name}` has the type {kind}, which the simulator does not pass to these kernels")
 
 
+def linked(compiled: Any) -> str:
+    """Return the PTX of a compiled kernel with what it links: CUDA C++ and PTX, as text or in files.
+
+    Raises NotImplementedError for compiled code, CompileError for CUDA C++ that does not compile.
+    """
+    modules = [compiled.ptx]
+    for item in compiled.metadata.get("linked_external_link_items", ()):
+        if Path(str(item)).name == "libcudadevrt.a":  # whose barriers of the grid the simulator has
+            continue
+        code = LinkableCode.from_path_or_obj(item)
+        if not isinstance(code, CUSource | PTXSource) or code.setup_callback or code.teardown_callback:
+            raise NotImplementedError(
+                f"{code.name} cannot be linked on the simulator, which runs PTX and has no driver; link CUDA C++ or "
+                "PTX without callbacks"
+            )
+        text = code.data if isinstance(code.data, str) else code.data.decode()
+        name = item if isinstance(item, str) else code.name
+        modules.append(LinkedCode(name, text, isinstance(code, PTXSource), numbas_own=False).ptx(DEFAULT_ARCH))
+    return ptx_linking.link(modules) if len(modules) > 1 else modules[0]
+
+
+def keep_attributes(compiled: Any) -> None:
+    """Do what `CompileResult._ensure_kernel_attrs` does: keep what a compiled kernel needs of an SM."""
+    if "regs_per_thread" in compiled.metadata:
+        return
+    ptx, symbol = linked(compiled), compiled.metadata["func_name"]
+    found = resources.reported(ptx_assembler.assemble(ptx, symbol, DEFAULT_ARCH), DEFAULT_ARCH)
+    entry = simulator.load(ptx).entries[symbol]
+    constants = [v.size for v in entry.program.variables.values() if v.space == "const"]
+    compiled.metadata.update(
+        regs_per_thread=found.registers,
+        shared_mem_per_block=entry.shared_bytes,
+        const_mem_size=sum(constants),
+        local_mem_per_thread=found.local_bytes,
+        max_threads_per_block=resources.max_threads(found),
+    )
+
+
+def most_cooperative_blocks(compiled: Any, blockdim: Any, dynsmemsize: int = 0) -> int:
+    """Return the blocks of the largest grid that fits on the device at once."""
+    symbol = compiled.metadata["func_name"]
+    shared = simulator.load(linked(compiled)).entries[symbol].shared_bytes + dynsmemsize
+    with contextlib.suppress(RuntimeError):  # grid.sync() is of a library that the assembler does not have
+        keep_attributes(compiled)
+    registers = compiled.metadata.get("regs_per_thread", 0)
+    threads = math.prod(dimensions(blockdim, "blockdim"))
+    return theoretical("H100", threads, registers=registers, shared_bytes=shared).blocks * MULTIPROCESSORS
+
+
 class KernelDispatcher:
     """Stands for the extension module's class of the same name: what a kernel's launches share."""
 
@@ -119,7 +177,7 @@ class KernelDispatcher:
             cubin, symbol, *_ = self.compile(args)
             compiled = [*self.dispatcher.overloads.values(), *self.dispatcher._launch_config_overloads.values()]
             found = next(one for one in compiled if one.cres.metadata["cubin"] is cubin)
-            self.sources[kinds] = MlirSource(function, parameters, tuple(found.signature.args), found.ptx, symbol)
+            self.sources[kinds] = MlirSource(function, parameters, tuple(found.signature.args), linked(found), symbol)
         return self.sources[kinds]
 
 
@@ -133,7 +191,7 @@ class LaunchConfiguration:
     def __call__(self, *flat) -> None:
         """Launch with the values of the tuples among the arguments one after the other, and wait."""
         state = descriptor._compile_arg_types
-        args = tuple(state.values)
+        args = tuple(map(_array, state.values))
         for value in args:
             if isinstance(value, enum.Enum) and not isinstance(value.value, int | float):
                 raise ArgumentError(f"enum members with {type(value.value).__name__} values are not supported")
@@ -148,6 +206,12 @@ class LaunchConfiguration:
             if code[0]:
                 kind, words = EXCEPTIONS[int(code[0])]
                 raise kind(words)
+
+
+def _array(value: Any) -> Any:
+    """Return an array of another library, which may have no more than `__cuda_array_interface__`, as one of ours."""
+    foreign = hasattr(value, "__cuda_array_interface__") and not isinstance(value, DeviceArray)
+    return api.as_cuda_array(value) if foreign else value
 
 
 def _error_code(entry: simulator.Entry) -> np.ndarray:
@@ -172,4 +236,6 @@ def replace_native() -> None:
     """Let kernels be launched by these classes, and arrays of the simulated device be arguments."""
     _cext.KernelDispatcher = KernelDispatcher
     descriptor.LaunchConfiguration = LaunchConfiguration
+    compiler.CompileResult._ensure_kernel_attrs = keep_attributes
+    compiler.CompileResult._max_cooperative_grid_blocks = most_cooperative_blocks
     descriptor._sync_cuda_array_interface_stream = _check_interface

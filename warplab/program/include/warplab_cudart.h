@@ -48,7 +48,14 @@ extern "C" void warplab_launch(const void* kernel, void** arguments);
 extern "C" void warplab_variable(const void* variable, int unit, int number);
 
 // What nvcc gives host code beyond the C++ library.
-namespace cooperative_groups {}
+namespace cooperative_groups {  // for declarations of functions that take them
+struct cluster_group;
+struct coalesced_group;
+struct grid_group;
+struct thread_block;
+struct thread_group;
+template <unsigned size, class parent = void> struct thread_block_tile;
+}  // namespace cooperative_groups
 namespace nvcuda {
 namespace wmma {}
 }  // namespace nvcuda

@@ -318,3 +318,58 @@ def test_an_unmodified_program(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[0] == "9900.0"
     assert "1 kernel, 1 launch, 0 defects" in done.stdout + done.stderr
+
+
+TWICE = 'extern "C" __device__ int twice(int* out, int x) { *out = 2 * x; return 0; }'
+
+
+def test_what_a_kernel_links_is_run_with_it():
+    twice = cuda.declare_device("twice", types.int32(types.int32), link=cuda.CUSource(TWICE))
+
+    @cuda.jit
+    def kernel(x, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = twice(x[i])
+
+    x, out = np.arange(40, dtype=np.int32), np.zeros(40, np.int32)
+    kernel[2, 32](x, out)
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_linked_code_that_needs_a_driver_is_refused():
+    source = cuda.CUSource(TWICE, setup_callback=lambda module: None)
+    twice = cuda.declare_device("twice", types.int32(types.int32), link=source)
+
+    @cuda.jit
+    def kernel(out):
+        out[0] = twice(out[0])
+
+    with pytest.raises(NotImplementedError, match="without callbacks"):
+        kernel[1, 1](np.zeros(1, np.int32))
+
+
+def test_what_a_kernel_needs_is_told_without_a_driver():
+    @cuda.jit("void(float32[::1])")
+    def uses(out):
+        kept = cuda.shared.array(64, types.float32)
+        kept[cuda.threadIdx.x] = out[cuda.threadIdx.x]
+        cuda.syncthreads()
+        out[cuda.threadIdx.x] = kept[63 - cuda.threadIdx.x]
+
+    (signature,) = uses.overloads
+    assert uses.get_shared_mem_per_block(signature) == 256
+    assert 0 < uses.get_regs_per_thread(signature) < 40
+    assert uses.get_max_threads_per_block(signature) == 1024
+    blocks = [uses.overloads[signature].max_cooperative_grid_blocks(block) for block in (256, (16, 16), 1024)]
+    assert blocks[0] == blocks[1] == 4 * blocks[2] > 0
+
+
+def test_an_array_that_has_an_interface_alone_is_an_argument():
+    class Foreign:
+        def __init__(self, array):
+            self.array, self.__cuda_array_interface__ = array, array.__cuda_array_interface__
+
+    a, out = cuda.to_device(drawn(64)), cuda.device_array(64, np.float32)
+    scaled_sum[1, 64](Foreign(a), a, Foreign(out), np.float32(1))
+    np.testing.assert_array_equal(out.copy_to_host(), 2 * a.copy_to_host())

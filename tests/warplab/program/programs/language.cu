@@ -27,9 +27,12 @@ template <Op op, class T> __global__ void combine(T* x, Pair p) {
 __device__ ssize_t mine(unsigned i = threadIdx.x) { return LEAST(i, LEAST(40u, i)); }
 static __global__ void scale(float* x, double by) { x[mine()] *= float(by) * inner::factor[0]; }
 __global__ void scale(int* x, int by) { x[threadIdx.x] = x[threadIdx.x] * by + inner::offset<int>[1]; }
+__device__ __noinline__ void fill(__half* h, cg::thread_block block, cg::thread_block_tile<32> tile) {
+  h[block.thread_rank()] = __float2half(1.5f + tile.meta_group_rank());
+}
 extern "C" __global__ void plain(__half* h) {
   auto block = cg::this_thread_block();
-  h[block.thread_rank()] = __float2half(1.5f);
+  fill(h, block, cg::tiled_partition<32>(block));
   if (block.thread_rank() == 0) printf("thread %d of %s\n", threadIdx.x, "plain");
 }
 int main() {
