@@ -122,6 +122,8 @@ extern "C" __global__ void forward(
 WAITS = {
     "one thread": "if (threadIdx.x == 0) { while (!arrived[flag]); __threadfence_system(); } __syncthreads();",
     "all threads": "while (!arrived[flag]); __threadfence_system();",
+    # membar.sys is fence.sc.sys, and such fences have one order: what comes after any of these comes after the flag's.
+    "all fence": "if (threadIdx.x == 0) while (!arrived[flag]); __syncthreads(); __threadfence_system();",
     "acquire": """if (threadIdx.x == 0) { unsigned seen; do
             asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(arrived + flag) : "memory");
         while (!seen); } __syncthreads();""",
