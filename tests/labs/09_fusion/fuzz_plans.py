@@ -2,8 +2,9 @@
 
 Two families. Damage that leaves the checksum as it was (bits, bytes, cuts, blocks, headers, foreign files) must always
 be refused. Tampering that computes the checksum anew may be refused, or leave another plan that is valid in all its
-parts: some of those are run, where the simulator finds any access out of bounds. Anything but a PlanError is a failure,
-and ends with exit code 1, its seed and its number.
+parts: some of those are run, where the simulator finds any access out of bounds, and the result must be the
+interpreter's for the graph that the file describes. Anything but a PlanError is a failure, and ends with exit code 1,
+its seed and its number.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from kernels.fusion.graph import Graph, Node, Slice, Tensor, int8
+from kernels.fusion import tactics
+from kernels.fusion.graph import Graph, Node, Slice, Tensor, int8, interpret
 from kernels.fusion.graph.build import Builder
 from kernels.fusion.plan import Plan, PlanError, build, plan_file
 from kernels.fusion.plan.engine import Engine
+from kernels.fusion.tactics import cbr_tactics, element_tactics, other_tactics
 
 FILES, SEED = 10_000, 9
+ANOTHER = "another graph"
+TACTICS = (*cbr_tactics.TACTICS, *other_tactics.TACTICS, *element_tactics.TACTICS)
 HOSTILE = (
     *(0, -1, 1, 2, 3, 7, 255, 256, 2**20, 2**31 - 1, 2**31, 2**63, -(2**63), 10**400, 0.0, -0.5, 1.5, 1e-300, 1e300),
     *(True, False, None, "", "x", "float32", "float16", "int8", "NHWC", "NCHW", "y" * 1000, "\x00", "../plan", "🙂"),
@@ -44,7 +49,8 @@ class Outcome:
 
 
 def fuzz(files: int = FILES, seed: int = SEED, run_every: int = 5) -> Outcome:
-    """Load so many damaged files. `run_every`: of tampered plans that load each such one is run, too."""
+    """Load so many damaged files. `run_every`: of tampered plans that load each such one is run, too, and all that
+    describe another graph or name other tactics."""
     outcome = Outcome()
     originals = [plan_file.to_bytes(each()) for each in (example, shapes)]
     kinds = [*DAMAGE, *TAMPERING]
@@ -65,13 +71,25 @@ def fuzz(files: int = FILES, seed: int = SEED, run_every: int = 5) -> Outcome:
         outcome.loaded[kind] += 1
         if kind in DAMAGE:
             outcome.failures.append(f"{kind}, file {number}: a damaged file was loaded")
-        elif sum(outcome.loaded.values()) % run_every == 1 and plan.memory.nbytes < 2**20:
+        elif (kind == ANOTHER or sum(outcome.loaded.values()) % run_every == 1) and plan.memory.nbytes < 2**20:
             try:
-                Engine(plan).run(*(np.ones((1, *plan.graph.tensors[name].shape)) for name in plan.graph.inputs))
+                run(plan, rng)
                 outcome.ran += 1
             except Exception as error:
                 outcome.failures.append(f"{kind}, file {number}, run: {type(error).__name__}: {error}")
     return outcome
+
+
+def run(plan: Plan, rng: np.random.Generator) -> None:
+    """Run a plan on random numbers. AssertionError for a result that the interpreter does not have."""
+    graph = plan.graph
+    given = [rng.uniform(-2, 2, (1, *graph.tensors[name].shape)).astype(np.float32) for name in graph.inputs]
+    with np.errstate(all="ignore"):  # other numbers may overflow, and must do so in both
+        expected = interpret.run(graph, *given)
+    found = Engine(plan).run(*given)
+    for name, values in expected.items():
+        result = found[name] if len(expected) > 1 else found
+        np.testing.assert_allclose(result, values, rtol=1e-4, atol=1e-4, err_msg="another result")
 
 
 def load(data: bytes) -> Plan:
@@ -236,6 +254,20 @@ def _off_by_a_few(value: Any, rng: np.random.Generator) -> None:
         container[key] += int(rng.choice([-256, -16, -4, -1, 1, 4, 16, 256]))
 
 
+def _another(value: Any, rng: np.random.Generator) -> None:
+    """Change what a plan may well survive: a real number, a boolean, a tactic for one of the same operators."""
+    places = [(c, k) for c, k in _places(value) if isinstance(c[k], bool | float) or (k == "tactic" and c[k])]
+    container, key = places[int(rng.integers(len(places)))]
+    old = container[key]
+    if isinstance(old, bool):
+        container[key] = not old
+    elif isinstance(old, float):
+        container[key] = old * float(rng.choice([-1, 0.5, 1.5, 100])) + float(rng.choice([0, 0.3]))
+    else:
+        names = [tactic.name for tactic in TACTICS if set(tactic.ops) & set(tactics.find(old).ops)]
+        container[key] = str(rng.choice(names))
+
+
 def _remove(value: Any, rng: np.random.Generator) -> None:
     container, key = _place(value, rng)
     del container[key]
@@ -306,6 +338,7 @@ DAMAGE: dict[str, Damage] = {
 TAMPERING: dict[str, Damage] = {
     "a value replaced": _tampered(_hostile),
     "a number changed": _tampered(_off_by_a_few),
+    ANOTHER: _tampered(_another),
     "a value removed": _tampered(_remove),
     "an item repeated": _tampered(_repeat),
     "values exchanged": _tampered(_exchange),

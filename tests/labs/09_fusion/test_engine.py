@@ -356,3 +356,19 @@ def test_a_cuda_graph_gives_the_same_bits_as_launches(raw, images, batch):
     first = captured.run(images)
     assert first.tobytes() == plain.run(images).tobytes()
     assert captured.run(images).tobytes() == first.tobytes()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_threads_of_one_captured_engine_get_their_own_results(raw, images, side_by_side):
+    made = plan.build(optimise.fuse(raw), 4, side_by_side=side_by_side)
+    runner, together = Engine(made, cuda_graph=True, side_by_side=side_by_side), threading.Barrier(2)
+    of_thread = images[:128], images[128:256]
+    expected = [runner.run(given).tobytes() for given in of_thread]
+
+    def results(given):
+        together.wait()
+        return {runner.run(given).tobytes() for _ in range(20)}
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(results, of_thread)) == [{one} for one in expected]

@@ -20,7 +20,7 @@ from tests.support.random_inputs import generator
 
 from . import fuzz_plans
 
-SHARE = 480  # of the files that `python -m tests.labs.09_fusion.fuzz_plans` loads: 30 of each kind
+SHARE = 510  # of the files that `python -m tests.labs.09_fusion.fuzz_plans` loads: 30 of each kind
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,12 @@ def test_damaged_and_tampered_files_never_crash_and_never_load_wrong():
     assert sum(outcome.refused.values()) + sum(outcome.loaded.values()) == SHARE
     assert set(outcome.refused) == {*fuzz_plans.DAMAGE, *fuzz_plans.TAMPERING}
     assert not set(outcome.loaded) & set(fuzz_plans.DAMAGE)
-    assert outcome.ran >= 1
+    assert outcome.ran >= 10
+
+
+def test_the_fuzz_finds_an_engine_that_computes_another_graph(monkeypatch):
+    monkeypatch.setattr(fuzz_plans, "Engine", lambda _: Engine(fuzz_plans.example()))
+    assert any("another result" in failure for failure in fuzz_plans.fuzz(300).failures)
 
 
 def test_the_fuzz_finds_a_loader_that_does_not_check(monkeypatch):
