@@ -16,10 +16,10 @@
 // that exchanged results by shuffles and stored 64 bytes of a pixel took 1.1 of that at batch 32, and 69 for 41 µs in
 // MobileNetV2's 16 to 96 channels of 112 × 112: some 110 instructions for 16 bytes, where stmatrix needs 20. A residual
 // that threads loaded while products were computed took 43 for 35 µs at 56 × 56: too few bytes on their way.
-// INT8: ResNet-50 at batch 128 in 2.04 ms, 0.62 of float16's 3.32 in the same process (H100, 2026-11-27). On an H200 (the
-// day before: 1.88 ms) it took 2.00 while threads loaded scale and bias from global memory once a tile's products were
-// done, and lines of 64 bytes had no more stages than those of 128. 1 × 1 from 64 to 256 channels with a residual takes
-// 92 µs there, where its bytes want 54.
+// INT8: ResNet-50 at batch 128 in 1.88 ms, 0.69 of float16's 2.70 in the same process (H200, 2026-11-27; on an H100 0.62
+// of 3.32). It took 2.00 while threads loaded scale and bias from global memory once a tile's products were done, and
+// lines of 64 bytes had no more stages than those of 128. 1 × 1 from 64 to 256 channels with a residual takes 92 µs,
+// where its bytes want 54.
 // BLOCKS: on a multiprocessor at a time.
 #include <warplab/hopper.cuh>
 #include "view.cuh"
