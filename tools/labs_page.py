@@ -2,6 +2,7 @@
 
     python -m tools.labs_page                 write the pages; times on a CPU are as last measured
     python -m tools.labs_page --measure LAB   first time that lab's lesson and exercise in the simulator
+    python -m tools.labs_page --count LAB     first count in the simulator what that lab's lesson reveals
 
 The page of a lab is README.md in its package, beside its pictures. What is not there yet, such as measurements of a lab
 that nobody has run on a GPU, the page says.
@@ -35,6 +36,7 @@ from warplab.text.tables import markdown
 INDEX = COURSE / "docs" / "labs.md"
 README = COURSE / "README.md"
 LIBRARIES = ("nvidia-cublas", "nvidia-cudnn-cu13", "nvidia-cuda-nvrtc")
+COUNTED = "counted.md"
 PLANNED = COURSE / "kernels" / "planned_labs.json"
 BEGIN, END = "<!-- Labs, written by tools/labs_page.py -->", "<!-- End of the labs -->"
 
@@ -119,6 +121,8 @@ def _parts(lab: Lab) -> Iterator[str]:
         yield from _kernels(lab)
     if lab.launches:
         yield f"## Counters\n\n{_counters(lab)}"
+    if (counted := lab.folder / COUNTED).exists():
+        yield f"What the lesson counts in the simulator:\n\n{counted.read_text(encoding='utf-8').rstrip()}"
     if found := pictures(lab):
         yield "## Pictures"
         yield from (f"![{lab.shown[Path(file).stem]}](pictures/{file})" for file in found)
@@ -289,6 +293,13 @@ def measure(lab: Lab) -> None:
     (lab.folder / "times.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
+def counts(lab: Lab) -> str:
+    """Return the table of what a lab's lesson counts; ValueError for a lab whose record names no module for that."""
+    if not lab.counted:
+        raise ValueError(f"lab.py of lab {lab.number:02} has no `counted`")
+    return markdown(*lab.module(lab.counted).table()) + "\n"
+
+
 def _processor_seconds() -> float:
     """Return the processor time of this process's ended children; other work on the machine does not add to it."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -311,8 +322,12 @@ def write() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.labs_page", description=__doc__.splitlines()[0])
     parser.add_argument("--measure", nargs="+", metavar="LAB", help="time lesson and exercise of these labs first")
-    for name in parser.parse_args().measure or ():
+    parser.add_argument("--count", nargs="+", metavar="LAB", help="count what these labs' lessons reveal first")
+    arguments = parser.parse_args()
+    for name in arguments.measure or ():
         measure(find(name))
+    for lab in map(find, arguments.count or ()):
+        (lab.folder / COUNTED).write_text(counts(lab), encoding="utf-8")
     write()
     return 0
 

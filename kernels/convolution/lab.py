@@ -9,6 +9,7 @@ LAB = Lab(
     "convolution is 80 to 90 % of a network's run time",
     benchmark="benchmark",
     launches="launches",
+    counted="lesson.counting",
     code_cells=98,
     pictures=11,
     shown={

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from kernels.matmul.ladder import step, tuned_function, tuned_grid
+from kernels.matmul.ladder import STEPS, step, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles, chosen
 from warpcourse.bench import random_inputs
+from warplab import resources
 from warplab.launch.simulate import simulate
 from warplab.simulator.count.counters import Counts, LaunchProfile
 
@@ -53,3 +54,16 @@ def per_multiply_add(counts: Counts) -> dict[str, float]:
     products = counts.flops_f32 / FLOPS
     passes = counts.shared_load_wavefronts + counts.shared_store_wavefronts + counts.shared_copy_wavefronts
     return {"sectors": counts.global_load_sectors / products, "passes": passes / products}
+
+
+def table() -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return head and rows, a step each, of what the lesson counts of a tile of 128 × 128 and k = 64."""
+    rows = []
+    for name in STEPS:
+        launch = counted(name)
+        c, each = launch.counts, (f"{number:.4f}" for number in per_multiply_add(launch.counts).values())
+        loads = c.global_load_requests + c.shared_copy_requests, c.shared_load_requests
+        counts = *loads, c.shared_load_conflicts, c.shared_store_conflicts
+        rows.append((name, *each, *map("{:,}".format, counts), str(resources.occupancy(launch, "H100").blocks)))
+    head = "step", "sectors per warp FMA", "passes per warp FMA", "global load instructions", "shared load instructions"
+    return (*head, "load conflicts", "store conflicts", "blocks on an H100's SM"), rows

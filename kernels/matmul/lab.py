@@ -9,6 +9,7 @@ LAB = Lab(
     "cuBLAS is 1.5 × faster on V100 than on P100",
     benchmark="benchmark",
     launches="launches",
+    counted="counting",
     code_cells=101,
     pictures=19,
     shown={

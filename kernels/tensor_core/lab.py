@@ -9,6 +9,7 @@ LAB = Lab(
     "a V100's 640 tensor cores reach 120 TFLOPS",
     benchmark="benchmark",
     launches="launches",
+    counted="counting",
     code_cells=60,
     pictures=7,
     further=(("05_tensor_machines", 67, 6),),

@@ -52,6 +52,14 @@ def test_a_labs_page_is_up_to_date(lab):
     assert {path.name: path.read_bytes() for path in folder.glob("*")} == labs_page.pictures(lab), RUN
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("lab", [lab for lab in LABS if lab.counted], ids=lambda lab: lab.slug)
+def test_what_a_lesson_counts_is_up_to_date(lab, monkeypatch):
+    monkeypatch.setenv("WARPLAB_BACKEND", "simulator")
+    text = (lab.folder / labs_page.COUNTED).read_text(encoding="utf-8")
+    assert text == labs_page.counts(lab), "run python -m tools.labs_page --count"
+
+
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.slug)
 def test_links_lead_somewhere(lab):
     targets = re.findall(r"\]\(([^)]+)\)", written(lab))
@@ -102,6 +110,7 @@ def test_what_has_come_is_shown(made, monkeypatch):
     monkeypatch.setattr(Lab, "module", lambda self, name: type("module", (), {"BENCHMARK": Tables()}))
     for key, device in (("ladder", "NVIDIA A"), ("shapes", "NVIDIA B"), ("sweep", "NVIDIA A")):
         made.recordings.write(key, f"of {device}", {"device": device, "date": "today"})
+    (made.folder / labs_page.COUNTED).write_text("| step | sectors |\n")
     (made.folder / "counters.md").write_text("# Counters\n\n12 launches under `ncu`: all equal.\n")
     times = {what: {"wall": 61.2, "processor": 30.9} for what in ("lesson", "exercise")}
     (made.folder / "times.json").write_text(json.dumps({"device": "a computer", "date": "today", "load": 4.5, **times}))
@@ -109,6 +118,7 @@ def test_what_has_come_is_shown(made, monkeypatch):
     assert "NVIDIA A, today.\n\n```text\nladder of NVIDIA A\n```\n\nNVIDIA B, today.\n\n```text\nshapes of" in text
     assert "```\n\nNot measured on a GPU yet: sizes. `make record` measures it.\n" in text
     assert "12 launches under `ncu`: all equal. [Which, and why](counters.md)." in text
+    assert "What the lesson counts in the simulator:\n\n| step | sectors |\n" in text
     assert "The lesson runs in 61 s from first to last cell (31 s of processor time), the check of" in text
     assert "; a computer at a load of 4.5, today." in text
 

@@ -34,7 +34,8 @@ class Lab:
 
     `benchmark`, `launches`: modules of the package, None for a lab without. The first holds `BENCHMARK`, a
     `Benchmark`; the second `LAUNCHES`, whose counters are compared with Nsight Compute's. `offers`: names in the
-    package that other labs get by `offered`, since they do not import it.
+    package that other labs get by `offered`, since they do not import it. `counted`: module whose `table()` counts what
+    the lesson's revealed cells print, head and rows; `python -m tools.labs_page --count` keeps it for the lab's page.
 
     `code_cells`: of the lesson, all of which run; 0 for a lab without a lesson. `pictures`: how many its committed
     outputs hold. `shown`: those that the lab's page shows, by the id of their cell, each with what is to be seen, for
@@ -53,6 +54,7 @@ class Lab:
     needs: tuple[str, ...] = ()
     benchmark: str | None = None
     launches: str | None = None
+    counted: str | None = None
     offers: tuple[str, ...] = ()
     code_cells: int = 0
     pictures: int = 0

@@ -186,7 +186,8 @@ def _notes(panel: Panel, block: Dimensions) -> list[str]:
         what = f"{name} was stored by no thread"
         if threads := panel.threads.get(wrong[0]):
             what = f"{name}, stored by {_thread(threads[-1], block)}, is {panel.wrong[wrong[0]]}"
-        found.append(f"{what} (and {len(wrong) - 1} more are wrong)" if len(wrong) > 1 else what)
+        are = "is" if len(wrong) == 2 else "are"
+        found.append(f"{what} (and {len(wrong) - 1} more {are} wrong)" if len(wrong) > 1 else what)
     return found
 
 

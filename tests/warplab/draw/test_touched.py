@@ -79,6 +79,8 @@ def test_wrong_elements_and_those_of_no_thread_are_red():
     assert "out[1], stored by thread 1 of block 0, is 2 in place of 9 (and 2 more are wrong)" in texts(figure)
     figure = drawn("nothing", 1, 4, {"out": X.copy()}, {"out": X + 1})
     assert "out[0] was stored by no thread (and 5 more are wrong)" in texts(figure)
+    figure = drawn("nothing", 1, 2, {"out": X[:2].copy()}, {"out": X[:2] + 1})
+    assert "out[0] was stored by no thread (and 1 more is wrong)" in texts(figure)
 
 
 def test_a_wide_access_touches_several_elements():
