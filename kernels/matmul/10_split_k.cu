@@ -6,18 +6,15 @@
 // Expected: 128 × 128 × 65536 is 32 µs of multiply-adds for 132 multiprocessors, 0.8 ms for the four that step 9 has
 // tiles for. Added are writing and reading the sums, parts × 4 bytes for each element of C, and the last block's wait:
 // it reads alone, some 60 bytes per clock.
-// Reached: 74 µs for it, 0.90 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random,
-// of any size from 16 to 16384, 1.03 of that algorithm, the geometric mean; one is below 0.8, 187 × 3371 × 15026 with 0.78.
-// Over networks' shapes 1.10, the least 0.83, over the lab's 1.10, the least 0.90 (H200, 2026-11-27, operands not in the L2
-// cache; two more processes gave 1.03 for the first); with operands in it 0.98, 1.08 and 1.07. The choice takes 3.7 %
-// longer than the best plan, the mean of 64 shapes that it was not fitted to, at worst 17 %. It was 3.1 and 23 % before it
-// counted that a multiprocessor's four schedulers share the warps: of six warps two schedulers have two, so that the time is
-// that of eight (96 × 96 × 30000: 26 µs by two blocks of two warps each, 30 by three).
+// Reached: 71 µs for it, 0.94 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random,
+// of any size from 16 to 16384, 1.04 of that algorithm, the geometric mean; three are below 0.8, the least 25 × 6431 × 362
+// with 0.74. Over networks' shapes 1.09, the least 0.75 (1 × 4096 × 4096), over the lab's 1.10, the least 0.94 (H200,
+// 2026-11-27, operands not in the L2 cache; two more processes gave 1.05 for the first); with operands in it 1.01, 1.08 and
+// 1.07. The choice takes 2.2 % longer than the best plan, the mean of 69 shapes that it was not fitted to, at worst 13 %; of
+// the others 3.1, at worst 25 % (512³). It was 3.7 and 17 %, and 52 % at worst of nine shapes picked for being slow, while
+// blocks of few warps counted as slow however many of them share a multiprocessor; now a step has a latency, beside what
+// its products take of the scheduler with most warps (96 × 96 × 30000: 26 µs by two blocks of two warps each, 30 by three).
 // 37 × 947 × 1952 was at 0.74 of the library, in three tiles of 16 rows; in one of 48 × 32 it takes 15.3 µs, the library 17.2.
-// Of nine shapes whose plans were timed since, all slower than the library in the table, five have a plan that is faster.
-// What is chosen takes 15 % longer than the best in the mean, 52 % at worst: 2719 × 39 × 169 12.6 µs, by 64 × 16 8.3; 187 ×
-// 3371 × 15026 has 0.91 without the copy, by 64 × 64 in 16 parts. The rule takes blocks of few warps to be faster where they
-// share a multiprocessor, and they are not: 98 × 27 × 11305 by 48 × 32 takes 15.8 µs in 44 parts, 18.7 in 48.
 // What made it 1.05 of what it was: neighbouring threads copied eight words of a row of A, so that a warp's copy touched
 // four rows and more lines of L1; now they copy up to 32 (A_LINE), and what would meet in one bank is turned by a row or
 // two (233 × 329 × 12701: 83 to 79 µs). And parts with which all multiprocessors have as many blocks: 813 × 32 × 11969

@@ -52,7 +52,7 @@ START = {
     "eight_by_four": 1.09,  # clocks more, where a thread computes 8 × 4 sums and not 8 × 8
     "four_by_four": 1.51,
     "words": 0.5,  # times longer, by the share of b in what is copied, where its rows are copied word by word
-    "warps": 3.99,  # on a multiprocessor, that hide two thirds of the latency
+    "latency": 1.5e-08,  # of a step, whatever is at work
     "byte": 2.09e-13,  # from L2
     "result_byte": 3.8e-11,  # of a multiprocessor
     "exposed_byte": 3e-11,  # of a block, whose results no other block's products hide
@@ -139,9 +139,8 @@ def estimate(constants: Constants, of: Sequence[Any]) -> Any:
 
     def wave(together: Any) -> Any:
         at_work = np.maximum(warps * together, 1)
-        hidden = 1 - np.exp(-at_work / c["warps"])
-        uneven = np.ceil(at_work / SCHEDULERS) * SCHEDULERS / at_work
-        step = np.maximum(clock * together * uneven / hidden, loaded * c["byte"])
+        uneven = np.where(at_work > SCHEDULERS, np.ceil(at_work / SCHEDULERS) * SCHEDULERS / at_work, 1)
+        step = np.maximum(clock * together * uneven + c["latency"], loaded * c["byte"])
         results = stored * (together * c["result_byte"] + c["exposed_byte"]) + together * apart * c["other_byte"]
         return c["start"] + steps * step + results
 

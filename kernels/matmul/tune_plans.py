@@ -6,7 +6,11 @@ from kernels.matmul.measured_shapes import KERNELS
 from kernels.matmul.measurements import SHAPES
 from warpcourse.bench.measured_plans import NETWORKS, drawn, tuner
 
-TUNED = (*drawn(11, 8, 20), *drawn(12, 1, 28), *drawn(13, 1, 24), *SHAPES, *NETWORKS, *drawn(1795729211, 1, 20))
+SLOW = (  # whose plan was slower than the library, of the shapes drawn on 2026-11-27
+    *((187, 3371, 15026), (484, 15410, 547), (2719, 39, 169), (2016, 23, 3182), (21, 129, 117)),
+    *((10200, 214, 2451), (1438, 15487, 393), (29, 60, 11005), (1290, 5696, 635)),
+)
+TUNED = (*drawn(11, 8, 20), *drawn(12, 1, 28), *drawn(13, 1, 24), *SHAPES, *NETWORKS, *drawn(1795729211, 1, 20), *SLOW)
 AUTOTUNER = tuner("matmul", KERNELS, TUNED, __doc__, lambda: True)
 
 if __name__ == "__main__":

@@ -10,13 +10,13 @@
 // Expected: time = launch + waves × steps × max(products / rate, L2 bytes / bandwidth, latency) + fix-up, see
 // shape_rule.py, which chooses. 1024³ has 128 tiles of 64 × 128 where step 6 has 32; 128 × 256 × 65536 has four of
 // 128 × 64, whose depth 32 blocks each share.
-// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.14 of cuBLASLt's fastest algorithm, the
-// geometric mean, the least 0.66 (1819 × 356 × 27: any_rows.cu); two are below 0.8. Over 40 whose sides are multiples of
-// 8, 0.97, two below 0.8, the least 0.77 (1224 × 456 × 2640). Over networks' shapes 1.03, the least 0.82 (1576 × 3072 ×
-// 768); over the lab's 0.99, the least 0.85 (H200, 2026-11-27, operands not in the L2 cache; two more processes gave 1.14
-// for the first); with operands in it 1.12, 0.95, 1.01 and 0.97, the least 0.66. The choice takes 2.0 % longer than the
-// best plan, the mean of shapes that its constants were not fitted to, at worst 16 %; of the others 2.2, at worst 20 %.
-// bfloat16 takes 0.91 to 1.01 of float16's time; e4m3 0.89 to 1.01 of the library's, with its error, 2.3e-4, which one
+// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.53 of cuBLASLt's fastest algorithm, the
+// geometric mean, the least 0.68 (492 × 13734 × 66); two are below 0.8. Over 40 whose sides are multiples of 8,
+// 0.95, three below 0.8, the least 0.64 (136 × 1080 × 13184). Over networks' shapes 1.03, the least 0.80 (1576 × 3072 ×
+// 768); over the lab's 0.98, the least 0.81 (H200, 2026-11-27, operands not in the L2 cache; two more processes gave 1.52
+// for the first); with operands in it 1.49, 0.92, 1.01 and 0.97, the least 0.60. The choice takes 2.5 % longer than the best
+// plan, the mean of shapes that its constants were not fitted to, at worst 16 %; of the others 2.3, at worst 16 %.
+// bfloat16 takes 0.91 to 1.00 of float16's time; e4m3 0.86 to 1.03 of the library's speed, with its error, 2.3e-4, which one
 // level of sums raises to 1.9e-3 at 8192³.
 // Four shapes were 0.75 to 0.82 (2026-11-26): 88 × 3496 × 2208, 208 × 2320 × 2496, 632 × 680 × 2504, 88 × 544 × 10624. The
 // best plan of each, of 71 to 176 that were timed, takes 1.18, 1.11, 1.13 and 1.02 times the library's time. Tiles of 48 and
@@ -33,8 +33,10 @@
 // wave, so the rule counts them as the driver does. Sums of parts that are asked for one after the other took 34 µs of
 // 128 × 256 × 65536, all at once 28.
 // Tried and left out: the steps of the last waves divided evenly among all blocks (stream-K), which took 0.9 to 2.1 times
-// as long as whole tiles, since blocks at different depths share nothing in the L2 cache; threads that copy rows of any
-// length themselves, from 0.85 to 10 times the time of the copy to wider rows.
+// as long as whole tiles, since blocks at different depths share nothing in the L2 cache. By the rule it would gain 0.3,
+// 0.8, 0.7 and 1.7 % in the mean over the lab's shapes, networks', drawn ones and multiples of 8, at most 22 % (2624 × 408
+// × 8296), if meeting cost what it costs `parts` and nothing else were lost. Threads that copy rows of any length
+// themselves took from 0.85 to 10 times the time of the copy to wider rows.
 // FACTORS: of 16 bits, or e4m3, two of which count as one in all that is said of k. Tensor cores keep 13 bits of sums of
 // e4m3, 25 of the others: with LEVELS = 2 each stage's 128 products are summed there, and the stages in FP32 registers,
 // twice as many, so in tiles of 64 × 128 for a consumer at most.

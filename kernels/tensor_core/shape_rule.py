@@ -69,6 +69,7 @@ START = {
     "result_byte": 4.1e-11,  # of a multiprocessor
     "direct_byte": 4.77e-11,  # more, where TMA cannot store
     "line_byte": 3e-11,  # more, where registers allow a warp to store no more than one line at a time
+    "box": 3e-07,  # of results, that waits until one before it is stored
     "over": 0.3,  # of the shorter of multiplying and storing, where blocks take turns
     "pad": 2.05e-06,
     "pad_byte": 7.81e-13,
@@ -143,7 +144,7 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
         together = math.ceil(tiles * plan.parts / multiprocessors)
         sent = tile.bm * tile.bn * 4 * (plan.parts - 1) / plan.parts * together
         shares = plan.parts > 1, sent, plan.parts > 1
-        return (*(0.0 for _ in range(16)), *shares, memory, words, words * together, tile.bm * tile.bn * together)
+        return (*(0.0 for _ in range(17)), *shares, memory, words, words * together, tile.bm * tile.bn * together)
     clusters = tiles * plan.parts
     blocks = clusters * tile.cluster
     at_once = RESIDENT.get(tile.cluster, 132 // tile.cluster) * multiprocessors // 132
@@ -162,12 +163,14 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
     rows_of_c, columns_of_c = (n, m) if plan.swapped else (m, n)
     direct = n % WIDE > 0
     results = min(tile.bm, rows_of_c) * min(tile.bn, columns_of_c) * 2 * together
+    boxes = plan.boxes * (not direct) * tile.bm // 64 // tile.consumers * math.ceil(min(tile.bn, n) / 64)
     padded = [size for line, size in zip(given, (m * k, k * n), strict=True) if line % WIDE]
     return (
         *(waves, steps, clocks),
         *(lines * 2 * DEPTH * at_work for lines in (loaded[True], loaded[False])),
         *((tile.stages - 1) * together, loaded[False] * together),
         *(results, results * direct, results * direct * (tile.bm * tile.bn >= MANY_SUMS * tile.consumers)),
+        max(0, boxes - (2 if tile.blocks == 1 else 1)),
         *(tile.blocks > 1, len(padded) > 0, 2 * sum(padded)),
         *(plan.parts > 1, tile.bm * tile.bn * 4 * together * (plan.parts > 1), plan.parts & (plan.parts - 1) != 0),
         *(tile.split > 1, tile.bm * tile.bn * 4 * (tile.split - 1) / tile.split, tile.cluster > 1),
@@ -182,6 +185,7 @@ def estimate(constants: Constants, of: Sequence[Any]) -> Any:
         results,
         direct,
         line,
+        waits,
         several,
         pads,
         padded,
@@ -200,7 +204,7 @@ def estimate(constants: Constants, of: Sequence[Any]) -> Any:
     moved = aligned * c["aligned_byte"] + other * c["other_byte"]
     each = clocks * c["clock"], moved, c["latency"] / np.maximum(ahead, 1), lines * c["other_line"]
     work = steps * _most(*each)
-    stores = results * c["result_byte"] + direct * c["direct_byte"] + line * c["line_byte"]
+    stores = results * c["result_byte"] + direct * c["direct_byte"] + line * c["line_byte"] + waits * c["box"]
     wave = c["start"] + work + stores - several * (1 - c["over"]) * np.minimum(work, stores)
     of_any_rows = np.maximum(alone * c["alone_word"], words * c["any_word"]) + sums * c["any_sum"]
     body = _most(waves * wave, memory * c["memory_byte"], c["start"] * (waves == 0) + of_any_rows)

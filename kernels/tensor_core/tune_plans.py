@@ -7,6 +7,10 @@ from kernels.tensor_core.measurements import SHAPES
 from warpcourse.bench import hopper
 from warpcourse.bench.measured_plans import NETWORKS, drawn, tuner
 
+SLOW = (  # whose plan was slower than the library, of the shapes drawn on 2026-11-27
+    *((1819, 356, 27), (11418, 260, 80), (1224, 456, 2640), (3152, 24, 1560), (24, 3984, 1656), (2928, 296, 10408)),
+    *((122, 9775, 87), (2453, 4326, 46), (314, 1500, 33), (120, 9776, 88), (2784, 656, 1072)),
+)
 TUNED = (
     *drawn(11, 8, 32),
     *drawn(12, 1, 32),
@@ -16,6 +20,7 @@ TUNED = (
     *drawn(21, 8, 48),
     *drawn(22, 1, 16),
     *drawn(1795729210, 8),
+    *SLOW,
 )
 AUTOTUNER = tuner("tensor_core", KERNELS, TUNED, __doc__, hopper.available)
 

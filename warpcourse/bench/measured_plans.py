@@ -4,17 +4,15 @@ Cold: operands and results lie in so many sets of arrays, taken in turns, that n
 warm: every call has the same. Every result is checked against float64 on some rows, before it is timed.
 """
 
-import concurrent.futures
 import functools
 import math
-import multiprocessing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from warpcourse.bench import cublaslt
+from warpcourse.bench import cublaslt, timing
 from warpcourse.bench.autotune import Autotuner
 from warpcourse.bench.shape_rule import Rule, Shape, packed
 from warpcourse.bench.timing import Candidate, cupy_on_gpu, rounded, rows_table, sets_beyond_l2, time_gpu, time_together
@@ -24,7 +22,6 @@ MOST_SETS = 16
 RUNS = 8
 LONG = 1e-3  # seconds of a call, of which fewer are timed
 DRAWN, LEAST, MOST = 40, 16, 16384  # shapes, and their sides
-_EMPTY = 'extern "C" __global__ void empty() {}'
 Case = tuple[Shape, str]  # and what is transposed, as BLAS says it
 # Products of networks: of language models for one, eight and 32 tokens, of BERT, ViT and GPT-2, of convolutions 1 × 1,
 # of last layers; and squares of no power of two.
@@ -59,15 +56,6 @@ def drawn(seed: int, multiple: int = 1, count: int = DRAWN) -> list[Shape]:
     """Return shapes whose sides are drawn evenly by their logarithm, from LEAST to MOST, and rounded to a multiple."""
     sides = np.exp(np.random.default_rng(seed).uniform(math.log(LEAST), math.log(MOST), (count, 3)))
     return [tuple(max(1, round(side / multiple)) * multiple for side in row) for row in sides]  # type: ignore[misc]
-
-
-def empty_launch() -> dict[str, float]:
-    """Return seconds of a kernel that does nothing: what each time holds at least."""
-    import cupy
-
-    kernel = cupy.RawKernel(_EMPTY, "empty")
-    timing = time_together({"": Candidate(lambda: kernel((132,), (288,), ()))}, rounds=5, runs=20)[""]
-    return {"seconds": timing.seconds, "fastest_seconds": timing.fastest, "slowest_seconds": timing.slowest}
 
 
 def _sets(kernels: Kernels, shape: Shape, transposed: str = "NN") -> list[tuple[Any, Any, Any]]:
@@ -188,7 +176,7 @@ def compared(kernels: Kernels, cases: Iterable[Case], of: Sequence[str] = ("cold
             candidates = {"ours": Candidate(launch, some)} | ({"library": Candidate(library, some)} if library else {})
             runs = RUNS if time_gpu(launch, some, runs=2).seconds < LONG else 2
             timings = time_together(candidates, rounds=4, runs=runs, warmup=1)
-            row[name] = {key: timing.seconds for key, timing in timings.items()}
+            row[name] = {key: each.seconds for key, each in timings.items()}
             if library:
                 row[name]["ratio"] = timings["library"].seconds / timings["ours"].seconds
         if "warm" in of and row["cold"]["ours"] > LONG and (clocks := _clocks(launch, sets)):
@@ -226,16 +214,12 @@ def every_shape(
     groups = {"networks": plain(NETWORKS), "drawn": plain(drawn(seed)), **groups}
     kernels.prepare(case for cases in groups.values() for case in cases)
     rows = {name: compared(kernels, cases) for name, cases in groups.items()}
-    processes = []
-    for _ in range(2):
-        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            processes.append(pool.submit(again).result())
     return {
         "seed": seed,
         "cublaslt": cublaslt.version(),
-        "empty": empty_launch(),
+        "empty": timing.empty_launch(),
         "summaries": {name: {of: summary(found, of) for of in ("cold", "warm")} for name, found in rows.items()},
-        "processes": processes,
+        "processes": timing.in_new_processes(again),
         "rows": rows,
     }
 

@@ -7,11 +7,13 @@ that a drift of the clocks reaches all of them, and every second round goes back
 the card slows those after it, which would otherwise always be the same.
 """
 
+import concurrent.futures
 import datetime
 import functools
 import importlib.metadata
 import json
 import math
+import multiprocessing
 import os
 import platform
 import statistics
@@ -147,6 +149,24 @@ def time_gpu(
 ) -> Timing:
     """Time one candidate alone; see `Candidate` for the parameters."""
     return time_together({"": Candidate(function, arguments, queued)}, rounds=1, runs=runs)[""]
+
+
+def empty_launch() -> dict[str, float]:
+    """Return seconds of a kernel that does nothing: what each time holds at least."""
+    import cupy
+
+    kernel = cupy.RawKernel('extern "C" __global__ void empty() {}', "empty")
+    timing = time_together({"": Candidate(lambda: kernel((132,), (288,), ()))}, rounds=5, runs=20)[""]
+    return {"seconds": timing.seconds, "fastest_seconds": timing.fastest, "slowest_seconds": timing.slowest}
+
+
+def in_new_processes(function: Callable[..., Any], *arguments: Any, count: int = 2) -> list[Any]:
+    """Return what a function of a module returns in so many new processes, one after the other."""
+    found = []
+    for _ in range(count):
+        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            found.append(pool.submit(function, *arguments).result())
+    return found
 
 
 def time_host(function: Callable[[], Any], *, runs: int = 20, warmup: int = 2) -> Timing:

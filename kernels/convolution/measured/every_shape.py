@@ -1,8 +1,6 @@
 """Layers that nobody tuned for beside cuDNN's fastest plan, float16 in NHWC: of networks, and drawn at random."""
 
-import concurrent.futures
 import math
-import multiprocessing
 from collections.abc import Iterable
 from typing import Any
 from unittest.mock import Mock, patch
@@ -16,7 +14,7 @@ from kernels.convolution.definition import operands
 from kernels.convolution.definition.geometry import PASSES, Convolution
 from kernels.convolution.definition.networks import LayerGroup, convolution, label
 from kernels.convolution.measured import ratios
-from warpcourse.bench import hopper, measured_plans
+from warpcourse.bench import hopper, measured_plans, timing
 from warplab import cp
 
 SEED = 908119271  # of the convolutions drawn, after the code was final
@@ -146,16 +144,14 @@ def _again(conv: Convolution, kind: str, plan: str) -> dict[str, float]:
     return ratios.compare_again(conv, kind, "NHWC", "float16", plan)
 
 
-def _again_in_new_processes(found: dict[str, Any], layers: list[LayerGroup]) -> Iterable[dict[str, Any]]:
+def _again_in_new_processes(found: dict[str, Any], layers: list[LayerGroup]) -> list[dict[str, Any]]:
     convolutions = {label(layer): layer.convolution for layer in layers}
     cases = {
         name: [(convolutions[row["layer"]], table["pass"], row["cudnn_plan"]) for row in table["rows"]]
         for name, table in found.items()
         if name.endswith("drawn")
     }
-    for _ in range(2):
-        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            yield pool.submit(again, cases).result()
+    return timing.in_new_processes(again, cases)
 
 
 def every_shape() -> dict[str, Any]:
@@ -165,5 +161,5 @@ def every_shape() -> dict[str, Any]:
     some, random = [layer for layer in layers if layer.name in BACKWARD], drawn()
     found: dict[str, Any] = {kind: _table(layers if kind == "forward" else some, kind) for kind in PASSES}
     found |= {f"{kind}, drawn": _table(random[i::3], kind) for i, kind in enumerate(PASSES)}
-    processes = list(_again_in_new_processes(found, [*layers, *random]))
-    return {"seed": SEED, "empty": measured_plans.empty_launch(), "processes": processes, "tables": found}
+    processes = _again_in_new_processes(found, [*layers, *random])
+    return {"seed": SEED, "empty": timing.empty_launch(), "processes": processes, "tables": found}
