@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from evidence.front_ends.child import short, words
+from warplab.running import startup as startup_folder
 
 MOST = 300_000  # elements of a launch's arrays
 COUNTERS = ("global_load_requests", "global_load_sectors", "global_store_requests", "global_store_sectors")
@@ -173,8 +174,9 @@ def tests_in(root: str, file: str) -> dict:
         code += "sys.exit(pytest.main(sys.argv[2:], plugins=[Outcomes(sys.argv[1])]))"
         command = [sys.executable, "-c", code, str(report), "-q", "-c", os.devnull, f"--rootdir={root}"]
         command += ["-p", "no:cacheprovider", "--tb=short", str(Path(root, f"{file}.py"))]
-        paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""), os.getcwd())))
-        environment = {**os.environ, "PYTHONPATH": paths}
+        startup = str(Path(startup_folder.__file__).parent)  # some tests start a Python of their own
+        paths = os.pathsep.join(filter(None, (startup, root, os.environ.get("PYTHONPATH", ""), os.getcwd())))
+        environment = {**os.environ, "PYTHONPATH": paths, "WARPLAB": "1"}
         ran = subprocess.run(command, capture_output=True, env=environment, check=False, preexec_fn=_limit)
         lines = report.read_text().splitlines() if report.exists() else ["not read\t\t"]
     found = [line.split("\t") for line in lines]

@@ -27,6 +27,10 @@ _VARIABLE = re.compile(
     re.M,
 )
 
+_IN_MEMORY = r"\s+\.(?:global|const)\b[^;=]*?(?P<name>[\w$]+)(?:\[[^\]]*\])*\s*"
+_DECLARED_VARIABLE = re.compile(rf"^\.extern{_IN_MEMORY};", re.M)
+_DEFINED_VARIABLE = re.compile(rf"^\.visible{_IN_MEMORY}(?:=[^;]*)?;", re.M)
+
 
 def link(modules: list[str]) -> str:
     """Join `modules` to one module of PTX: the first, followed by what the others define.
@@ -45,7 +49,7 @@ def link(modules: list[str]) -> str:
         module = _SECTION.sub("", _HEADER.sub("", module.rstrip("\0")))
         module, files = _renumbered(_called_lines(module), files)
         parts.append(_with_own_names(module, f"$m{number}", wanted))
-    return _declared(_with_results("\n".join(part.rstrip("\0") for part in parts)))
+    return _declared(_with_results(_with_variables("\n".join(part.rstrip("\0") for part in parts))))
 
 
 def undefined(ptx: str) -> list[str]:
@@ -107,6 +111,18 @@ def _with_own_names(module: str, suffix: str, wanted: set[str]) -> str:
         return module
     names = "|".join(re.escape(name) for name in sorted(own, key=len, reverse=True))
     return re.sub(rf"(?<![\w$%.])({names})(?![\w$])", rf"\1{suffix}", module)
+
+
+def _with_variables(ptx: str) -> str:
+    """Define a variable where another module declares it, as the assembler wants one before its first use."""
+    declared = {match["name"] for match in _DECLARED_VARIABLE.finditer(ptx)}
+    found = [match for match in _DEFINED_VARIABLE.finditer(ptx) if match["name"] in declared]
+    defined = {match["name"]: match[0] for match in found}
+    if len(defined) < len(found):
+        raise ValueError(f"of {', '.join(defined)} two of the linked files define one; link only one definition")
+    left = {**defined}
+    ptx = _DEFINED_VARIABLE.sub(lambda match: "" if match["name"] in defined else match[0], ptx)
+    return _DECLARED_VARIABLE.sub(lambda m: left.pop(m["name"], "" if m["name"] in defined else m[0]), ptx)
 
 
 def _with_results(ptx: str) -> str:

@@ -12,15 +12,18 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from warplab import simulator
-from warplab.compile import cuda_signature, nvrtc
+from warplab.compile import cuda_signature, nvrtc, ptx_assembler, ptx_linking
+from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.compile.errors import CompileError
 from warplab.compile.headers import AS_NVCC, include_folders
 from warplab.compile.ptx_assembler import Assembled
 from warplab.compile.source_files import label_files
 from warplab.program.device_source import DeviceSource
 from warplab.program.host_code import IDENTITY, LIBRARIES, SourceError, host_code
+from warplab.simulator.ptx.inlining import BUILTINS
 from warplab.simulator.translate import kept_code
 
 INCLUDE = Path(__file__).with_name("include")
@@ -51,10 +54,25 @@ class Unit:
     instances: dict[str, int] = field(default_factory=dict)
 
 
+class _Part(NamedTuple):
+    """One .cu file, compiled. `kernels`: name expression and name in PTX, by symbols of the host; the rest: as of a
+    unit, and as of its kernels."""
+
+    file: str
+    text: str
+    ptx: str
+    kernels: dict[str, tuple[str, str]]
+    variables: list[str]
+    instances: dict[str, int]
+    options: tuple[str, ...]
+    wanted: tuple[str, ...]
+
+
 @dataclass
 class Kernel:
-    """A kernel of a unit. `name`: as in the source, with template arguments. `dynamic_bytes` of shared memory and
-    `wide_clusters`, of more than 8 blocks: what the program has asked for."""
+    """A kernel of a unit. `name`: as in the source, with template arguments. `joined`: PTX of all files, if it calls
+    what another file has. `dynamic_bytes` of shared memory and `wide_clusters`, of more than 8 blocks: what the program
+    has asked for."""
 
     name: str
     entry: simulator.Entry
@@ -62,11 +80,19 @@ class Kernel:
     file: str
     options: tuple[str, ...]
     expressions: tuple[str, ...]
+    joined: str = ""
     dynamic_bytes: int | None = None
     wide_clusters: bool = False
 
     def assemble(self, arch: int) -> Assembled:
-        """Return machine code for capability `arch` (75 for 7.5), with the assembler's report."""
+        """Return machine code for capability `arch` (75 for 7.5), with the assembler's report.
+
+        Raises ValueError for one before 9.0 where files are joined, whose PTX is for that.
+        """
+        if self.joined:
+            if arch < DEFAULT_ARCH:
+                raise ValueError(f"{self.name} was compiled for compute capability 9.0, not for {arch / 10}")
+            return ptx_assembler.assemble(self.joined, self.entry.name, arch)
         own = f"{arch}a" if any(option.endswith(f"_{arch}a") for option in self.options) else arch
         log, cubin, _ = nvrtc.assemble_cuda(self.text, self.file, own, self.options, self.expressions)
         return Assembled(log, self.entry.name, cubin)
@@ -126,7 +152,11 @@ def build(files: Sequence[str], options: Sequence[str], folder: Path) -> Program
     made = _Build(compiler.split(), tuple(options), folder)
     with ThreadPoolExecutor(2) as pool:
         runtime = pool.submit(made.runtime)
-        units = list(pool.map(made.unit, range(len(files)), files))
+        parts = list(pool.map(made.part, range(len(files)), files))
+        joined = any(part and set(ptx_linking.undefined(part.ptx)) - {*BUILTINS} for part in parts)
+        if joined := joined and len(files) > 1:
+            parts = list(pool.map(functools.partial(made.part, joined=True), range(len(files)), files))
+        units = made.units(parts, joined)
         objects = [runtime.result(), *(folder / f"{number}.o" for number in range(len(files)))]
     executable = made.link(objects)
     numbers = {symbol: (n, number) for n, u in enumerate(units) if u for symbol, number in u.instances.items()}
@@ -173,8 +203,9 @@ class _Build:
             kept_code.keep(key, target.read_bytes())
         return target
 
-    def unit(self, number: int, file: str) -> Unit | None:
-        """Compile one file for the host and, if it has kernels, for the device."""
+    def part(self, number: int, file: str, joined: bool = False) -> _Part | None:
+        """Compile one file for the host and, if it has kernels, for the device. `joined`: its functions for the device
+        are for other files, too (nvcc's -rdc=true)."""
         target = self.folder / f"{number}.o"
         if not file.endswith(CUDA_FILES):
             more: list[str | Path] = [*self.both, "-include", HEADER]
@@ -188,19 +219,18 @@ class _Build:
         text.write_text(host.text, encoding="utf-8")
         standard = [option for option in self.both if option.startswith("-std=")]
         self._run(["-c", "-x", "c++-cpp-output", *_COMPILE, *standard, *self.host, text, "-o", target])
-        if IDENTITY not in host.text and not host.variables:
+        if IDENTITY not in host.text and not host.variables and not joined:
             return None  # all that it asks of the device is what libraries do on the host
         symbols = [name for _, name in self.symbols(target) if name.startswith("_ZZ") and name.endswith(_SUFFIX)]
         expressions = self._expressions(dict.fromkeys(symbols))
         instances = self._instances(target, host.templates) if host.templates else {}
         device = DeviceSource.of(self._preprocessed(file, "-DWARPLAB_DEVICE"), self.cuda_folders)
-        name = os.path.basename(file)
-
+        name, options = os.path.basename(file), (*self.nvrtc, *["-rdc=true"] * joined)
         names = [*host.variables, *instances.values()]
 
         def compiled_with(expressions: dict[str, str]) -> tuple[tuple[str, ...], str, nvrtc.CudaProgram]:
             wanted = tuple(dict.fromkeys([*expressions.values(), *(f"&{name}" for name in names)]))
-            return wanted, *device.compile(name, self.nvrtc, wanted)
+            return wanted, *device.compile(name, options, wanted)
 
         try:
             wanted, code, compiled = compiled_with(expressions)
@@ -209,16 +239,38 @@ class _Build:
                 raise
             expressions = self._expressions(dict.fromkeys(symbols), alike=True)
             wanted, code, compiled = compiled_with(expressions)
-        ptx, sources = label_files(compiled.ptx)
-        program = simulator.load(ptx, sources)
-        entries = {}
-        for symbol, expression in expressions.items():
-            entry = program.entries[compiled.names[expression]]
-            shown = re.sub(r"static_cast<void\(\*\)(.*)>\((.*)\)$", r"\2\1", expression)
-            entries[symbol] = Kernel(shown, entry, code, name, self.nvrtc, wanted)
+        kernels = {symbol: (expression, compiled.names[expression]) for symbol, expression in expressions.items()}
         variables = [compiled.names[f"&{name}"] for name in names]
         numbers = {symbol: number for number, symbol in enumerate(instances, len(host.variables))}
-        return Unit(file, code, program, entries, variables, numbers)
+        return _Part(file, code, compiled.ptx, kernels, variables, numbers, options, wanted)
+
+    def units(self, parts: Sequence[_Part | None], joined: bool) -> list[Unit | None]:
+        """Return the parts as the simulator runs them: `joined`, as one program, of which each has its kernels."""
+        there = [part for part in parts if part]
+        if not joined:
+            programs = {part.file: (part.ptx, simulator.load(*label_files(part.ptx))) for part in there}
+        else:
+            try:
+                ptx = ptx_linking.link([part.ptx for part in there])
+            except ValueError as error:  # a function that two files define
+                raise BuildError(str(error)) from None
+            programs = dict.fromkeys([part.file for part in there], (ptx, simulator.load(*label_files(ptx))))
+        units: list[Unit | None] = []
+        for part in parts:
+            if part is None:
+                units.append(None)
+                continue
+            ptx, program = programs[part.file]
+            name = os.path.basename(part.file)
+            entries = {}
+            for symbol, (expression, lowered) in part.kernels.items():
+                shown = re.sub(r"static_cast<void\(\*\)(.*)>\((.*)\)$", r"\2\1", expression)
+                entry = program.entries[lowered]
+                entries[symbol] = Kernel(shown, entry, part.text, name, part.options, part.wanted, ptx * joined)
+            own = f"$m{there.index(part) + 1}"  # of names that no other file sees, where they are joined
+            variables = [name + own * (name + own in program.variables) for name in part.variables]
+            units.append(Unit(part.file, part.text, program, entries, variables, part.instances))
+        return units
 
     def link(self, objects: Sequence[Path]) -> Path:
         target = self.folder / "program"

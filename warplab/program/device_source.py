@@ -49,6 +49,7 @@ typedef unsigned char u_int8_t; typedef unsigned int u_int32_t; typedef long ssi
 extern "C" __device__ void __assertfail(const char*, const char*, unsigned, const char*, size_t);
 template <class T> struct warplab_value { typedef T type; };
 template <class T> struct warplab_value<T&> { typedef T type; };
+#define __null 0
 #define __typeof__(...) typename warplab_value<decltype(__VA_ARGS__)>::type
 #define __assert_fail(what, file, line, function) __assertfail(what, file, line, function, 1)
 """

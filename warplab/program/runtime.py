@@ -362,6 +362,9 @@ class Runtime:
         except simulator.InvalidLaunch:
             return Reply(_CONFIGURATION)
         except simulator.SimulatorError as error:
+            if not error.in_report:  # it could not even be read
+                error.kernel, error.sources = kernel.name, kernel.entry.program.sources
+                profiling.failed(error)
             self.sticky = _code(error)
             return Reply(0)  # as on a GPU, the next call that waits tells
         profiling.record(record)

@@ -311,6 +311,27 @@ def test_names_with_blanks_and_umlauts_exit_codes_above_128_and_what_is_left_run
     assert all(uri.endswith("pr%C3%B6g%20%C3%A4.cu") for uri in uris), uris
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("wrong", [False, True])
+def test_device_code_of_another_file_is_called_and_its_variables_are_shared(tmp_path, wrong):
+    done, report = run(tmp_path, "main.cu", "other.cu", *["--", "wrong"] * wrong, folder=PROGRAMS / "joined")
+    if not wrong:
+        assert (done.returncode, done.stdout) == (0, "101 143 51\n"), done.stderr
+        assert report["kernels"][0]["estimates"][0]["seconds"] > 0
+        return
+    (defect,) = report["defects"]
+    assert (done.returncode, defect["error"], defect["file"], defect["line"]) == (1, "IllegalAddress", "other.cu", 6)
+
+
+@pytest.mark.thorough
+def test_device_code_that_no_file_has_is_refused(tmp_path):
+    text = "__device__ int f(int);\n__global__ void k(int* x) { *x = f(1); }\nint main() { int* x; cudaMalloc(&x, 4);"
+    (tmp_path / "a.cu").write_text(f"{text} k<<<1, 1>>>(x); cudaDeviceSynchronize(); }}")
+    done, _ = run(tmp_path, "a.cu", folder=tmp_path)
+    assert done.returncode == 2
+    assert "function f has no body" in done.stderr
+
+
 def test_the_runtime_is_compiled_once_for_a_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("WARPLAB_KEEP_CODE", raising=False)

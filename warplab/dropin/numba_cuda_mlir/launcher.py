@@ -95,6 +95,8 @@ def _pack(name: str, kind: Any, value: Any, arrays: ArrayPlacement) -> list[byte
         address, item = arrays.address(value, name), value.dtype.itemsize
         words = [address, address, 0, *value.shape, *(stride // item for stride in value.strides)]
         return [struct.pack("<q" if word < 0 else "<Q", word) for word in words]
+    if isinstance(kind, types.Record):
+        return [arrays.address(value, name).to_bytes(8, "little")]
     if isinstance(kind, types.BaseTuple):
         return [part for one, item in zip(kind, value, strict=True) for part in _pack(name, one, item, arrays)]
     if isinstance(kind, types.EnumMember):

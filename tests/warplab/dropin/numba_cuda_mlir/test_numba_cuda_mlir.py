@@ -373,3 +373,18 @@ def test_an_array_that_has_an_interface_alone_is_an_argument():
     a, out = cuda.to_device(drawn(64)), cuda.device_array(64, np.float32)
     scaled_sum[1, 64](Foreign(a), a, Foreign(out), np.float32(1))
     np.testing.assert_array_equal(out.copy_to_host(), 2 * a.copy_to_host())
+
+
+def test_a_record_is_an_argument_and_comes_back():
+    kind = np.dtype([("a", np.float64), ("b", np.int32)], align=True)
+
+    @cuda.jit
+    def add(record, array, i):
+        record.b += array[i].b
+        array[i].a = record.a
+
+    one, three = np.zeros(1, kind).view(np.recarray), np.zeros(3, kind)
+    one.a, one.b, three["b"] = 1, 10, (20, 30, 40)
+    add[1, 1](one[0], three, 2)
+    assert [*map(tuple, one)] == [(1, 50)]
+    assert [*map(tuple, three)] == [(0, 20), (0, 30), (1, 40)]

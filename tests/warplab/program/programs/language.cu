@@ -33,7 +33,7 @@ __device__ __noinline__ void fill(__half* h, cg::thread_block block, cg::thread_
 extern "C" __global__ void plain(__half* h) {
   auto block = cg::this_thread_block();
   fill(h, block, cg::tiled_partition<32>(block));
-  if (block.thread_rank() == 0) printf("thread %d of %s\n", threadIdx.x, "plain");
+  if (block.thread_rank() == 0 && h != NULL) printf("thread %d of %s\n", threadIdx.x, "plain");
 }
 int main() {
   Named named{"f"};
