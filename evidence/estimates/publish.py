@@ -54,7 +54,7 @@ WORST = 10  # of a set held out
 CHANGED = ("gather", "hash_insert", "merge_path", "scatter", "layer_norm", "permute_nchw_nhwc")
 CHANGED += ("chacha20", "coulomb_plane", "ray_balls", "group_norm")
 CHANGED += ("smooth_series", "dequantise_int4", "base64", "median_of_5", "rule_110")
-CHANGED += ("relax_edges", "rnn_sequence")
+CHANGED += ("relax_edges", "rnn_sequence", "add_to_clusters", "sobel_tile")
 Groups = Mapping[tuple[str, str], Sequence[Result]]  # by group, or set, and card
 
 

@@ -33,20 +33,19 @@ def global_seconds(work: Work, rates: Rates) -> tuple[float, float]:
     watched = reuse.get("atomic_requests", 0.0)
     if not watched:  # nothing is known but the line that most go to
         return work.hottest * counted * each, counted
-    lanes, words, sectors = reuse["atomics"] / watched, reuse["words"], reuse["sectors"]
-    operations = requests * lanes
-    passes = requests * sectors * lanes / words
+    operations = requests * reuse["atomics"] / watched
+    passes = requests * reuse["atomic_passes"]
     # The whole launch may use more lines than the blocks that were watched.
     used = reuse.get("atomic_bytes", 0.0)
     lines = max(reuse["atomic_lines"], used / LINE_BYTES)
-    seconds = passes * each / slices(lines)
-    # One word: integers as fast as any, floating-point numbers slower.
+    # Integers that meet at a word take passes, as any; floating-point numbers wait for each other.
     floating = any(row.name in ("ATOM", "ATOMG", "RED", "REDG") and _is_floating(row.opcode) for row in work.rows)
     turn = rates.atomic_float_clocks / rates.clock_hz if floating else each
-    # What the L2 does not hold the memory reads and writes, as it does for stores that fill sectors in part: no more
-    # than the launch writes, however many blocks stand for others.
-    held, used = L2_USED * rates.card.l2_bytes, min(used, work.stored)
-    lost = requests * sectors * (1 - held / used) if used > held else 0.0
+    at_once = slices(lines * reuse["even_lines"] / reuse["atomic_lines"])
+    seconds = max(passes * each, requests * reuse["atomic_turns"] * turn) / at_once
+    # What the L2 does not hold the memory reads and writes, as it does for stores that fill sectors in part.
+    held = L2_USED * rates.card.l2_bytes
+    lost = requests * reuse["sectors"] * (1 - held / used) if used > held else 0.0
     hottest = reuse["hottest_word"]
     if hottest * reuse["atomics"] < OFTEN:  # no word is common: each block may have its own
         hottest *= reuse["atomic_lines"] / lines

@@ -3,7 +3,7 @@
 Blocks come to the multiprocessors (SMs) in waves of as many as fit. For the blocks that share an SM at a time
 
     latency     cycles of one warp that has the SM to itself (`warp_latency`), with the latency of loads by where the
-                caches find them; all warps of the SM wait at the same time
+                caches find them, all warps of the SM waiting at the same time; and until the next block has begun
     SM          the busiest of issue slots, pipes, data path of L1 and shared memory (wavefronts), path to the L2
     memory      the busiest of L2, DRAM, atomics (`atomics`) and the start of blocks, which all SMs share
 
@@ -44,6 +44,7 @@ LOCAL = 5.5  # clocks of the L1 for a load or store of local memory (sweeps.json
 LOADS = ("LDG", "LD", "LDGSTS")
 HALF_FMA = ("IMAD", "VIADD")  # of the FMA pipe, at the rate of integers
 WAVEFRONT_SECTORS = 4  # that the L1 serves per clock: 128 bytes
+NEXT_BLOCK = 295  # cycles from a block's end to the start of the one that takes its place (sweeps_h200.json: gaps)
 MANY_WAVES = 8  # from which on the waves of SMs no longer end together
 LAUNCH, LATENCY = "launch", "latency"
 
@@ -118,19 +119,26 @@ class _Model:
         return sum(self.work.counts.get(name, 0.0) for name in names)
 
     def _read_again(self) -> Work:
-        """Return the work with what a block reads first no more than all of the launch: passes that were not simulated
-        read it again."""
-        work, first = self.work, 1 - self.work.again
-        of_block = self._count("global_load_sectors") * SECTOR_BYTES * first / work.blocks
-        if not 0 < work.loaded < of_block or not work.again:
+        """Return the work with what a block reads first no more than all of the launch, and arrays that all blocks read
+        whole no more than what is left beside what each reads alone: passes that were not simulated read it again."""
+        work, read = self.work, self._count("global_load_sectors") * SECTOR_BYTES
+        first, whole = 1 - work.again, work.reuse.get("whole", 0.0)
+        if not (read and first and work.again and work.loaded):
             return work
-        fewer = work.loaded / of_block
-        again = 1 - first * fewer
+        fewer = min(1.0, work.loaded * work.blocks / (read * first))
+        left = (work.loaded - read * (first - whole)) * work.blocks / read
+        of_whole = left / whole if 0 < left < whole else fewer
+        again = 1 - fewer * (first - whole) - of_whole * whole
         hits, ready, ready_blocks = (
             {size: share * again / work.again for size, share in of.items()}
             for of in (work.hits, work.ready, work.ready_blocks)
         )
-        reuse = work.reuse | {name: n * fewer for name, n in work.reuse.items() if name in ("fresh", "fresh_blocks")}
+        shares = {
+            name: n * (of_whole if name.startswith("whole") else (1 - again) / first)
+            for name, n in work.reuse.items()
+            if name.startswith(("fresh", "whole"))
+        }
+        reuse = work.reuse | shares
         return replace(work, again=again, hits=hits, ready=ready, ready_blocks=ready_blocks, reuse=reuse)
 
     def _hits(self) -> tuple[float, float]:
@@ -162,7 +170,9 @@ class _Model:
         read = self._count("global_load_sectors") * SECTOR_BYTES
         first = read * (1 - work.again)  # by some warp of a block
         later = self._later()
-        new = 1 - later + later * min(1.0, self.loaded / max(1.0, first))
+        share = min(1.0, self.loaded / max(1.0, first))
+        share += self._between * (1 - (1 - share) ** work.warps_per_block - share)  # if any of a block's warps waits
+        new = 1 - later + later * share
         again = max(0.0, self.loaded - first) / max(1.0, read * (1 - self.l1_hits) - first)
         return waits, min(waits, fresh * new + max(0.0, waits - fresh) * min(1.0, again))
 
@@ -240,7 +250,8 @@ class _Model:
             of_l1, of_l2 = self._misses[self._group(row)]
             past_l1 = of_l1.next()
             past = rates.memory_latency if past_l1 and of_l2.next() else rates.l2_latency
-            return Access(past if past_l1 else rates.l1_latency, self._turn("load"))
+            conflicts = self.work.reuse.get("passes", 1.0) - 1  # once more than they have the L1 (sweeps: conflicts)
+            return Access((past if past_l1 else rates.l1_latency) + conflicts, self._turn("load"))
         if row.name in ("STG", "ST"):
             return Access(0.0, self._turn("store"))
         if row.name in ("ATOMG", "ATOM"):
@@ -299,7 +310,8 @@ class _Model:
         past_l2 = past_l1 * (1 - self.l2_hits) if kind == "load" else 1.0
         clock, sms = self.rates.clock_hz, min(self.sms, self.work.blocks)
         of_all = sms * clock * max(past_l1 / self.rates.l2_bandwidth, past_l2 / self.rates.read_bandwidth)
-        return nbytes * max(past_l1 / L2_PATH, of_all)
+        passes = self._loads_passes() if kind == "load" else self._stores_passes()
+        return max(nbytes * max(past_l1 / L2_PATH, of_all), passes / requests)
 
     # -- resources ---------------------------------------------------------------------------------------------------
 
@@ -386,14 +398,13 @@ class _Model:
             pieces = 1 + (pieces - 1) * (1 - self.l2_hits)  # blocks that share sectors share pairs of them
         moved = self.loaded * pieces + work.stored * (1 + self._unfilled()[1])
         share = work.stored / moved if moved else 0.0
+        of_loads, of_stores = loaded / rates.l2_bandwidth, stored / rates.l2_stores
         found = [
-            Resource("stores of parts of sectors", *self._stores_of_parts(), "sectors", "memory"),
+            Resource("stores of parts of sectors", *self._stores_of_parts(of_loads), "sectors", "memory"),
             Resource(
                 "block launches", work.blocks * self._block_clocks() / rates.clock_hz, work.blocks, "blocks", "memory"
             ),
-            Resource(
-                "L2", loaded / rates.l2_bandwidth + stored / rates.l2_stores, self._from_l2() + stored, "B", "memory"
-            ),
+            Resource("L2", of_loads + of_stores, self._from_l2() + stored, "B", "memory"),
             Resource("DRAM", moved / min(rates.bandwidth(share), self._of_pieces()), moved, "B", "memory"),
         ]
         seconds, atomics = global_seconds(work, rates)
@@ -418,11 +429,12 @@ class _Model:
         """Return clocks from block start to block start; blocks of 1024 threads start later (sweeps.json: starts)."""
         return self.rates.block_clocks * (1.17 if self.work.threads > 992 else 1.0)
 
-    def _stores_of_parts(self) -> tuple[float, float]:
+    def _stores_of_parts(self, of_loads: float) -> tuple[float, float]:
         """Return the seconds of sectors that stores fill in part, and how many these are.
 
-        The L2 takes them by the lines of each request, or by sectors where these are many. Those that are alone in
-        their lines and that no other store fills cost the memory more.
+        The L2 takes them by the lines of each request, or by sectors where these are many, beside loads, for which it
+        needs `of_loads` seconds. Those that are alone in their lines and that no other store fills cost the memory
+        more.
         """
         rates, requests = self.rates, self._count("global_store_requests")
         stores, written = self._count("global_store_sectors"), self._count("global_store_bytes")
@@ -433,7 +445,7 @@ class _Model:
         lines = in_part * self.work.reuse.get("store_lines", 1.0)
         of_l2 = _bend(lines / rates.partial_stores, in_part * SECTOR_BYTES / rates.l2_stores, SM_KNEE)
         alone = self._unfilled()[0]
-        return alone * lines / rates.scattered_stores + (1 - alone) * of_l2, in_part
+        return alone * lines / rates.scattered_stores + (1 - alone) * (of_l2 + of_loads), in_part
 
     def _unfilled(self) -> tuple[float, float]:
         """Return the shares of the sectors stored of which no store fills the rest, so that the memory must read it,
@@ -492,10 +504,11 @@ class _Model:
         latency, waits = (
             0.0 if LATENCY in self.without else n / self.rates.clock_hz for n in (self.warp_cycles, self.waits)
         )
-        waits_and_moves = _bend(waits, of_memory, self.rates.knee)
+        begins = NEXT_BLOCK * self._later() / self.rates.clock_hz if latency else 0.0
+        waits_and_moves = max(_bend(waits, of_memory, self.rates.knee), waits + begins)
         apart = _bend(waits_and_moves, of_sm, SM_KNEE)
         each = of_sm / on_one
-        between = max(latency, waits_and_moves)
+        between = max(latency + begins, waits_and_moves)
         in_step = _taking_turns(on_one, each, max(0.0, between - each))
         return self.together * max(in_step, apart) + (1 - self.together) * apart
 

@@ -6,9 +6,9 @@ launch stands for a large one of the same kind.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.translate.control_flow import loops
 
-VERSION = 6  # of what is kept
+VERSION = 7  # of what is kept
 # Machine instructions by the beginning of the counters that they add to; all others add to them all.
 _COUNTED = {
     "global_load": ("LDG", "LD", "LDGSTS"),
@@ -35,7 +35,8 @@ _COUNTED = {
 }
 _REUSE = (
     *("requests", "lines", "passes", "atomics", "hottest_word"),
-    *("atomic_lines", "atomic_requests", "words", "sectors", "fresh", "fresh_blocks", "page_sectors"),
+    *("atomic_lines", "atomic_requests", "atomic_passes", "atomic_turns", "even_lines", "sectors"),
+    *("fresh", "fresh_blocks", "page_sectors"),
     *("in_step", "whole", "whole_requests", "whole_blocks"),
 )
 LINE_BYTES = 128
@@ -159,18 +160,19 @@ class Work:
             loaded=loaded,
             stored=stored,
             products={name: n * blocks * self._longer("tensor", each) for name, n in self.products.items()},
-            reuse=self.reuse | self._atomic_bytes(blocks * each),
+            reuse=self.reuse | self._atomic_bytes(blocks * each, stored if footprint else math.inf),
             rows=tuple(replace(row, warps=row.warps * longer[row.block]) for row in self.rows),
             code=tuple(replace(one, warps=one.warps * more) for one, more in zip(self.code, longer, strict=True)),
         )
 
-    def _atomic_bytes(self, times: float) -> dict[str, float]:
-        """Return the bytes that atomics reach of so many times the work: no more where few blocks reach them all."""
+    def _atomic_bytes(self, times: float, stored: float) -> dict[str, float]:
+        """Return the bytes that atomics reach of so many times the work, which stores `stored`: no more where few
+        blocks reach them all."""
         found = self.reuse.get("atomic_bytes", 0.0)
         if not found:
             return {}
         shared = self.reuse.get("atomic_lines", 0.0) * LINE_BYTES >= ALL_BLOCKS * found
-        return {"atomic_bytes": found if shared else found * times}
+        return {"atomic_bytes": found if shared else min(found * times, stored)}
 
     def _longer(self, counter: str, each: float) -> float:
         """Return how much a counter grows if loops run `each` times as long: by its instructions' share in loops."""
@@ -207,12 +209,12 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
     machine = machine_counts(launch, card)
     rows, code = _code(launch, machine)
     reuse = launch.reuse
-    if prod(launch.grid) == 1:  # what it reads whole another block need not share with it
+    if math.prod(launch.grid) == 1:  # what it reads whole another block need not share with it
         reuse = replace(reuse, whole=0.0, whole_requests=0.0, whole_blocks=0.0)
     return Work(
         kernel=launch.kernel,
-        blocks=prod(launch.grid),
-        threads=prod(launch.block),
+        blocks=math.prod(launch.grid),
+        threads=math.prod(launch.block),
         registers=machine.resources.registers,
         shared_bytes=launch.static.get("shared_bytes") or machine.resources.shared_bytes,
         barriers=machine.resources.barriers,
@@ -295,11 +297,11 @@ def uneven_of(launch: LaunchRecord) -> Uneven | None:
     trips = flow.trips.get(head, {})
     if len(trips) < 2 or own[head] < LEAST_SHARE * every:
         return None
-    begun = prod(launch.grid) * prod(launch.block)
+    begun = math.prod(launch.grid) * math.prod(launch.block)
     entries = sum(trips.values()) / begun
     if entries < 1:
         trips, entries = {0: begun * (1 - entries), **trips}, 1.0
-    warps = prod(launch.grid) * -(-prod(launch.block) // WARP_SIZE)
+    warps = math.prod(launch.grid) * -(-math.prod(launch.block) // WARP_SIZE)
     mean = flow.warps[head] / (warps * entries)
     return Uneven(own[head] / every, _few_steps(trips), mean, entries)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from warplab.estimating import atomics, rates, warp_latency
+from warplab.estimating import atomics, launch_time, rates, warp_latency
 
 COURSE = Path(__file__).parents[3]
 
@@ -62,6 +62,10 @@ def test_barriers(warps: int) -> None:
     assert known == pytest.approx(row["cycles"], rel=0.05)
 
 
+def of_h200(key: str) -> list[dict[str, Any]]:
+    return json.loads((COURSE / "warplab" / "estimating" / SWEPT["H200"]).read_text())[key]["rows"]
+
+
 @pytest.mark.parametrize(("step", "name"), [("shfl", "SHFL"), ("ex2", "MUFU"), ("popc", "POPC"), ("dfma", "DFMA")])
 def test_latencies(step: str, name: str) -> None:
     (row,) = rows("chains", step=step)
@@ -71,6 +75,19 @@ def test_latencies(step: str, name: str) -> None:
 def test_starts_of_blocks() -> None:
     (row,) = rows("starts", warps=8, shared_bytes=0)
     assert H100.block_clocks == pytest.approx(clocks(row, "blocks"), rel=0.02)
+
+
+def test_a_block_follows_another_after_as_long_whatever_its_warps() -> None:
+    gaps = [row["gap"] for row in of_h200("gaps") if row["resident"] * row["warps"] <= 16]  # that leave slots idle
+    assert pytest.approx(statistics.median(gaps), rel=0.03) == launch_time.NEXT_BLOCK
+    assert launch_time.NEXT_BLOCK == pytest.approx(max(gaps), rel=0.1) == pytest.approx(min(gaps), rel=0.1)
+
+
+@pytest.mark.parametrize("stride", [2, 4, 8, 16, 32])
+def test_a_load_waits_two_clocks_for_each_conflict_of_banks(stride: int) -> None:
+    """For one it has the L1."""
+    free, found = (row["latency"] for row in of_h200("conflicts") if row["warps"] == 1 and row["stride"] in (1, stride))
+    assert found - free == pytest.approx(2 * (stride - 1), rel=0.12)
 
 
 def test_loads_and_stores_that_lie_anywhere() -> None:

@@ -1,5 +1,5 @@
-// Blocks and barriers: how fast blocks start, what a barrier costs, how uneven blocks and warps are dealt out, and the
-// clock under load.
+// Blocks and barriers: how fast blocks start and follow each other, what a barrier costs, how uneven blocks and warps are
+// dealt out, and the clock under load.
 
 extern "C" __global__ void nothing(int *out) {
     if (out != nullptr) *out = 1;
@@ -42,6 +42,19 @@ extern "C" __global__ void uneven(const int *steps, int n, float *out) {
     const int warps = blockDim.x / 32, number = blockIdx.x * warps + threadIdx.x / 32;
     const float x = busy(steps[number % n], threadIdx.x);
     if (x == -1.0f) *out = x;
+}
+
+// When each warp starts and ends, and on which SM; between both `steps` times 16 dependent multiply-adds.
+extern "C" __global__ void gaps(int steps, long long *times, unsigned *sm, float *out) {
+    const long long start = clock64();
+    const float x = busy(steps, threadIdx.x);
+    if (x == -1.0f) *out = x;
+    const int warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (threadIdx.x % 32 == 0) {
+        asm volatile("mov.u32 %0, %%smid;" : "=r"(sm[warp]));
+        times[2 * warp] = start;
+        times[2 * warp + 1] = clock64();
+    }
 }
 
 // Clocks and nanoseconds of `steps` rounds of independent multiply-adds.

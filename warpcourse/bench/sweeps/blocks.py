@@ -1,4 +1,4 @@
-"""Blocks and barriers: starts, costs of barriers, uneven work, and the clock under load."""
+"""Blocks and barriers: starts, gaps between blocks, costs of barriers, uneven work, and the clock under load."""
 
 from __future__ import annotations
 
@@ -22,6 +22,37 @@ def starts() -> Iterator[dict[str, Any]]:
             blocks = 2**18 if shared < 16 * KIB else 2**16
             time = seconds(FILE, "nothing", blocks, 32 * warps, (np.uint64(0),), shared)
             yield {"warps": warps, "shared_bytes": shared, "blocks": blocks, "seconds": time}
+
+
+def gaps(waves: int = 24, steps: int = 16) -> Iterator[dict[str, Any]]:
+    """Measure clocks from a block's end until one starts that takes its place, where 1, 2 or 4 fit on an SM.
+
+    `gap`: the median. `spread`: from the start of a block's first warp to that of its last.
+    """
+    import cupy
+
+    function, out = SOURCES.function(FILE, "gaps"), cupy.zeros(1, np.float32)
+    function.max_dynamic_shared_size_bytes = 219 * KIB
+    for warps in WARPS:
+        for resident in (1, 2, 4):
+            if resident * warps <= 64:
+                blocks = SMS * resident * waves
+                times, sm = cupy.zeros((blocks, warps, 2), np.int64), cupy.zeros((blocks, warps), np.uint32)
+                arguments = (np.int32(steps), times, sm, out)
+                for _ in range(2):
+                    launch(function, blocks, 32 * warps, arguments, (220 // resident - 1) * KIB)
+                begin, end = cupy.asnumpy(times[:, :, 0]), cupy.asnumpy(times[:, :, 1]).max(1)
+                where, found = cupy.asnumpy(sm)[:, 0], []
+                for one in range(SMS):
+                    starts, ends = np.sort(begin[where == one].min(1)), np.sort(end[where == one])
+                    found += (starts[resident:] - ends[: max(0, starts.size - resident)]).tolist()
+                yield {
+                    "warps": warps,
+                    "resident": resident,
+                    "steps": steps,
+                    "gap": float(np.median(found)),
+                    "spread": float(np.median(np.ptp(begin, axis=1))),
+                }
 
 
 def barriers(rounds: int = 512) -> Iterator[dict[str, Any]]:

@@ -182,3 +182,16 @@ extern "C" __global__ void bulk_copies(const char *data, unsigned nbytes, unsign
     }
     out[blockIdx.x] = stages[0];
 }
+
+// Cycles of a chain of loads that hit the L1, each lane's word `stride` words from its neighbour's; all words are 0.
+extern "C" __global__ void lanes_chase(const int *data, int stride, int rounds, long long *cycles, int *out) {
+    int at = threadIdx.x % 32 * stride + threadIdx.x / 32;
+    for (int k = 0; k < 2; k++) at += data[at];
+    __syncthreads();
+    const long long start = clock64();
+#pragma unroll 8
+    for (int i = 0; i < rounds; i++) at += data[at];
+    const long long end = clock64();
+    if (at == -1) *out = at;
+    if (threadIdx.x == 0) cycles[blockIdx.x] = end - start;
+}

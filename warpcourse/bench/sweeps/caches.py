@@ -35,6 +35,19 @@ def l1_hits(rounds: int = 512) -> Iterator[dict[str, Any]]:
                     }
 
 
+def conflicts(rounds: int = 512) -> Iterator[dict[str, Any]]:
+    """Measure clocks from a load that hits the L1 to the next that needs its result, each lane's word `stride` words
+    from its neighbour's."""
+    import cupy
+
+    data = cupy.zeros(2**16, np.int32)
+    for warps in (1, 4):
+        for stride in (0, 1, 2, 4, 8, 16, 32, 33, 40, 48, 250, 257):
+            arguments = (data, np.int32(stride), np.int32(rounds))
+            spent = cycles("caches.cu", "lanes_chase", 1, 32 * warps, arguments)
+            yield {"warps": warps, "stride": stride, "latency": spent / rounds}
+
+
 def scattered(rounds: int = 32) -> Iterator[dict[str, Any]]:
     """Measure seconds of loads and stores at random lines of the L2 or of memory. `requests`: of all
     multiprocessors."""

@@ -51,9 +51,11 @@ class Reuse:
     are those of shared memory, on average.
 
     `atomics`: operations on global memory, lanes counted, but as one where a warp adds integers to one address, as the
-    assembler lets one lane add their sum; `hottest`, `hottest_word`: the shares of them that go to the most common
-    line and the most common address of all watched blocks; `atomic_addresses`, `atomic_lines`: how many addresses and
-    lines differ. `atomic_requests`: of warps; `words`, `sectors`: how many differ in one of them, on average.
+    assembler lets one lane add their sum; `hottest_word`: the share of them that go to the most common address of all
+    watched blocks; `atomic_addresses`, `atomic_lines`: how many addresses and lines differ. `atomic_requests`: of
+    warps; `sectors`: how many differ in one of them, on average; `atomic_turns`: how many lanes meet at the most common
+    word of one; `atomic_passes`: the same of each of its sectors, summed. `hottest`: the share of passes that go to the
+    most common line; `even_lines`: how many lines used alike would be as crowded.
     """
 
     blocks: int = 0
@@ -78,8 +80,10 @@ class Reuse:
     atomic_addresses: int = 0
     atomic_lines: int = 0
     atomic_requests: int = 0
-    words: float = 1.0
     sectors: float = 1.0
+    atomic_passes: float = 1.0
+    atomic_turns: float = 1.0
+    even_lines: float = 1.0
 
 
 class Reads(NamedTuple):
@@ -270,21 +274,28 @@ def _summed(warps: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def _fill_atomics(found: Reuse, requests: np.ndarray, addresses: np.ndarray) -> None:
     """Write into `found` what atomics at `addresses` share, the lanes of request after request."""
-    addresses = addresses.view(np.int64)
-    found.atomics, found.atomic_requests = addresses.size, int(np.unique(requests).size)
     of_words = np.unique(addresses, return_counts=True)[1]
-    of_lines = np.unique(addresses >> _LINE_BITS, return_counts=True)[1]
+    order = np.lexsort((addresses, requests))
+    requests, addresses = requests[order], addresses.view(np.int64)[order]
+    new = np.concatenate([[True], requests[1:] != requests[:-1]])  # request, and so on
+    new_sector = new | _changes(addresses >> _SECTOR_BITS)
+    words = np.flatnonzero(new | _changes(addresses))
+    lanes = np.diff(words, append=addresses.size)  # that meet at a word
+    turns, passes = (np.maximum.reduceat(lanes, np.searchsorted(words, np.flatnonzero(of))) for of in (new, new_sector))
+    of_lines = np.bincount(np.unique(addresses[new_sector] >> _LINE_BITS, return_inverse=True)[1], passes)
+    number, every = turns.size, float(passes.sum())
+    found.atomics, found.atomic_requests = addresses.size, number
+    found.hottest_word, found.hottest = of_words.max() / addresses.size, of_lines.max() / every
     found.atomic_addresses, found.atomic_lines = of_words.size, of_lines.size
-    found.hottest_word, found.hottest = (float(times.max() / addresses.size) for times in (of_words, of_lines))
-    found.words = _differing(requests, addresses) / found.atomic_requests
-    found.sectors = _differing(requests, addresses >> _SECTOR_BITS) / found.atomic_requests
+    found.sectors = passes.size / number
+    found.atomic_passes, found.atomic_turns = every / number, float(turns.sum()) / number
+    # Two passes drawn from all go to one line as often as if so many lines were used alike (Simpson, 1949).
+    met = float(of_lines @ (of_lines - 1))
+    found.even_lines = min(of_lines.size, every * (every - 1) / met) if met else of_lines.size
 
 
-def _differing(requests: np.ndarray, places: np.ndarray) -> int:
-    """Return how many pairs of request and place there are."""
-    order = np.lexsort((requests, places))
-    requests, places = requests[order], places[order]
-    return 1 + int(np.count_nonzero((places[1:] != places[:-1]) | (requests[1:] != requests[:-1])))
+def _changes(numbers: np.ndarray) -> np.ndarray:
+    return np.concatenate([[True], numbers[1:] != numbers[:-1]])
 
 
 def hit_shares(stream: np.ndarray) -> dict[int, float]:

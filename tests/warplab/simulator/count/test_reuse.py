@@ -149,5 +149,15 @@ def test_what_a_request_of_atomics_shares() -> None:
     # Floats: each lane takes its turn. Integers to one address: the assembler lets one lane add their sum.
     assert launch("atomicAdd(out, 1.0f);").reuse.atomics == 4 * launch("atomicAdd((int *)out, 1);").reuse.atomics * 8
     pairs = launch("atomicAdd(out + threadIdx.x / 2, 1.0f);").reuse
-    assert (pairs.words, pairs.sectors, pairs.hottest_word) == (16.0, 2.0, 1 / 128)
-    assert pairs.atomic_lines == 4
+    assert (pairs.atomic_turns, pairs.atomic_passes, pairs.sectors, pairs.hottest_word) == (2.0, 4.0, 2.0, 1 / 128)
+    assert pairs.atomic_lines == pairs.even_lines == 4
+    # Three of four lanes meet at one word: 24 passes in its sector, and one in each of the next two.
+    uneven = launch("atomicAdd(out + (i % 4 ? 0 : i % 32 / 2), 1.0f);").reuse
+    assert (uneven.atomic_turns, uneven.atomic_passes, uneven.sectors) == (25.0, 26.0, 2.0)
+
+
+def test_lines_that_few_atomics_use_count_less() -> None:
+    """One warp of eight adds to eight lines, four lanes to each, the others to the first of them."""
+    crowded = launch("atomicAdd(out + (i / 32 == 3 ? 32 * (i % 8) : 0), 1.0f);").reuse
+    assert crowded.atomic_lines == 8
+    assert crowded.even_lines == pytest.approx(256 * 255 / (228 * 227 + 7 * 4 * 3))
