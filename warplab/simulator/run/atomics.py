@@ -68,8 +68,8 @@ _CANONICAL_NAN = {"f2": np.array(0x7FFF, "u2").view("f2"), "f4": np.array(0x7FFF
 class Atomics:
     """Called by translated blocks. `lanes` are the group's, None for all; results have one entry per lane."""
 
-    def __init__(self, access) -> None:
-        self.access = access
+    def __init__(self, chunk) -> None:
+        self.access = chunk.access
 
     def run(self, site, addresses, operation: str, operands: tuple, lanes, wanted: bool) -> list[np.ndarray | None]:
         """Return the old values, one array per element of the access (None where they are not wanted).

@@ -72,6 +72,18 @@ class Chunk:
     barriers: Any = None  # where lanes wait
     races: Any = None  # who looks for races, if anybody does
     waits_in_vain = False  # lanes wait for others (mbarrier, lock, nanosleep), whose turn it is
+    # Made where a kernel calls them.
+    atomics = functools.cached_property(Atomics)
+    copies = functools.cached_property(AsynchronousCopies)
+    matrix = functools.cached_property(MatrixOperations)
+    mbarriers = functools.cached_property(MBarriers)
+    surfaces = functools.cached_property(Surfaces)
+    system = functools.cached_property(SystemServices)
+    tensor_memory = functools.cached_property(TensorMemory)
+    tensors = functools.cached_property(TensorCopies)
+    textures = functools.cached_property(Textures)
+    warp = functools.cached_property(WarpOperations)
+    warpgroups = functools.cached_property(Warpgroups)
 
     def __init__(
         self,
@@ -99,11 +111,9 @@ class Chunk:
         self.warps = self.warp_sizes.shape[0]
         self.options, self.checked, self.passes = options, options.checks, passes
         self.full_warps = 0
-        self.warp, self.matrix, self.warpgroups = WarpOperations(self), MatrixOperations(self), Warpgroups(self)
         self.everyone = Group(self, None)
         self.group = self.everyone
         self.clock = 0  # instructions along the chunk's path so far
-        self.system = SystemServices(self)
         self.launch, self.params = launch, launch.params
         self.dynamic_shared_bytes = dynamic_shared_bytes
         alignment = translation.dynamic_alignment
@@ -118,9 +128,6 @@ class Chunk:
         self.shared_stride = -(-self.own_shared_bytes // unit) * unit
         self.local_stride = -(-translation.local_bytes // 16) * 16
         self.access = Accessor(device.memory, self.shared_stride, self.local_stride, self)
-        self.atomics = Atomics(self.access)
-        self.copies, self.mbarriers = AsynchronousCopies(self), MBarriers(self)
-        self.tensors, self.tensor_memory = TensorCopies(self), TensorMemory(self)
         if RESERVED in translation.shared_offsets:
             self.access.clear_shared(translation.shared_offsets[RESERVED], RESERVED_BYTES)
         self.load, self.store = self.access.load, self.access.store
@@ -143,21 +150,19 @@ class Chunk:
             self.full_warps = self.warps
 
     @functools.cached_property
-    def textures(self) -> Textures:
-        return Textures(self)
-
-    @functools.cached_property
-    def surfaces(self) -> Surfaces:
-        return Surfaces(self)
-
-    @functools.cached_property
     def all_lanes(self) -> np.ndarray:
         return np.arange(self.lanes)
 
-    def free(self) -> None:
-        """Give back the memory of the blocks, which have ended, at once instead of when Python collects the chunk."""
+    def end(self) -> int:
+        """Return for how many ticks the blocks, which have ended, ran. Raises SimulatorError where copies or tensor
+        memory are left. Gives back their memory at once instead of when Python collects the chunk."""
+        made = vars(self)
+        for name in ("copies", "tensor_memory"):
+            if name in made:
+                made[name].finish()
         self.access.free()
         self.registers.clear()
+        return self.clock + (self.system.slept if "system" in made else 0)
 
     # -- called by translated blocks -----------------------------------------------------------------------
 

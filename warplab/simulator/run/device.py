@@ -167,10 +167,7 @@ class Device:
                     for number, group in scheduler.turns():
                         yield scheduler, number, group
                 executed += scheduler.executed
-                chunk.copies.finish()
-                chunk.tensor_memory.finish()
-                self.ticks += chunk.clock + chunk.system.slept
-                chunk.free()
+                self.ticks += chunk.end()
                 for notify in chunk.observers.end_chunk:
                     notify()
 
