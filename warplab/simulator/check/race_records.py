@@ -8,6 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+# For `vector_clocks`: when words were written, last read, first and again, and by which warps of the cluster.
+TIMES: dict[str, type] = dict.fromkeys(("written_at", "read_at", "first_read_at", "again_at"), np.int32)
+TIMES |= dict.fromkeys(("read_by", "again_by"), np.uint32)
+
 
 class GridNumbers:
     """The thread, block and warp of each lane of a chunk, numbered through the grid from 1, as int32 arrays."""
@@ -137,9 +141,7 @@ class Record:
     """Who touched each word of an allocation, or of a chunk's shared memory, in arrays made on demand."""
 
     _DTYPES: ClassVar[dict[str, type]] = {
-        # For `vector_clocks`: when words were written, last read, first and again, and by which warps of the cluster.
-        **dict.fromkeys(("written_at", "read_at", "first_read_at", "again_at"), np.int32),
-        **dict.fromkeys(("read_by", "again_by"), np.uint32),
+        **TIMES,
         **dict.fromkeys(("writer", "reader", "reader_warp", "reader_block", "reader_cluster"), np.int32),
         "plain_reader": np.int32,
         **dict.fromkeys(("write_epoch", "write_time", "write_fences", "write_wide"), np.int32),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from warplab.simulator.check.race_records import GridNumbers, LaneSnapshot, Record, RecordedAccess
+from warplab.simulator.check.race_records import TIMES, GridNumbers, LaneSnapshot, Record, RecordedAccess
 from warplab.simulator.check.race_report import race_error
 from warplab.simulator.check.vector_clocks import WARP_BITS, Clocks
 from warplab.simulator.constants import WARP_SIZE
@@ -71,7 +71,9 @@ class WordRaces(Observer):
     def _examined(self, record: Record, space: str, access: RecordedAccess, word: np.ndarray, reads: bool) -> bool:
         """Do so by machine code. Returns False, with nothing changed, where that does not know or lanes may race."""
         site, by, atomic = access.site, access.by, not reads and access.site.op == "atomic"
-        if not self.chunk.options.machine_code or self.clocks is not None:
+        if not self.chunk.options.machine_code:
+            return False
+        if self.clocks is not None and (by.numbers is not self.numbers or self.clocks.warps > WARP_BITS):
             return False
         if (reads and self.volatile_beside_atomics) or (atomic and ".cta" in site.text):
             return False
@@ -90,6 +92,7 @@ class WordRaces(Observer):
             record.place[_P["WORD_SHIFT"]] = 0  # words are in place of addresses
         state, place = by.state[0], record.place
         state[_F["ADDRESS"]], state[_F["COUNT"]], state[_F["ORDERED"]] = place_of(word), word.shape[0], self.ordered
+        state[_F["NOW"]] = access.now
         if self.fences is not None:
             state[_F["FENCES"]], state[_F["WIDE_FENCES"]] = map(place_of, self.fences)
             place[_P["WRITE_FENCES"]], place[_P["WRITE_WIDE"]] = map(place_of, (record.write_fences, record.write_wide))
@@ -105,7 +108,12 @@ class WordRaces(Observer):
         lane, (block_of, warp_of) = by.lane, by.numbers.small
         arrays = {"LIST": lane, "OLD": np.empty_like(lane), "BLOCK_OF": block_of, "WARP_OF": warp_of}
         arrays |= {"EPOCHS": by.epochs, "TIMES": by.times}
+        if self.clocks is not None:
+            known, chunk = self.clocks.known.arrays, self.chunk
+            arrays |= {"LANE_OF": chunk.lane_of, "SYNCED": self.clocks.synced, "MET": self.clocks.met}
+            arrays |= {name.upper(): array for name, array in known.items()}
         fields = {name: place_of(array) for name, array in arrays.items()} | self.fields_of(by.numbers)
+        fields["COLUMNS"] = 0 if self.clocks is None else self.clocks.warps
         state = np.zeros(len(FIELDS), np.int64)
         state[[_F[name] for name in fields]] = list(fields.values())
         return state, *arrays.values()
@@ -137,6 +145,8 @@ class WordRaces(Observer):
             "ATOMIC": record.atomic if self.atomics else 0,
             "WORD_SHIFT": size.bit_length() - 1,
             "RACE_WORDS": self._words(site, space),
+            **({name.upper(): getattr(record, name) for name in TIMES} if self.clocks is not None else {}),
+            "READER_CLUSTER": record.reader_block if self.cluster == 1 else record.reader_cluster,
         }
 
     def _in_lockstep(self, access: RecordedAccess, earlier_sites: np.ndarray) -> np.ndarray | np.bool:

@@ -33,6 +33,9 @@ FIELDS = (
     *("ORDERED", "EPOCHS", "TIMES", "FIRST_THREAD", "FIRST_BLOCK", "FIRST_WARP", "SITE_BYTES"),
     # Fences that each thread has passed, of any scope and wider than its block (0: none has).
     *("FENCES", "WIDE_FENCES"),
+    # What threads know of others, by names of `vector_clocks`: warps of a cluster (0: there are no clocks),
+    # the time of the access, …
+    *("COLUMNS", "NOW", "WHOLE", "PART", "MASK", "SYNCED", "MET"),
     # Sectors read by the watched block, in order: where (four times the sector, and 2 for the first of a request, 1 for
     # the first of an instruction), how many, how many may come, its threads; requests, lines and passes through the
     # banks.
@@ -60,7 +63,8 @@ PLACE = (
     # Records of race detection: writer (0: not recorded), bytes of a word, …
     *("WRITER", "READER", "READER_WARP", "READER_BLOCK", "WRITE_EPOCH", "WRITE_TIME", "READ_EPOCH", "READ_TIME"),
     *("WRITE_SITE", "READ_SITE", "ATOMIC", "WORD_SHIFT", "RACE_WORDS", "SITE"),
-    *("IS_ATOMIC", "WRITE_FENCES", "WRITE_WIDE"),
+    *("IS_ATOMIC", "WRITE_FENCES", "WRITE_WIDE", "WRITTEN_AT", "READ_AT", "READ_BY", "AGAIN_BY", "FIRST_READ_AT"),
+    *("AGAIN_AT", "READER_CLUSTER"),
     # Counters.
     *("REQUESTS", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED", "FAST"),
     # A block for all lanes: the record of the latest warp's addresses, and one that may be overwritten; the sectors
@@ -274,19 +278,77 @@ def after_readers(S, P, lane, word):
     return 0
 
 
+def knows(S, lane, other, time):
+    # Does what lane `other` did at a time come before this access, as far as a lane knows? (`Clocks.knows`)
+    if other < 0 or other >= ld8(S + LANES) or ld8(S + COLUMNS) == 0:
+        return 0
+    columns = ld8(S + COLUMNS)
+    warp = ld4(ld8(S + WARP_OF) + 4 * other)
+    if udiv(ld4(ld8(S + WARP_OF) + 4 * lane), columns) != udiv(warp, columns):
+        return 0
+    at = 4 * (columns * lane + urem(warp, columns))
+    if sx32(ld4(ld8(S + WHOLE) + at)) > time:
+        return 1
+    if sx32(ld4(ld8(S + PART) + at)) <= time:
+        return 0
+    return (ld4(ld8(S + MASK) + at) >> ld4(ld8(S + LANE_OF) + 4 * other)) & 1
+
+
+def knows_warps(S, lane, warps, time):
+    # Do the reads at a time by warps of the cluster come before this access? (`Clocks.knows_warps`)
+    at = 4 * ld8(S + COLUMNS) * lane
+    warp = ld4(ld8(S + WARP_OF) + 4 * lane)
+    for i in range(ld8(S + COLUMNS)):
+        if (warps >> i) & 1:
+            known = sx32(ld4(ld8(S + WHOLE) + at + 4 * i)) > time or sx32(ld4(ld8(S + PART) + at + 4 * i)) > time
+            if i == urem(warp, ld8(S + COLUMNS)) and known == 0:
+                known = sx32(ld4(ld8(S + SYNCED) + 4 * warp)) > time or sx32(ld4(ld8(S + MET) + 4 * warp)) > time
+            if known == 0:
+                return 0
+    return 1
+
+
+def cluster(S, warp):
+    # The number in the grid, from 1 on, of the cluster of a warp.
+    return udiv(warp + ld8(S + FIRST_WARP) - 1, ld8(S + COLUMNS)) + 1
+
+
+def knows_readers(S, P, lane, word):
+    if ld8(S + COLUMNS) == 0:
+        return 0
+    at = 4 * word
+    time = sx32(ld4(ld8(P + P_READ_AT) + at))
+    warp = ld4(ld8(S + WARP_OF) + 4 * lane)
+    if sx32(ld4(ld8(P + P_READER_WARP) + at)) == warp + ld8(S + FIRST_WARP):
+        if time < sx32(ld4(ld8(S + MET) + 4 * warp)):
+            return 1
+    reader = sx32(ld4(ld8(P + P_READER) + at))
+    if reader > 0:
+        return knows(S, lane, reader - ld8(S + FIRST_THREAD), time)
+    if sx32(ld4(ld8(P + P_READER_CLUSTER) + at)) != cluster(S, warp):
+        return 0
+    again = ld4(ld8(P + P_AGAIN_BY) + at)
+    if knows_warps(S, lane, ld4(ld8(P + P_READ_BY) + at) & ~again, sx32(ld4(ld8(P + P_FIRST_READ_AT) + at))) == 0:
+        return 0
+    return knows_warps(S, lane, again, sx32(ld4(ld8(P + P_AGAIN_AT) + at)))
+
+
 def race(S, P, lane, word):
     me = lane + ld8(S + FIRST_THREAD)
     for k in range(ld8(P + P_RACE_WORDS)):
         writer = sx32(ld4(ld8(P + P_WRITER) + 4 * (word + k)))
         if writer != 0 and writer != me:
             other = writer - ld8(S + FIRST_THREAD)
-            if behind(S, P, lane, other, word + k, ld8(P + P_WRITE_EPOCH), ld8(P + P_WRITE_TIME)) == 0:
+            known = behind(S, P, lane, other, word + k, ld8(P + P_WRITE_EPOCH), ld8(P + P_WRITE_TIME))
+            if known == 0 and ld8(S + COLUMNS):
+                known = knows(S, lane, other, sx32(ld4(ld8(P + P_WRITTEN_AT) + 4 * (word + k))))
+            if known == 0:
                 if ld8(P + P_IS_ATOMIC) == 0 or ld1(ld8(P + P_ATOMIC) + word + k) == 0:
                     return 1
         if ld8(P + P_IS_LOAD) == 0:
             reader = sx32(ld4(ld8(P + P_READER) + 4 * (word + k)))
             if reader != 0 and reader != me:
-                if after_readers(S, P, lane, word + k) == 0:
+                if after_readers(S, P, lane, word + k) == 0 and knows_readers(S, P, lane, word + k) == 0:
                     return 1
     return 0
 
@@ -316,15 +378,62 @@ def record_read(S, P, lane, word):
                 st4(ld8(P + P_READER) + at, me)
                 st4(ld8(P + P_READER_WARP) + at, warp + ld8(S + FIRST_WARP))
                 st4(ld8(P + P_READER_BLOCK) + at, block + ld8(S + FIRST_BLOCK))
+                if ld8(S + COLUMNS):
+                    st4(ld8(P + P_READER_CLUSTER) + at, cluster(S, warp))
             else:
                 st4(ld8(P + P_READER) + at, -1)
                 if sx32(ld4(ld8(P + P_READER_WARP) + at)) != warp + ld8(S + FIRST_WARP):
                     st4(ld8(P + P_READER_WARP) + at, -1)
                 if sx32(ld4(ld8(P + P_READER_BLOCK) + at)) != block + ld8(S + FIRST_BLOCK):
                     st4(ld8(P + P_READER_BLOCK) + at, -1)
+                if ld8(S + COLUMNS):
+                    if sx32(ld4(ld8(P + P_READER_CLUSTER) + at)) != cluster(S, warp):
+                        st4(ld8(P + P_READER_CLUSTER) + at, -1)
         if ld8(S + ORDERED):
             st4(ld8(P + P_READ_EPOCH) + at, ld4(ld8(S + EPOCHS) + 4 * block))
             st4(ld8(P + P_READ_TIME) + at, ld4(ld8(S + TIMES) + 4 * warp))
+
+
+def note_readers(S, P):
+    # Note when words are read, and by which warps, before `record_read` (`WordRaces._add_reading_warps`).
+    n = ld8(S + COUNT)
+    list = ld8(S + LIST)
+    address = ld8(S + ADDRESS)
+    low = ld8(P + P_LOW)
+    shift = ld8(P + P_WORD_SHIFT)
+    fresh = ld8(S + OLD)
+    now = ld8(S + NOW)
+    for k in range(ld8(P + P_RACE_WORDS)):
+        mine = 1
+        for i in range(n):
+            lane = ld4(list + 4 * i)
+            word = ((ld8(address + 8 * i) - low) >> shift) + k
+            reader = sx32(ld4(ld8(P + P_READER) + 4 * word))
+            if reader != lane + ld8(S + FIRST_THREAD):
+                mine = 0
+            st4(fresh + 4 * i, 1 if reader == 0 else after_readers(S, P, lane, word))
+            st4(ld8(P + P_READ_AT) + 4 * word, now)
+        if mine == 0:
+            for i in range(n):
+                at = 4 * (((ld8(address + 8 * i) - low) >> shift) + k)
+                if ld4(fresh + 4 * i):
+                    st4(ld8(P + P_FIRST_READ_AT) + at, now)
+                    st4(ld8(P + P_READ_BY) + at, 0)
+                    st4(ld8(P + P_AGAIN_BY) + at, 0)
+            for i in range(n):
+                at = 4 * (((ld8(address + 8 * i) - low) >> shift) + k)
+                bit = 1 << urem(ld4(ld8(S + WARP_OF) + 4 * ld4(list + 4 * i)), ld8(S + COLUMNS))
+                st4(ld8(P + P_READ_BY) + at, ld4(ld8(P + P_READ_BY) + at) | bit)
+                if ld4(fresh + 4 * i) == 0:
+                    again = ld4(ld8(P + P_AGAIN_BY) + at)
+                    if again == 0:
+                        st4(ld8(P + P_AGAIN_AT) + at, now)
+                    st4(ld8(P + P_AGAIN_BY) + at, again | bit)
+            for i in range(n):
+                at = 4 * (((ld8(address + 8 * i) - low) >> shift) + k)
+                if ld4(fresh + 4 * i) == 0 and ld4(ld8(P + P_AGAIN_BY) + at) == ld4(ld8(P + P_READ_BY) + at):
+                    st4(ld8(P + P_FIRST_READ_AT) + at, ld4(ld8(P + P_AGAIN_AT) + at))
+                    st4(ld8(P + P_AGAIN_BY) + at, 0)
 
 
 def record_write(S, P, lane, word):
@@ -338,6 +447,8 @@ def record_write(S, P, lane, word):
         if ld8(S + ORDERED):
             st4(ld8(P + P_WRITE_EPOCH) + at, ld4(ld8(S + EPOCHS) + 4 * block))
             st4(ld8(P + P_WRITE_TIME) + at, ld4(ld8(S + TIMES) + 4 * warp))
+        if ld8(S + COLUMNS):
+            st4(ld8(P + P_WRITTEN_AT) + at, ld8(S + NOW))
         if ld8(P + P_ATOMIC):
             st1(ld8(P + P_ATOMIC) + word + k, ld8(P + P_IS_ATOMIC))
         if ld8(S + FENCES):
@@ -392,6 +503,8 @@ def recorded(S, P):
             return 1
     if is_load == 0 and ld8(P + P_IS_ATOMIC) == 0 and apart(S, P) == 0:
         return 1
+    if is_load and ld8(S + COLUMNS):
+        note_readers(S, P)
     for i in range(n):
         word = (ld8(address + 8 * i) - low) >> shift
         if is_load:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.support.race_twins import compare_races
 from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
@@ -193,6 +194,11 @@ KERNEL block_barrier(int* y) {
 """
 
 
+@pytest.fixture(autouse=True)
+def by_code(monkeypatch):
+    return compare_races(monkeypatch)
+
+
 def run(name, threads, *args, code: str = SOURCE, options: tuple[str, ...] = ()):
     simulate(CudaSource(code, name, options), 1, threads, args)
     return args[-1]
@@ -203,9 +209,10 @@ def ints(n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["pipe", "all_arrive"])
-def test_a_pipeline_is_in_order(name):
+def test_a_pipeline_is_in_order(name, by_code):
     x = np.arange(128, dtype="i4")
     assert run(name, 64, x, ints(128)).tolist() == x.reshape(4, 32)[:, ::-1].reshape(-1).tolist()
+    assert sum(by_code) > len(by_code) // 2
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.ptx_harness import put
+from tests.support.race_twins import compare_races
 from tests.support.random_inputs import generator
 from tests.support.warpgroup_cases import Case, kernel, placed
 from warpcourse.bench import hopper
@@ -51,6 +52,11 @@ LAST_WAIT = "    wgmma_wait<0>();\n"
 FENCE = "    wgmma_fence();\n"
 
 
+@pytest.fixture(autouse=True)
+def by_code(monkeypatch):
+    return compare_races(monkeypatch)
+
+
 def run(source: str = SOURCE, threads: int = 128, at: int = 0) -> None:
     random = generator()
     a, b = (random.integers(-3, 4, (64, 64)).astype(np.float16) for _ in range(2))
@@ -65,13 +71,14 @@ def changed(old: str, new: str) -> str:
     return SOURCE.replace(old, new)
 
 
-def test_the_right_kernel_is_silent():
+def test_the_right_kernel_is_silent(by_code):
     run()
     run(changed("// between", "wgmma_wait<0>(); settle(sum); wgmma_fence();"))
     run(changed("// between", "wgmma_wait<1>();"))
     run(
         changed("// between", "wgmma_wait<0>(); settle(sum); for (int i = 0; i < 32; i++) sum[i] += at; wgmma_fence();")
     )
+    assert sum(by_code) > len(by_code) // 2
 
 
 def test_a_warpgroup_may_write_what_it_has_read_as_soon_as_it_has_waited():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.support.race_twins import compare_races
 from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
@@ -333,6 +334,11 @@ KERNEL(2, 1, 1) halves_of_a_warp(int aligned) {
 """
 
 
+@pytest.fixture(autouse=True)
+def by_code(monkeypatch):
+    return compare_races(monkeypatch)
+
+
 def run(name, grid, block, *args, **options):
     return simulate(CudaSource(SOURCE, name), grid, block, args, **options)
 
@@ -404,11 +410,12 @@ def test_clusters_that_no_gpu_would_launch(name, grid, options, message):
 
 
 @pytest.mark.parametrize("blocks", [4, 12])
-def test_blocks_read_what_the_next_one_has(blocks):
+def test_blocks_read_what_the_next_one_has(blocks, by_code):
     x, y = numbers(64 * blocks), np.zeros(64 * blocks, np.int32)
     run("rotate", blocks, 64, x, y, chunk_lanes=512)
     tiles = x.reshape(-1, 4, 64)
     assert y.tolist() == np.roll(tiles, -1, axis=1)[:, :, ::-1].reshape(-1).tolist()
+    assert sum(by_code) > len(by_code) // 2
 
 
 def test_a_sample_consists_of_whole_clusters():

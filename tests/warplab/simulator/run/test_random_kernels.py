@@ -3,19 +3,17 @@
 WARPLAB_SEED sets the first seed, to explore further kernels.
 """
 
-import functools
 import os
 
 import numpy as np
 import pytest
 
 from tests.support.loop_kernels import seen_of
+from tests.support.race_twins import compare_races
 from tests.support.random_kernels import RandomKernel, random_kernel
 from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
-from warplab.simulator.check import race_words
-from warplab.simulator.check.race_records import Record
 from warplab.simulator.run import machine_runs, narrow_runs
 from warplab.simulator.translate import narrow_compiler
 from warplab.simulator.translate.machine_blocks import MachineBlocks
@@ -56,31 +54,8 @@ def eager(monkeypatch):
         return runs[-1]
 
     monkeypatch.setattr(machine_runs.MachineRuns, "_ran", noted)
-    for name in ("_LINKING", "_COMPILING"):
-        monkeypatch.setattr(race_words, name, 0)
-    monkeypatch.setattr(
-        race_words.WordRaces, "_examined", functools.partialmethod(both, race_words.WordRaces._examined)
-    )
+    compare_races(monkeypatch)
     return runs
-
-
-def both(self, examined, record, space, access, word, reads):
-    """Examine an access by machine code and, on a copy of the record, by NumPy, which must come to the same."""
-    twin = Record(record.words, self.sites, record.allocation)
-    for name in vars(record).keys() & record._dtypes.keys():
-        setattr(twin, name, getattr(record, name).copy())
-    twin.was_read = record.was_read
-    if not examined(self, record, space, access, word, reads):
-        return False
-    for k in range(max(1, access.site.width // self.word[space])):
-        if reads:
-            self._read(twin, space, access, word + k)
-        else:
-            self._write(twin, space, access, word + k, None, None)
-    for name in {*vars(record), *vars(twin)} & record._dtypes.keys():
-        np.testing.assert_array_equal(getattr(record, name), getattr(twin, name), name)
-    assert record.was_read == twin.was_read
-    return True
 
 
 @pytest.mark.parametrize(
