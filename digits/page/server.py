@@ -64,7 +64,7 @@ class Server(Voila):
 
     def init_handlers(self) -> list:
         self.kernels_seen = {}
-        tornado.ioloop.PeriodicCallback(self._end_kernels_left_alone, 1000 * GONE / 6).start()
+        tornado.ioloop.PeriodicCallback(self._end_kernels_left_alone, 1000).start()
         self.looks = api.Looks()
         tornado.ioloop.PeriodicCallback(self.looks.rest, 1000 * GONE).start()
         calls = api.handlers(self.server_url, self.workspace, self.looks)
