@@ -6,8 +6,7 @@ from typing import Any
 
 from kernels.memory_access import recordings
 from kernels.memory_access.measurements import MEASUREMENTS
-from kernels.memory_access.tables import SEED, SEED_OF_LENGTHS
-from kernels.memory_access.transposing import fastest
+from kernels.memory_access.tables import SEED, SEED_OF_LENGTHS, chosen
 from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Benchmark, Table
 
@@ -39,7 +38,7 @@ def _shapes(heading: str) -> Table:
     columns |= {"of copy": "ratio_to_copy", "right": "correct"}
 
     def text(value: list[dict[str, Any]]) -> str:
-        rows = [row for row in value if row["kernel"] == fastest(row["rows"], row["columns"])]
+        rows = chosen(value)
         ratios = [row["ratio_to_copy"] for row in rows]
         mean = f"{statistics.geometric_mean(ratios):.3f} of the copy in the mean, {min(ratios):.3f} at least"
         return f"{heading}: {mean}\n{timing.rows_table(tuple(columns), tuple(columns.values()), rows)}"
@@ -56,9 +55,17 @@ def _lengths(value: list[dict[str, Any]]) -> str:
         if (ratios := [row["ratio_to_copy"] for row in value if row["n"] >= least])
     )
     columns = {"n": "n", "µs": "seconds", "copy µs": "copy_seconds", "GB/s": "gbps", "of copy": "ratio_to_copy"}
+    columns |= {"of CUB": "ratio_to_cub"} if value[0]["ratio_to_cub"] else {}
     columns |= {"right": "correct"}
     heading = f"prefix sums beside a copy, warm likewise, lengths drawn with seed {SEED_OF_LENGTHS} among them"
     return f"{heading}: {'; '.join(means)}\n{timing.rows_table(tuple(columns), tuple(columns.values()), value)}"
+
+
+def _processes(value: list[dict[str, float]]) -> str:
+    headers = ("µs of an empty launch", "transposes of copy", "least", "prefix sums of copy", "least")
+    keys = ("empty_seconds", "transpose_mean", "transpose_least", "scan_mean", "scan_least")
+    rows = timing.rows_table(headers, keys, value)
+    return f"three processes, transposes of drawn shapes and prefix sums of all lengths\n{rows}"
 
 
 def _cub(value: dict[str, Any]) -> str:
@@ -69,12 +76,13 @@ BENCHMARK = Benchmark(
     recordings,
     MEASUREMENTS,
     {
-        "transpose_table": _kernels(lambda value: f"transpose of {value['rows']} × {value['columns']} float32"),
+        "transpose_table": _kernels(lambda value: f"transpose of {value['rows']} × {value['columns']} float32, cold"),
         "transpose_shapes": _shapes("the transpose that is chosen by shape, warm in the L2 cache where it fits"),
-        "transpose_drawn": _shapes(f"of shapes drawn before the choice was last changed, seed {SEED}, warm likewise"),
-        "sum_table": _kernels(lambda value: f"sum of {value['n']:,} float32; {_cub(value)}"),
-        "scan_table": _kernels(lambda value: f"prefix sum of {value['n']:,} float32; {_cub(value)}"),
+        "transpose_drawn": _shapes(f"of shapes drawn after the code was final, seed {SEED}, warm likewise"),
+        "sum_table": _kernels(lambda value: f"sum of {value['n']:,} float32, cold; {_cub(value)}"),
+        "scan_table": _kernels(lambda value: f"prefix sum of {value['n']:,} float32, cold; {_cub(value)}"),
         "scan_lengths": Table(_lengths),
+        "processes": Table(_processes),
         "layout_table": Table.of_rows(
             "{n:,} points of four float32; GB/s of the bytes that the task needs",
             {"kernel": "kernel", "fields": "fields", "µs": "seconds", "GB/s": "gbps", "right": "correct"},

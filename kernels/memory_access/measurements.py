@@ -246,6 +246,7 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "sum_table": tables.sum_table,
     "scan_table": tables.scan_table,
     "scan_lengths": tables.scan_lengths,
+    "processes": tables.processes,
     "layout_table": tables.layout_table,
     "strides": strides,
     "offsets": offsets,

@@ -212,15 +212,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 // after, so memory is busy all the time, and the sums that it then reads were published long ago. The order in which
 // sums are added does not change from run to run.
 // Expected: no waiting for a look-back, so nearer to the copy.
-// Reached: 2851 GB/s, 1.15 of CUB, 0.95 of the copy. Tiles of 3, 4 and 5 float4 a thread: 0.92, 0.93 and 0.94. Of other
-// lengths from 2^23 on 0.98, the least 0.91; 4 million 0.69, whose copy stays in the L2 cache (2026-11-26).
-// Since then sums are asked for before the next tile. On an H200, whose copy has 4270 GB/s, 0.883, 0.877 before; from 2^23
-// on 0.93, the least 0.88; 4 million 0.65; below 250,000 0.68 to 0.78: 4.4 to 5.1 µs, where a copy takes 3.2 to 3.7, an empty
-// launch 2.7 and a kernel that loads and stores one float4 per thread 3.0 to 3.3 (2026-11-27). The rest is the way of
-// sums: 4096 in one block take 3.7, from registers, and eight blocks that send theirs through a cluster's shared memory 4.2.
+// Reached: 2851 GB/s, 1.15 of CUB, 0.95 of the copy. Tiles of 3, 4 and 5 float4 a thread: 0.92, 0.93 and 0.94.
+// Of other lengths from 2^23 on 1.00, the least 0.96, from 2^18 to 2^21 1.00, but 0.66 and 0.71 for 2^20 and 2^22, of which
+// the driver's copy takes 0.6 to 0.8 of its time for lengths beside them; from 16,385 to 2^18 0.74, the least 0.69: 4.7 to
+// 5.2 µs, a copy 3.4 to 3.9. On an H200, whose copy has 4270 GB/s, 0.88, from 2^23 on 0.93, the least 0.88; there an empty
+// launch takes 2.8 µs, a kernel that loads and stores one float4 per thread 3.5 to 3.7 up to 2^18, and 10.8 for 2^22, which
+// the driver copies in 8.0 and this scans in 12.3 (2026-11-27).
+// What limits it, by ncu: for 65,536 5 % of the slots for instructions and 4 % of the L2 cache's are used: it is the way of
+// sums, 0.9 µs to memory and back. For 2^20 28 and 18 %, for 2^22 24 and 29 %: warps wait for loads and at barriers, since a
+// block has one or two tiles.
 // Tried and left out: tiles that stay in registers where each block has one (no faster for 2^20, slower for 230,882), sums of
 // warps added by shuffles (no faster); one tile of 128 or 256 threads per block, whose warps publish for themselves behind one
-// barrier (4.4 µs for 7,385 to 32,768, this 4.7 to 4.8 in the same run; no faster from 65,536 on; H200, 2026-11-27).
+// barrier (4.4 µs for 7,385 to 32,768, this 4.7 to 4.8 in the same run; no faster from 65,536 on); eight blocks that send sums
+// through a cluster's shared memory (4.2 µs for 4096); bulk copies by TMA, of which a thread scans 12 to 28 elements that lie
+// side by side (2^28 547 µs, this 574; 2.4 million 8.7 and 10.4, 2^22 12.0 and 12.3, 8 million 26.6 and 20.3, 17 million 45
+// and 40; H200, 2026-11-27).
 // The whole grid must be resident, since blocks wait for one another. Dynamic shared memory: two tiles, the one that is
 // written next and the one that is being scanned; a thread reads what it wrote. `sums`: one for each tile, of which none
 // has this launch's `flag`, so that nothing must be set to zero between launches, which takes 2 µs.
@@ -291,4 +297,37 @@ __global__ void __launch_bounds__(PIPELINED_THREADS, 2)
         float4 *const swapped = kept;
         kept = other, other = swapped;
     }
+}
+
+// 4. A few thousand elements: every block adds up all that lie before its own, at most MOST float4 of a thread, and none
+// waits for another. It asks for all of them at once.
+// Expected: nearly one load more than a copy, which step 3's way of sums through memory exceeds by 0.9 µs.
+// Reached: 3.6 to 3.8 µs up to 8192 elements, where step 3 takes 4.7 to 4.9 and a copy 3.4, 0.89 to 0.94 of it; 4.1 for 16384
+// (H100, 2026-11-27). On an H200 3.7 where step 3 takes 4.6, 0.88 of a copy. Of 32768 the last block would read 124 KB: 5.7.
+constexpr int FEW_THREADS = 256, FEW_WARPS = FEW_THREADS / 32;
+template <int MOST>
+__global__ void __launch_bounds__(FEW_THREADS) scan_few(const float *in, float *out, size_t n) {
+    __shared__ __align__(16) float warp_sums[FEW_WARPS], before_sums[FEW_WARPS];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, before_block = blockIdx.x * FEW_THREADS;
+    const size_t first = 4 * size_t(before_block + threadIdx.x);
+    const bool whole = 4 * size_t(before_block + FEW_THREADS) <= n;
+    float4 v[1], earlier[MOST];
+#pragma unroll
+    for (int k = 0; k < MOST; k++) {
+        const int i = threadIdx.x + k * FEW_THREADS;
+        earlier[k] = i < before_block ? reinterpret_cast<const float4 *>(in)[i] : make_float4(0, 0, 0, 0);
+    }
+    load_tile(v, in, first, n, whole);
+    const float sum = scan_of_warp(v);
+    float before = 0;
+#pragma unroll
+    for (int k = 0; k < MOST; k++) {
+        before += (earlier[k].x + earlier[k].y) + (earlier[k].z + earlier[k].w);
+    }
+    before = warp_sum(before);
+    if (lane == 0) {
+        warp_sums[warp] = sum, before_sums[warp] = before;
+    }
+    __syncthreads();
+    store(out, first, n, whole, v[0], before_and_all<FEW_WARPS>(warp_sums).x + before_and_all<FEW_WARPS>(before_sums).y);
 }

@@ -16,6 +16,7 @@ from warplab.hardware import backend
 
 TILE = 256 * 8 * 4  # elements that a block of scan_look_back takes
 PIPELINED_BLOCK, PIPELINED_VECTORS = 512, (1, 2, 3, 4, 6)  # threads, and float4 of a thread
+FEW_TILE, FEW_BEFORE = 1024, (7, 15)  # elements of a block of scan_few, and float4 that a thread adds up before them
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,10 @@ def _look_back(a: Any, out: Any) -> Callable[[], None]:
 
 
 def _pipelined(a: Any, out: Any) -> Callable[[], None]:
+    blocks = math.ceil(a.size / FEW_TILE)
+    if few := [most for most in FEW_BEFORE if blocks <= most + 1]:
+        scan = SOURCES.function("scan.cu", f"scan_few<{few[0]}>")
+        return lambda: scan((blocks,), (FEW_TILE // 4,), (a, out, np.uint64(a.size)))
     on_gpu = backend.name() == "gpu"
     attributes = cp.cuda.Device().attributes if on_gpu else {}
     sizes = PIPELINED_VECTORS

@@ -4,6 +4,7 @@ Keys end in their unit: `seconds`, `bytes`, `gbps` (1e9 bytes per second). Times
 that each kernel's output is poisoned and then checked, sums on data for which they are exact in any order.
 """
 
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +14,18 @@ from kernels.memory_access import library
 from kernels.memory_access.patterns import LAYOUTS
 from kernels.memory_access.scanning import SCANS
 from kernels.memory_access.summing import SUMS, Sum
-from kernels.memory_access.transposing import TRANSPOSES
-from warpcourse.bench.timing import Candidate, Timing, copy_on_device, cupy_on_gpu, fitting, native, time_together
+from kernels.memory_access.transposing import TRANSPOSES, fastest
+from warpcourse.bench.timing import (
+    Candidate,
+    Timing,
+    copy_on_device,
+    cupy_on_gpu,
+    empty_launch,
+    fitting,
+    in_new_processes,
+    native,
+    time_together,
+)
 
 SIDE = 2**14  # of the matrix: 1 GiB
 AWKWARD = ((16380, 20004), (16381, 20011))  # multiples of 4 whose rows start inside a sector, and two primes
@@ -30,7 +41,7 @@ LONG = (
 )
 SMALL = ((512, 512), (1024, 1024), (2048, 2048), (4096, 4096), (1000, 1000), (1001, 1003), (3001, 3003), (600, 30000))
 SHAPES = ((SIDE, SIDE), *AWKWARD, *LONG, *SMALL)
-SEED, DRAWN = 1715146747, 40  # of shapes that no kernel was made for
+SEED, DRAWN = 647440544, 40  # of shapes drawn after the code was final
 N = 2**28
 LENGTHS = (*(4**power for power in range(6, 15)), 1000003, 10000019, 99999989)
 SEED_OF_LENGTHS = 361960256  # of those drawn from LENGTHS' range, after the code was final
@@ -176,11 +187,33 @@ def scan_lengths() -> list[dict[str, Any]]:
         scan()
         correct = bool((out == cupy.cumsum(a, dtype=np.float64)).all())
         candidates = {"copy": Candidate(lambda a=a, out=out: copy_on_device(out, a)), "scan": Candidate(scan)}
+        candidates |= {name: Candidate(f) for name, f in library.prefix_sums(a, out).items() if name == library.CUB}
         timings = time_together(candidates, rounds=5, runs=RUNS)
-        copy, ours = timings["copy"].seconds, timings["scan"].seconds
+        seconds = {name: timing.seconds for name, timing in timings.items()}
+        copy, ours, cub = (seconds.get(name) for name in ("copy", "scan", library.CUB))
         row = {"n": n, "seconds": ours, "copy_seconds": copy, "gbps": timings["scan"].bandwidth(2 * a.nbytes)}
-        result.append(row | {"ratio_to_copy": copy / ours, "correct": correct})
+        row["ratio_to_copy"] = copy / ours
+        result.append(row | {"ratio_to_cub": cub and cub / ours, "correct": correct})
     return result
+
+
+def chosen(shapes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return of rows of `transpose_shapes` those of the kernel that is chosen by shape."""
+    return [row for row in shapes if row["kernel"] == fastest(row["rows"], row["columns"])]
+
+
+def again() -> dict[str, float]:
+    """Return what an empty launch takes, and the mean and least share of a copy of drawn transposes and prefix sums."""
+    found = {"empty_seconds": empty_launch()["seconds"]}
+    for what, rows in (("transpose", chosen(transpose_drawn())), ("scan", scan_lengths())):
+        ratios = [row["ratio_to_copy"] for row in rows]
+        found |= {f"{what}_mean": statistics.geometric_mean(ratios), f"{what}_least": min(ratios)}
+    return found
+
+
+def processes() -> list[dict[str, float]]:
+    """Return `again` of three processes."""
+    return in_new_processes(again, count=3)
 
 
 def layout_table(n: int = 2**26) -> dict[str, Any]:

@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // 6. Step 5 with 16 bytes per access. Each thread loads 4 × 4 elements, transposes them in its registers and stores
 // four float4 into the tile, swizzled as in step 4. Rows and columns are multiples of 4, addresses multiples of 16.
 // Expected: a quarter of the requests and of the wavefronts; some bandwidth, if requests still cost any.
-// Reached: 2916 GB/s, 0.97 of the copy; 0.89 for 16380 × 20004, whose rows start inside sectors (H200,
+// Reached: 2916 GB/s, 0.97 of the copy; 0.90 for 16380 × 20004, whose rows start inside sectors (H200,
 // 2026-11-27) and which step 7 takes.
 // Tried and left out: tiles of 32 × 128 to 128 × 32 in step 5 (at most 0.94), tiles in groups of 4 to 16 rows (0.96),
 // loads and stores with cache hints (0.96).
@@ -178,8 +178,8 @@ __device__ __forceinline__ int word_of(int r, unsigned w) {
 // warp stores 32 neighbours of a row of out; of a column all threads' words lie 32 rows apart at the same place of their
 // row, so that a store costs a load, an addition and a comparison. A tile has 128 rows of in and `wide` columns.
 // Expected: no sector is stored in part but for the ends of out's rows, so the copy's speed.
-// Reached (H200, 2026-11-27, whose copy has 4240 GB/s): 0.92 of the copy for 16381 × 20011, two primes, where step 5 reaches
-// 0.68; 0.92 for 16380 × 20004; 0.85 for 1000003 × 250. Loaded float by float
+// Reached (H200, 2026-11-27, whose copy has 4240 GB/s): 0.93 of the copy for 16381 × 20011, two primes, where step 5 reaches
+// 0.68; 0.93 for 16380 × 20004; 0.85 for 1000003 × 250. Loaded float by float
 // it had 0.76, 0.76 and 0.75, though reading alone had 1.35 of the copy's rate and storing alone 1.83.
 // Tried and left out (H200): two tiles in turns, of which one is on its way, by cp.async (0.62 to 0.74) or by bulk copies
 // of rows (0.67 to 0.72); bulk copies without (0.80 to 0.82); tiles that begin where 128 bytes of out do (as fast); __stcs,
@@ -252,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5)
 // shared memory are `rows` words apart: in different banks, if rows is odd; else a word more after every 32 helps
 // (`log_pad` 5, and 31 for none).
 // Expected: as step 7, without sectors stored in part at the ends of out's short rows.
-// Reached (H200, 2026-11-27): 0.98 of the copy for 3 × 89478485, 0.90 for 250 × 1000003, 0.95 for 31 × 8000003, which
+// Reached (H200, 2026-11-27): 0.98 of the copy for 3 × 89478485, 0.90 for 250 × 1000003, 0.96 for 31 × 8000003, which
 // on an H100 had 0.75 with the word more, as columns then lie 32 words apart, in one bank. Timed since: 21 × 11819 by tiles
 // of 2048 elements 0.94, of 1024 0.86.
 extern "C" __global__ void __launch_bounds__(THREADS, 5)

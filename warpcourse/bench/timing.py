@@ -302,7 +302,7 @@ def driver_build() -> str:
 
 def _is_library(name: str) -> bool:
     return name.startswith(
-        ("nvidia-cublas", "nvidia-cudnn", "nvidia-cufft", "nvidia-cuda-nvrtc", "nvidia-nccl", "nvmath")
+        ("cuda-cccl", "nvidia-cublas", "nvidia-cudnn", "nvidia-cufft", "nvidia-cuda-nvrtc", "nvidia-nccl", "nvmath")
     )
 
 
