@@ -14,6 +14,9 @@
 // the others 3.1, at worst 25 % (512³). It was 3.7 and 17 %, and 52 % at worst of nine shapes picked for being slow, while
 // blocks of few warps counted as slow however many of them share a multiprocessor; now a step has a latency, beside what
 // its products take of the scheduler with most warps (96 × 96 × 30000: 26 µs by two blocks of two warps each, 30 by three).
+// Of five slow ones of today all plans were timed (H100, 2026-11-27): 25 × 6431 × 362 takes 21.5 µs by the plan chosen, 12.5 by
+// 32 × 32, which the rule takes for as fast (13.0), the library 15.9. 163 × 2823 × 1342 56.8, 52.0
+// and 49.7; 1 × 4096 × 4096 32.9, 29.8 and 26.5; 17 × 163 × 6776 has no better plan, 17.9 and 15.7.
 // 37 × 947 × 1952 was at 0.74 of the library, in three tiles of 16 rows; in one of 48 × 32 it takes 15.3 µs, the library 17.2.
 // What made it 1.05 of what it was: neighbouring threads copied eight words of a row of A, so that a warp's copy touched
 // four rows and more lines of L1; now they copy up to 32 (A_LINE), and what would meet in one bank is turned by a row or

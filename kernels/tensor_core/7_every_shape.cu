@@ -23,6 +23,9 @@
 // 96 columns, swapped, are of these; for the second the rule still takes another, 1.15 times as long. Under ncu the library
 // launches 64 × 48, 64 × 104 and 64 × 64 in clusters of 4 × 2, and reads 37, 35 and 45 MB from L2 where the plan of that
 // day read 58, 37 and 75. Such clusters of these tiles took 14.6 µs of the third, pairs 14.3, the library 12.4.
+// Of nine slow ones of 2026-11-27 (H100): 136 × 1080 × 13184 takes 32.2 µs by the plan chosen, 24.3 by the best, the library
+// 21.3; 792 × 1656 × 8408 69.4, 50.1 and 44.8; the others are within 10 % of their best, 492 × 13734 × 66 at 0.74 of the library
+// with it, 2794 × 4309 × 22 at 0.73. Parts with which all multiprocessors have as many blocks were no faster than PARTS.
 // What limits the multiples of 8: the library has tiles 80 and 144 columns wide. Under ncu on an H100 its tensor cores are
 // 52 to 60 % of the time at work, these 37 to 49 %: 3080 × 336 × 2504 leaves 57 of 132 multiprocessors without a tile of
 // 128 × 128, and 1576 × 3072 × 768 fills two thirds of the last 128 × 192 of a row. A width between 128 and 192 would need
