@@ -59,7 +59,7 @@ def peers(batch: int = ENDS[0], autotuned: bool = False) -> dict[str, Any]:
             print(f"  {name}, {precision}: {lack!r}"[:1000], flush=True)
         print(f"  {name}, {precision}, batch {batch}: {time.perf_counter() - started:.0f} s", flush=True)
         gc.collect()
-    return {"rows": rows, "missing": missing, "ratios": ratios(rows)}
+    return {"rows": rows, "missing": missing, "ratios": ratios(rows), "versions": on_pytorch.versions()}
 
 
 def ratios(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
