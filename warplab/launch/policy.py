@@ -3,7 +3,7 @@
 `warplab run`, `pytest --warplab` and the judge set it; lessons never do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -25,24 +25,31 @@ class Suppression:
     place: str = "*"
 
     def covers(self, error: SimulatorError) -> bool:
+        places = f"{error.file or ''}:{error.line or ''}", *(place for tell in _telling for place in tell(error))
         classes = [kind.__name__ for kind in type(error).__mro__ if issubclass(kind, SimulatorError)]
         return (
             fnmatchcase(error.kernel or "", self.kernel)
             and any(fnmatchcase(name, self.error) for name in classes)
-            and fnmatchcase(f"{error.file or ''}:{error.line or ''}", self.place)
+            and any(fnmatchcase(place, self.place) for place in places)
         )
 
 
+_Places = Callable[[SimulatorError], tuple[str, ...]]
+_telling: list[_Places] = []
 _chosen: dict[str, Any] = {}
 _suppressions: list[Suppression] = []
 
 
-def choose(suppressions: Sequence[Suppression] = (), **options: Any) -> None:
-    """Let launches have these fields of `simulator.Options` from now on, where they do not ask for another value."""
+def choose(suppressions: Sequence[Suppression] = (), places: _Places | None = None, **options: Any) -> None:
+    """Let launches have these fields of `simulator.Options` from now on, where they do not ask for another value.
+
+    `places`: what tells of an error's place in the program's own files.
+    """
     replace(_FRESH, **options)  # raises for what they cannot be
     _chosen.clear()
     _chosen.update(options)
     _suppressions[:] = suppressions
+    _telling[:] = [places] if places else []
 
 
 def applied(options: Options) -> Options:

@@ -259,6 +259,13 @@ def _defect(error: SimulatorError) -> Report:
     }
 
 
+def places(error: SimulatorError) -> tuple[str, ...]:
+    """Return where an error is in the program's own file, as the report tells it: "bad.py:7", and with the path."""
+    path, before = located(error.file or "", error.sources.get(error.file or "", ""))
+    line = f":{(error.line or 0) + before}"
+    return os.path.basename(path) + line, path + line
+
+
 def is_program(path: str) -> bool:
     """Return whether a file is a program's own: not of this package, of Python or of what is installed."""
     return not path.startswith(("<", _ENGINE, *_INSTALLED))

@@ -50,11 +50,12 @@ class Session:
         import concurrent.futures.thread  # noqa: F401 - cannot be imported once Python ends, as estimates' SciPy does
 
         from warplab.launch import policy, profiling
-        from warplab.running.collected import Collected
+        from warplab.running.collected import Collected, places
 
         book, seconds = BOOKS[self.settings.strict], self.settings.seconds
         policy.choose(
             [policy.Suppression(*columns) for columns in self.settings.suppressions],
+            places,
             **book,
             trace_warps=0,
             max_seconds=seconds,

@@ -53,6 +53,16 @@ def test_a_defect_ends_with_the_message_of_lessons_and_exit_code_1(tmp_path) -> 
     assert (case.get("name"), case.get("file"), case.get("line")) == ("add", "script.py", str(line))
 
 
+def test_a_defect_is_suppressed_by_its_place_as_the_report_has_it(tmp_path) -> None:
+    kernel = 'extern "C" __global__ void k(int* x) {\n  x[0] += threadIdx.x;\n}'
+    text = f"import cupy as cp\nk = cp.RawKernel('''{kernel}''', 'k')\nk((1,), (64,), (cp.zeros(1, cp.int32),))\n"
+    for place, code in (("script.py:3", 0), ("script.py:2", 1)):
+        (tmp_path / "known.txt").write_text(f"k DataRace {place}")
+        ran = run(tmp_path, text, "--suppress=known.txt")
+        assert ran.returncode == code, ran.stderr
+        assert "in script.py:3\n" in ran.stderr
+
+
 ONLY_CUPY = """
 import atexit
 import cupy as cp
