@@ -53,7 +53,7 @@ def _is_for_device(part: str) -> bool:
         return True
     if _TEMPLATE.match(part):
         head = part[_closing(part, part.index("<"), "<>") + 1 :].lstrip().split("{", 1)[0]
-        return bool(_KEPT.match(head)) and "(" not in _ALIGNMENT.sub("", head)
+        return bool(_KEPT.match(head)) and (head.startswith("using") or "(" not in _ALIGNMENT.sub("", head))
     if re.match(r"^(?:static\s+)*const\b[^=]*\*", part):  # a pointer to the host's memory
         return False
     function = re.match(r"^[\w\s:&*<>,]+\w\s*\([^()]*\)\s*(\{|;)", _ALIGNMENT.sub("", part))

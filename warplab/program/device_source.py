@@ -59,6 +59,12 @@ typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned
 typedef unsigned long uint64_t; typedef unsigned long uintptr_t; typedef long intptr_t;
 """
 # Only where it is used: it comes with some hundred variables.
+# As on Linux, where nvcc takes the host's: NVRTC's own are of long long, another type to templates and overloads.
+_LONG = "".join(
+    f"typedef {kind} warplab_{name}; namespace cuda {{ namespace std {{ using ::warplab_{name}; }} }}\n"
+    f"#define {name} warplab_{name}\n"
+    for name, kind in {"int64_t": "long", "uint64_t": "unsigned long"}.items()
+)
 _STANDARD = (
     "".join(
         f"#include <cuda/std/{name}>\n"
@@ -67,6 +73,7 @@ _STANDARD = (
     + "namespace std { using namespace cuda::std; }\n"
 )
 _FOR_THRUST = f"{_STANDARD}#include <float.h>\n#undef __host__\n#define __host__\n"  # NVRTC refuses __host__ functions
+_DESIGNATED = re.compile(r"[{,]\s*\.\w+\s*=(?!=)")  # GNU's C++ has them before 2020
 _OF_STANDARD = re.compile(r"\bstd\s*::|\b(?:numeric_limits|is_same|enable_if|conditional|pair|complex|tuple|swap)\b")
 
 
@@ -100,9 +107,9 @@ class DeviceSource:
         text = without_compound_literals(without_statement_expressions("".join(own)))
         pieces = list(device_parts(text))
         if any(kept and _OF_STANDARD.search(text) for text, kept in pieces):
-            made.parts[1] += _STANDARD
+            made.parts[1] += _STANDARD + _LONG
         else:  # CUDA's own headers may have another int64_t
-            made.parts[1] += "#include <cuda/std/cstdint>\n" if includes else _INTEGERS
+            made.parts[1] += f"#include <cuda/std/cstdint>\n{_LONG}" if includes else _INTEGERS
         file, line, row = "", 1, ""
         for whole, kept in pieces:
             text = whole
@@ -121,13 +128,15 @@ class DeviceSource:
                     file, line = (match[2], int(match[1])) if match else (file, line + 1)
                     row = ""
                 row += piece
-                if number < len(made.parts):  # the text has a part
+                if number < len(made.parts) and piece.strip():  # the text has a part
                     made.lines.setdefault((file, line), set()).add(number)
         return made
 
     def compile(self, name: str, options: tuple[str, ...], expressions: tuple[str, ...]) -> tuple[str, CudaProgram]:
         """Return the text that NVRTC has accepted, and the program. Raises CompileError, that of the whole text."""
         first: CompileError | None = None
+        if any(map(_DESIGNATED.search, self.parts)) and not any("std=" in option for option in options):
+            options = (*options, "-std=c++20")
         while True:
             text = "".join(self.parts)
             try:

@@ -22,6 +22,7 @@ typedef struct alignas(32)
 Eight;
 typedef struct { int x; } Site __attribute__ ((aligned)), *Sites;
 enum Mode { NEAREST, LINEAR };
+template <int n> using Aligned = int[(n + 7) / 8];
 template <class T> struct alignas(4 * sizeof(T)) Packed { T part[4]; __device__ T sum() { return part[0]; } };
 __constant__ float weights[2 * radius + 1];
 __device__ Four twice(Four x);
@@ -61,6 +62,7 @@ def test_what_is_for_the_device_stays():
         "s[8]; }\nEight;",
         "Site __attribute__ ((aligned)), *Sites;",
         "enum Mode",
+        "using Aligned = int[(n + 7) / 8];",
         "struct alignas(4 * sizeof(T)) Packed",
         "__constant__ float weights",
         "__device__ Four twice",

@@ -1,5 +1,6 @@
 // Right: templates, overloads, namespaces, structs, static and dynamic shared memory, constants, variables of the
 // device, printf, pointers to kernels, and conversions of arguments.
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <cuda_fp16.h>
@@ -9,6 +10,9 @@ enum class Op { sum, product };
 constexpr int WIDTH = 32;
 #define LEAST(x, y) ({ __typeof__(x) a = (x); __typeof__(y) b = (y); a < b ? a : b; })  // as GNU's C++
 struct Named { std::string name; };  // of the host alone
+template <class T> struct Code;
+template <> struct Code<uint64_t> { static const int of = 64; };
+template <int n> using Row = int[(n + 7) / 8];
 struct Pair { int a; double b; __device__ double total() const { return a + b; } };
 namespace inner {
 __constant__ float factor[2] = {2.0f, 3.0f};
@@ -33,7 +37,9 @@ __device__ __noinline__ void fill(__half* h, cg::thread_block block, cg::thread_
 extern "C" __global__ void plain(__half* h) {
   auto block = cg::this_thread_block();
   fill(h, block, cg::tiled_partition<32>(block));
-  if (block.thread_rank() == 0 && h != NULL) printf("thread %d of %s\n", threadIdx.x, "plain");
+  Row<8> row = {Code<std::uint64_t>::of + Code<unsigned long>::of};
+  Pair pair = {.a = row[0], .b = 1};
+  if (block.thread_rank() == 0 && h != NULL && pair.a == 128) printf("thread %d of %s\n", threadIdx.x, "plain");
 }
 int main() {
   Named named{"f"};
