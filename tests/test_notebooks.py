@@ -48,6 +48,11 @@ def pictures(notebook):
     return [o for cell in tool.code_cells(notebook) for o in cell.outputs if "image/png" in o.get("data", {})]
 
 
+def estimates(said):
+    """Return the lines of pictures that show estimates, which are the same in every run, whatever the inputs."""
+    return [line for line in said.splitlines() if "An estimate by arithmetic" in line]
+
+
 def tagged(notebook, tag):
     return [cell for cell in notebook.cells if tag in cell.metadata.get("tags", [])]
 
@@ -105,6 +110,7 @@ def test_a_lesson_runs_and_its_checks_tell_right_from_wrong(lab, wrong):
     kept = pictures_page.sections().get(lab.slug, said)
     # If they differ: python -m tools.pictures_page writes docs/pictures.md anew.
     assert pictures_page.cells(said) == pictures_page.cells(kept)
+    assert estimates(said) == estimates(kept), "by the model as it is"
     assert len(pictures_page.cells(said)) == said.count("\n- `"), "each has words"
     assert len(pictures(tool.conceal(lesson))) == lab.pictures
 

@@ -35,6 +35,7 @@ OLD_NAMES = (
     "-DcudaThreadSynchronize=cudaDeviceSynchronize",
     "-DdeviceOverlap=asyncEngineCount",
     "-DclockRate=warpSize",
+    "-DmemoryClockRate=warpSize",
 )
 SOURCES = {
     "rodinia": "yuhc/gpu-rodinia",
