@@ -91,7 +91,7 @@ READ_SUITES: dict[str, str] = {
     "shoc/NeuralNet": "it needs cuBLAS.",
     "shoc/S3D": "its parser of options is host code in classes that NVRTC cannot read without `std::string`.",
     "kittens/b200_level_09": "warp 0 frees the tensor memory behind a cluster's barrier at which the second consumer "
-    "does not arrive: its warps have ended, after they had waited for their product. PTX says of that barrier only that "
+    "does not arrive: its warps have ended, after they had waited for their product. PTX says of it only that "
     "it does not wait for threads that have ended, not that what they knew is passed on. Harmless, as far as was read.",
     **dict.fromkeys(
         ("shoc/Reduction", "shoc/Scan"),
