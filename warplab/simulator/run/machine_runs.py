@@ -77,8 +77,9 @@ class MachineRuns:
         self.spent: dict[Any, float] = {}  # by blocks that may be compiled (`MachineBlocks.at`)
         self.stores = [(notify, getattr(notify, "__self__", None)) for notify in observers.store]
         self.races = next((owner for _, owner in self.stores if type(owner) is Races), None)
-        # Do those that are told of stores know nothing but what is told here?
-        self.plain = not observers.stored and all(type(owner) in _KNOWN for _, owner in self.stores)
+        others = [owner for _, owner in self.stores if type(owner) not in _KNOWN]
+        others += [getattr(notify, "__self__", None) for notify in observers.stored]
+        self.watcher = next((type(owner).__name__ for owner in others), "")  # of stores, who wants more than is told
         self.unwritten = bool(observers.loaded)
         self.dense = False  # do most warps have a record of addresses of their own?
         self.state = np.zeros(0, np.int64)  # no entries before the first run
@@ -342,7 +343,9 @@ class MachineRuns:
         """Tell observers of an access, and make it if it is a store."""
         site, results, chunk = step.site, self.results, self.chunk
         stores = site.op == "store"
-        if stores and not (self.plain and self._stored(step)):
+        if stores and self.watcher:
+            chunk.launch.log[f"NumPy made stores: {self.watcher} sees them"] = None
+        if stores and (self.watcher or not self._stored(step)):
             values = tuple(results[k][:1] if single else results[k] for k, single in step.values)
             chunk.access.store_vector(site, self._addresses(step), values, None)
             return
@@ -365,6 +368,7 @@ class MachineRuns:
         if races is not None and site.space in races.word:
             record: Any = narrow_races.to_write(races, site.space, chunk.access.latest(site))
             if record is None:
+                chunk.launch.log["NumPy made stores: fences, mbarriers or volatile accesses order them"] = None
                 return False
             if self.follows.get(site.index) is not record:
                 self.follows[site.index] = record

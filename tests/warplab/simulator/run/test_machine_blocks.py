@@ -12,6 +12,7 @@ from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.check import races
+from warplab.simulator.observer import Observer
 from warplab.simulator.run import machine_runs
 from warplab.simulator.translate import machine_blocks, narrow_compiler
 from warplab.simulator.translate.machine_blocks import MachineBlocks
@@ -292,7 +293,13 @@ def test_the_log_says_what_is_left_to_numpy_and_why(eager):
     assert "atom" in line or "red" in line
     assert log_of(ATOMIC, machine_code=False) == []
     assert log_of(ATOMIC, 40) == ["NumPy ran all blocks of code: the last warp of each block is not full"]
-    assert log_of('extern "C" __global__ void k(int* a) { a[threadIdx.x & 3] = 1; }') == []
+    store = 'extern "C" __global__ void k(int* a) { a[threadIdx.x & 3] = 1; }'
+    assert log_of(store) == []
+    for event in ("store", "stored"):
+        watcher = type("Watcher", (Observer,), {event: lambda *of: None})()
+        assert log_of(store, observers=(watcher,)) == ["NumPy made stores: Watcher sees them"]
+    fenced = store.replace("a[", "__threadfence(); __syncthreads(); a[")
+    assert "NumPy made stores: fences, mbarriers or volatile accesses order them" in log_of(fenced)
 
 
 def test_the_log_says_that_few_threads_run():
