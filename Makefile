@@ -140,6 +140,6 @@ setup-book: ## the same with what the book needs; the labs' packages as they are
 	@$(SETUP) book lab
 
 clean: ## remove .venv and caches; your copy, submissions and grades stay
-	rm -rf .venv .verdicts .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .estimate_error dist _build
+	rm -rf .venv .verdicts .kept_code .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .estimate_error dist _build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +

@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Tests neither see nor change what the course keeps of whoever runs them.
@@ -15,7 +16,8 @@ os.environ["WARPLAB_MINE"] = tempfile.mkdtemp(prefix="warplab-mine-")
 
 # CI and containers run them as root with a Python in /root, where `grade` refuses without bubblewrap.
 os.environ["WARPLAB_SUBMISSIONS_READ"] = "all"
-os.environ["WARPLAB_KEEP_CODE"] = "no"  # the code of a thousand small kernels would push out a user's own
+# The code of a thousand small kernels would push out a user's own.
+os.environ["WARPLAB_KEEP_CODE"] = str(Path(__file__).resolve().parents[1] / ".kept_code")
 
 import pytest
 from hypothesis import settings

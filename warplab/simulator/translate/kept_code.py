@@ -1,8 +1,8 @@
 """What earlier processes leave: machine code, by a hash of all that it was made from, and what blocks have cost them.
 
-It lies in `warplab/code` of the user's cache (XDG_CACHE_HOME, or ~/.cache). Who can write there can run code as the
-user: so the folder must be the user's own, and writable for nobody else; otherwise nothing is kept, nor is it with
-WARPLAB_KEEP_CODE=no, as where submissions run.
+It lies in `warplab/code` of the user's cache (XDG_CACHE_HOME, or ~/.cache), or in the folder WARPLAB_KEEP_CODE. Who can
+write there can run code as the user: so the folder must be the user's own, and writable for nobody else; otherwise
+nothing is kept, nor is it with WARPLAB_KEEP_CODE=no, as where submissions run.
 """
 
 import functools
@@ -17,10 +17,11 @@ _DIGEST = hashlib.sha256().digest_size
 
 @functools.cache
 def _folder() -> Path | None:
-    if os.name != "posix" or os.environ.get("WARPLAB_KEEP_CODE") == "no":
+    given = os.environ.get("WARPLAB_KEEP_CODE")
+    if os.name != "posix" or given == "no":
         return None
     try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warplab" / "code"
+        folder = Path(given or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warplab" / "code")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.lstat()
     except (OSError, RuntimeError):  # no home
