@@ -8,7 +8,10 @@ import re
 from collections.abc import Iterator
 
 _ON_DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__managed__|__shared__)\b")
-_KEPT = re.compile(r"^(?:static\s+|inline\s+)*(?:typedef|using|struct|class|union|enum|namespace|constexpr|const)\b")
+_KEPT = re.compile(
+    r"^(?:static\s+|inline\s+)*(?:(?:typedef|using|struct|class|union|enum|namespace|constexpr|const)\b"
+    r"|(?:(?:unsigned|long)\s+)*(?:bool|char|double|float|int|long|short|unsigned)\s+const\b(?!\s*\*))"
+)
 _TEMPLATE = re.compile(r"^template\s*<")
 _CONCEPT = re.compile(r"\bconcept\s+\w+\s*=")
 _ALIGNMENT = re.compile(

@@ -119,6 +119,7 @@ class DeviceSource:
                 start = int(marked[1]) - 1 if marked else line
                 start += len(text) - len(text.lstrip("\n"))
                 path, text = (marked[2] if marked else file), text.lstrip("\n")
+                text += ";" * bool(_TYPE.match(text) and text.endswith("}"))  # a variable of the host's follows
                 made.parts.append(_line(start, path) + "\n" + _MARKER.sub(lambda m: _line(m[1], m[2]), text) + "\n")
                 if not _FOR_DEVICE.search(text) and not text.strip().startswith(("#", "namespace", "}", "extern")):
                     made.on_trial.add(number)

@@ -13,6 +13,8 @@ namespace cg = cooperative_groups;
 const char *name = "sample { ; }";
 static const char *const other = "x";
 const int radius = 3;
+static double const root = 2.5;
+int const *of_the_host = nullptr;
 float *d_data;
 struct __align__(16) Four { float v[4]; };
 typedef struct __attribute__((aligned(4))) { unsigned char r, g, b, a; }
@@ -57,6 +59,7 @@ def test_what_is_for_the_device_stays():
         "typedef unsigned int uint;",
         "namespace cg",
         "const int radius",
+        "static double const root",
         "struct __align__(16) Four",
         "a; }\nPixel;",
         "s[8]; }\nEight;",

@@ -10,6 +10,7 @@ enum class Op { sum, product };
 constexpr int WIDTH = 32;
 #define LEAST(x, y) ({ __typeof__(x) a = (x); __typeof__(y) b = (y); a < b ? a : b; })  // as GNU's C++
 struct Named { std::string name; };  // of the host alone
+struct Case { int size; const char* name; } cases[] = {{1, "a"}, {2, "b"}};
 template <class T> struct Code;
 template <> struct Code<uint64_t> { static const int of = 64; };
 template <int n> using Row = int[(n + 7) / 8];
