@@ -57,7 +57,8 @@ What does not pass, read in the code or the PTX:
   initialised by one thread and used by the others with no `__syncthreads()` between.
 - test_cuda_array_interface.py counts calls of a stream's `synchronize`, and asks for a memory manager: every stream is
   in order here, and there is no driver. test_large_smem.py asks the driver for the most shared memory,
-  test_extending.py links archives and machine code. What fails of test_inlining.py looks at a dump of the compiler, and runs no kernel.
+  test_extending.py links archives and machine code. What fails of test_inlining.py looks at a dump of the compiler, and
+  runs no kernel.
 """,
     "triton-tests": """What does not pass, read in the code; results.json has the messages:
 
