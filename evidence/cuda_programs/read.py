@@ -17,7 +17,7 @@ READ = {
                 "hogbom",
                 "lanczos",
             ),
-            *("lr", "lsqt", "lzss", "mcpr", "mnist", "mpc", "mriQ", "mt", "multimaterial"),
+            *("lr", "lsqt", "lzss", "mcpr", "mnist", "mpc", "mriQ", "mt", "multimaterial", "nn"),
         ),
         "the data that it reads are not in the repository, or too large for the clone.",
     ),
@@ -97,6 +97,7 @@ READ = {
     "minibude": "its deck is not in the repository.",
     "minimap2": "its files are named by options, which the runner leaves out.",
     "morphology": "`twoWayScan` adds in place: threads read `opArray` where others write it in the same round.",
+    "opticalFlow": "textures.",
     "haversine": "the table of places that it reads is not in the repository.",
     "intrinsics-cast": "the host's loop fills elements 1 to n of arrays of n, one past their end; at the full size the "
     "arrays have pages of their own, which forgive it.",

@@ -75,6 +75,7 @@ ARGUMENTS = {
     "minimod": "--niters 1 --grid 64 --nsteps 1",
     "minisweep": "--niterations 1",
     "multimaterial": "64 64",
+    "nbody": "256 3",
     "nn": "filelist.txt -r 5 -lat 30 -lng 90 -i 1",
     "nw": "64 10 1",
     "page-rank": "-n 256 -i 1",
