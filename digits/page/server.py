@@ -97,6 +97,8 @@ class Server(Voila):
         """End the kernels that no browser has been connected to for a while: a closed page's, a crashed browser's."""
         now = time.monotonic()
         for kernel in self.kernel_manager.list_kernel_ids():
+            if kernel not in self.kernel_manager:  # its page was closed while another's kernel ended
+                continue
             if not await ensure_async(self.kernel_manager.is_alive(kernel)):
                 self.kernel_manager.get_kernel(kernel).execution_state = "dead"  # page.js asks for it
             if self.kernel_manager.kernel_model(kernel)["connections"]:

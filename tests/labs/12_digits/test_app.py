@@ -266,6 +266,25 @@ def test_a_kernel_that_no_browser_comes_back_to_ends(monkeypatch):
     asyncio.run(test())
 
 
+def test_a_page_closed_while_a_kernel_ends_is_no_fault(monkeypatch):
+    kernels = AsyncMappingKernelManager()
+    served = server.Server.__new__(server.Server)
+    monkeypatch.setattr(server.Server, "kernel_manager", kernels, raising=False)
+
+    async def test():
+        left, closed, opened = [await kernels.start_kernel() for _ in range(3)]
+        try:
+            kernels.notify_connect(opened)
+            served.kernels_seen = {left: float("-inf")}
+            await asyncio.gather(served._end_kernels_left_alone(), kernels.shutdown_kernel(closed, now=True))
+            assert kernels.list_kernel_ids() == [opened]
+            assert opened in served.kernels_seen
+        finally:
+            await kernels.shutdown_all(now=True)
+
+    asyncio.run(test())
+
+
 def test_a_port_that_is_taken_is_said(tmp_path, capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
