@@ -108,6 +108,7 @@ class _Model:
         self.loaded = work.loaded + self._lost()
         self.l1_hits, self.l2_hits = self._hits()
         self._misses = self._in_order()
+        self._turns = {kind: self._turn(kind) for kind in ("load", "store")}
         self.resources = [r for r in self._resources() if r.work]
         self.waits = cycles(work, self._latency)
         self.together = max(self._between, self._in_step())
@@ -138,8 +139,7 @@ class _Model:
             for name, n in work.reuse.items()
             if name.startswith(("fresh", "whole"))
         }
-        reuse = work.reuse | shares
-        return replace(work, again=again, hits=hits, ready=ready, ready_blocks=ready_blocks, reuse=reuse)
+        return replace(work, again=again, hits=hits, ready=ready, ready_blocks=ready_blocks, reuse=work.reuse | shares)
 
     def _hits(self) -> tuple[float, float]:
         """Return the share of the sectors read that the L1 serves, and of the rest that the L2 serves."""
@@ -251,9 +251,9 @@ class _Model:
             past_l1 = of_l1.next()
             past = rates.memory_latency if past_l1 and of_l2.next() else rates.l2_latency
             conflicts = self.work.reuse.get("passes", 1.0) - 1  # once more than they have the L1 (sweeps: conflicts)
-            return Access((past if past_l1 else rates.l1_latency) + conflicts, self._turn("load"))
+            return Access((past if past_l1 else rates.l1_latency) + conflicts, self._turns["load"])
         if row.name in ("STG", "ST"):
-            return Access(0.0, self._turn("store"))
+            return Access(0.0, self._turns["store"])
         if row.name in ("ATOMG", "ATOM"):
             return Access(rates.atomic_latency)
         if row.name in ("LDS", "LDSM"):
