@@ -2,8 +2,8 @@
 
 The first set is in two files, by the SHA-256 of the kernel's name: those open while the model was built, and those held
 out, which were read for the first time on 2026-11-23 and have been open since. The second set was made after that, and
-all of it was held out, and so were the third, the fourth and the fifth, which nobody has read yet. The files are an
-H100's; those of another card have its name at the end.
+all of it was held out, and so were the third, the fourth and the fifth. The files are an H100's; those of another card
+have its name at the end.
 """
 
 from __future__ import annotations
