@@ -97,6 +97,8 @@ READ = {
     "minibude": "its deck is not in the repository.",
     "minimap2": "its files are named by options, which the runner leaves out.",
     "morphology": "`twoWayScan` adds in place: threads read `opArray` where others write it in the same round.",
+    "myocyte": "`kernel_cam` ends with `d_finavalu[com_offset] = ...` where its comment means `d_com`: it stores to "
+    "elements 0 to 2, which `kernel_ecc` of the other block stores, too.",
     "opticalFlow": "textures.",
     "haversine": "the table of places that it reads is not in the repository.",
     "intrinsics-cast": "the host's loop fills elements 1 to n of arrays of n, one past their end; at the full size the "
