@@ -78,17 +78,17 @@ def compile_numba_program(
                 compiled = compile_with(lineinfo=not debug)
             except ZeroDivisionError:  # Numba 0.68 cannot describe a tuple of empty tuples
                 compiled = compile_with(lineinfo=False)
+            library = compiled.library
+            kernel = library.get_function(compiled.fndesc.llvm_func_name)
+            numba_internals.kernel_fixup(kernel, debug)
+            numba_internals.set_launch_bounds(kernel, launch_bounds)
+            modules = numba_internals.ptx_modules(library, capability)
         except Exception as error:  # whatever Numba makes of a mistake in the kernel: only the message helps a learner
             meant = kernel_mistakes.hint(function, error)
             if meant:
                 error.add_note(meant)
             shorten_traceback(error)
             raise
-        library = compiled.library
-        kernel = library.get_function(compiled.fndesc.llvm_func_name)
-        numba_internals.kernel_fixup(kernel, debug)
-        numba_internals.set_launch_bounds(kernel, launch_bounds)
-        modules = numba_internals.ptx_modules(library, capability)
     linked = linked_code.of_kernel(modules, [*link, *numba_internals.linking_files(library)])
     ptx = ptx_linking.link([*modules, *(code.ptx(arch) for code in linked)])
     mangled = re.findall(r"\.visible \.entry (\w+)\(", ptx)[0]

@@ -95,7 +95,7 @@ def ptx_modules(library: Any, capability: tuple[int, int]) -> list[str]:
     except nvvmError:
         places = re.compile(r'call void @"llvm\.dbg\.value".*')
         library._llvm_strs = [places.sub("", text) for text in library.llvm_strs]
-        return library.get_asm_strs(cc=capability)
+    return library.get_asm_strs(cc=capability)
 
 
 def is_own(path: str | None) -> bool:

@@ -64,6 +64,24 @@ def test_a_kernel_whose_variables_nvvm_cannot_place_compiles_with_its_lines():
     assert {first + 9, first + 11, first + 14} <= set(lines_of(ptx))
 
 
+def test_what_nvvm_refuses_is_one_error_without_the_compilers_own_lines(monkeypatch):
+    from numba.cuda import types
+    from numba.cuda.codegen import CUDACodeLibrary
+
+    from warplab.compile.numba_internals import nvvmError
+
+    def store(x):
+        x[0] = 1
+
+    code = CUDACodeLibrary.llvm_strs.fget
+    wrong = property(lambda library: [text + "\ndefine void @f() { ret i32 0 }\n" for text in code(library)])
+    monkeypatch.setattr(CUDACodeLibrary, "llvm_strs", wrong)
+    with pytest.raises(nvvmError, match="ERROR_INVALID_IR") as caught:
+        compile_numba(store, (types.float32[::1],))
+    assert caught.value.__context__ is None
+    assert caught.value._render_traceback_()[-1] == "nvvmError: ERROR_INVALID_IR (6)"
+
+
 def test_numba_s_own_errors_come_through():
     from numba.cuda import types
     from numba.cuda.core.errors import TypingError
