@@ -329,6 +329,10 @@ def test_a_busy_kernel_is_no_dead_one_and_after_a_dead_one_a_reload_brings_every
     assert page.text("#lost") == ""
     os.kill(kernel, signal.SIGCONT)
     until(lambda: page.run("return document.getElementById('working').hidden"), "the kernel's next beat")
+    page.server.send_signal(signal.SIGSTOP)  # as Ctrl+Z does
+    page.until_says("does not hear from its kernel any more", "#lost")
+    page.server.send_signal(signal.SIGCONT)
+    until(lambda: page.text("#lost") == "", "the kernel's next beat")
     os.kill(kernel, signal.SIGKILL)
     page.until_says("does not hear from its kernel any more", "#lost")
     page.press("Reload the page")

@@ -33,7 +33,8 @@
   async function listen() {
     if (!beat || Date.now() - beat < SILENT) return;
     const page = JSON.parse(document.getElementById("jupyter-config-data").textContent);
-    const answer = await fetch(`${page.baseUrl}api/kernels/${page.kernelId}`).catch(() => null);
+    const patient = {signal: AbortSignal.timeout(SILENT)};  // a server that was stopped does not answer
+    const answer = await fetch(`${page.baseUrl}api/kernels/${page.kernelId}`, patient).catch(() => null);
     const dead = !answer?.ok || (await answer.json()).execution_state == "dead";
     if (dead || Date.now() - beat > PATIENCE) lost();
     else document.getElementById("working").hidden = Date.now() - beat < SILENT;
