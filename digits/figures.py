@@ -180,13 +180,20 @@ def draw_maps(layers: Sequence[Any], image: np.ndarray) -> Figure:
 
 
 def draw_heat(images: np.ndarray, heats: Sequence[np.ndarray], titles: Sequence[str], title: str) -> Figure:
-    """Return images, each above a map: orange speaks for the class (covered, its score falls), violet against."""
+    """Return images, each above a map: orange speaks for the class (covered, its score falls), violet against.
+
+    A map with fewer places than its image has pixels lies in the middle: each place is that of a square's centre.
+    """
     with chart(2, len(images), figsize=(1.5 * len(images), 3.2), squeeze=False) as (figure, axes):
         for top, bottom, image, heat, text in zip(*axes, images, heats, titles, strict=True):
             _show(top, np.asarray(image))
             top.set_title(text, size=8)
             most = float(np.abs(heat).max()) or 1.0
-            bottom.imshow(heat, cmap="PuOr_r", vmin=-most, vmax=most)
+            (h, w), (rows, columns) = np.shape(image)[:2], np.shape(heat)
+            x, y = (w - columns - 1) / 2, (h - rows - 1) / 2
+            extent = (x, x + columns, y + rows, y)
+            bottom.imshow(heat, cmap="PuOr_r", vmin=-most, vmax=most, extent=extent)
+            bottom.set(xlim=(-0.5, w - 0.5), ylim=(h - 0.5, -0.5))
             bottom.set_xticks([])
             bottom.set_yticks([])
         figure.suptitle(title, size=9, weight="bold", x=0.01, ha="left")

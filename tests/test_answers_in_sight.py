@@ -169,6 +169,12 @@ def test_no_result_of_a_prediction_stands_before_it(path):
     assert results_in_sight(read(path)) == []
 
 
+@pytest.mark.parametrize("path", sorted((COURSE / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_no_compare_spells_its_choice_out(path):
+    told = [result for cell in read(path).cells if cell.cell_type == "code" for result in results(cell)]
+    assert [key for key, value in told if isinstance(value, str)] == []
+
+
 LINE = "return len({(start + size * index) // 32 for index in indices})"
 SOLVED = f"""### BEGIN SOLUTION
 prediction = {{"a[3 * i]": 12, "2048 + 100 × 3": 2448}}

@@ -108,6 +108,8 @@ def check_one_step(one_step: Callable[[list[tuple[int, int]], list[np.ndarray]],
             returned("the arrays given to one_step", given, arrays, parts="the given array of rank {}", where=where)
         except CheckFailed as failed:
             raise failed.but(look_at="what a message carries: what its source held when the step began") from None
+        if any(np.may_share_memory(one, other) for one in got for other in given):
+            raise CheckFailed("one_step returns an array that it was given, not a new one.", where=where)
     print(f"one_step: right for {len(cases)} steps, seed {seed}.")
 
 

@@ -214,16 +214,19 @@ def draw_roads(decisions: Sequence[Decision], title: str | None = None) -> Figur
             ax.add_patch(Polygon(places, fc=ROAD_COLOURS[road], alpha=0.14, lw=0))
             x, y, text = texts[road]
             ax.text(x, y, text, fontsize=8)
-        taken: list[tuple[float, float]] = []
+        taken: list[tuple[float, float]] = []  # of the numbers, beside their marks
         for number, d in enumerate(decisions, 1):
             x, y = min(d.memory, 1.0), min(d.instructions, 1.0)
-            while any(abs(x - a) < 0.035 and abs(y - b) < 0.05 for a, b in taken):  # marks at one place
-                y += 0.055 if y < 0.5 else -0.055
-            taken.append((x, y))
+            beside = x
+            while any(abs(beside - a) < 0.035 and abs(y - b) < 0.05 for a, b in taken):
+                beside -= 0.035
+            taken.append((beside, y))
             label = f"{number} {d.name}: memory {d.memory:.0%}, instructions {d.instructions:.0%}: {d.road}"
             colour = ROAD_COLOURS[d.road]
-            ax.plot(x, y, "o", ms=13, color=colour, mec="black", mew=0.8, clip_on=False, label=label)
-            ax.text(x, y, str(number), ha="center", va="center", fontsize=8, weight="bold")
+            ax.plot(x, y, "o", ms=8, color=colour, mec="black", mew=0.8, clip_on=False, label=label)
+            ax.annotate(
+                str(number), (beside, y), (0, 6), textcoords="offset points", ha="center", fontsize=8, weight="bold"
+            )
         measured = {d.measured for d in decisions}
         how = {frozenset({True}): "times measured", frozenset({False}): "times reckoned from counters, not measured"}
         ax.set(xlim=(0, 1.04), ylim=(0, 1.04), xlabel="memory, of the launch's time", ylabel="instructions")
@@ -251,8 +254,7 @@ def draw_trace(found: Sequence[Span], title: str) -> Figure:
         ax.set_yticks(range(len(rows)), [f"host: {k}s" if k == traces.CALL else k for k in rows])
         ax.set_ylim(len(rows) - 0.5, -0.5)
         duration_axis(ax.xaxis)
-        share = traces.share(found)
-        ax.set_xlabel(f"kernels ran {100 * share:.3g} % of the GPU's time; grey: nothing on the GPU")
+        ax.set_xlabel("grey: nothing on the GPU")
         finish(figure, ax, title)
         ax.grid(False, axis="y")
     return figure

@@ -121,6 +121,9 @@ ANSWERS = {
             one_step(read="held"): "the array of rank",
             one_step(held="arrays"): "is wrong",
             one_step(held="list(arrays)"): "is wrong",
+            one_step(
+                held="[a.copy() if any(i == to for _, to in messages) else a for i, a in enumerate(arrays)]"
+            ): "an array that it was given",
             one_step(result="arrays"): "the array of rank 1 is wrong",
             one_step().replace("held[destination] +=", "held[destination] = arrays[destination] +"): "rank 2 is wrong",
             one_step(result="held[0]"): "returns the wrong type",
@@ -138,6 +141,10 @@ ANSWERS = {
             add_peer(body="peer[i] += own[i]"): "the input peer was modified",
             add_peer("range(cuda.grid(1), cuda.grid(1) + 1)"): "elements from 32 on still have the value",
             add_peer("range(cuda.grid(1), own.size, cuda.blockDim.x)"): "own is wrong in",
+            add_peer(
+                "range(cuda.grid(1) * (-(-own.size // cuda.gridsize(1))), "
+                "min(own.size, (cuda.grid(1) + 1) * (-(-own.size // cuda.gridsize(1)))))"
+            ): "too many sectors",
         },
     ),
     "your-turn-pass-on": Answers(

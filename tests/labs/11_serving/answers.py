@@ -77,5 +77,6 @@ ANSWERS = {
             grow().replace("return False", "return None"): "grow returns nothing",
             grow("min(-(-tokens // size) - len(blocks), len(free))"): "grow returns the wrong value",
         },
+        also=(grow().replace("True", "1"),),
     ),
 }

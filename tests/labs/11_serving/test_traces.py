@@ -68,7 +68,7 @@ def test_files_plain_and_packed(tmp_path):
 def test_the_picture_has_a_row_per_kind():
     (ax,) = draw_trace(traces.spans(TRACE), "a title").axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["host: calls", "copy up", "kernel", "copy down"]
-    assert ax.get_xlabel().startswith("kernels ran 37.5 %")
+    assert "%" not in ax.get_xlabel()  # a prediction asks what follows from the share
 
 
 def test_no_span_is_too_narrow_to_be_seen():

@@ -89,11 +89,12 @@ def test_roads_are_drawn_where_their_shares_are():
         figures.draw_roads([])
 
 
-def test_marks_at_one_place_stay_apart():
+def test_marks_at_one_place_stay_there_and_their_numbers_apart():
     n = 2**20
     launch = simulate(CudaSource(CODE, "copied"), n // 256, 256, [np.zeros(n, np.float32) for _ in range(2)])
     (ax,) = figures.draw_roads([decide(launch)] * 3).axes
-    assert len({tuple(line.get_xydata()[0]) for line in ax.lines}) == 3
+    assert len({tuple(line.get_xydata()[0]) for line in ax.lines}) == 1
+    assert len({text.xy for text in ax.texts if hasattr(text, "xy")}) == 3
 
 
 def test_figures_are_closed():

@@ -198,7 +198,7 @@ def check_grow(answer: Grow, seed: int = 11) -> Figure:
         got = called(answer, where, given, pool, tokens, size)
         missing = max(0, -(-tokens // size) - has)
         right = missing <= count
-        if not isinstance(got, bool) or got != right:
+        if not isinstance(got, int | np.bool_ | np.integer) or got != right:
             expected = f"{right}: {missing} more needed, {count} free"
             raise CheckFailed("grow returns the wrong value.", expected=expected, got=repr(got), where=where)
         taken = len(given) - has
