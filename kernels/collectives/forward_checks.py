@@ -7,6 +7,7 @@ there. The root's flags are set before the launch.
 """
 
 import itertools
+from collections import namedtuple
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ _MEMORY = 16 << 20  # bytes: a judge of answers has little address space
 _PATH = 100_000  # instructions of one thread, ten times what one that copies all alone would need
 _FEED = CudaSource((Path(__file__).parent / "feed.cu").read_text(), "feed", file="feed.cu")
 _LOOK_AT = {
-    "no wait": "what a thread must have seen before it reads a slice that another device writes",
+    "no wait": "which flag says that the data is there, and how each thread that copies knows that it was set",
     "no barrier": "which thread looks at a flag or sets one, and what the other threads of its block know of it then",
     "narrow fence": "for whom the fence orders: for the threads of one device, or of all",
     "no fence before the flag": "what keeps a flag from being seen before the data",
@@ -45,6 +46,8 @@ _LOOK_AT = {
     "volatile data": "what `volatile` does: each access is made. In which order others see two of them is left open",
     "plain flag": "the type of the flags: an ordinary variable may be loaded once and never again",
 }
+
+_BETWEEN = {"no wait": "no wait lies between the two accesses"}  # another thread may well have waited
 
 
 class Ring(NamedTuple):
@@ -57,6 +60,9 @@ class Ring(NamedTuple):
     n: int
     slices: int
     gated: bool = False
+
+
+_Shown = namedtuple("_Shown", "devices n slices root")  # as failures name a run
 
 
 def check_forward(
@@ -77,7 +83,8 @@ def check_forward(
     printed = Printed()
     with printed.shown():
         for ring, (blocks, threads) in itertools.product(rings, launches):
-            size: Any = ring  # whose fields name the run in failures
+            root = "begins a slice when the last has passed on the one before" if ring.gated else "has all at once"
+            size: Any = _Shown(*ring[:3], root)
             run = KernelRun(kernel, name, Case({}, {}), size, blocks, threads, seed, 0.0, 0.0, printed=printed)
             data = 1 + np.random.default_rng([seed, ring.n]).permutation(ring.n).astype(np.float32)
             for poison in POISONS:
@@ -143,6 +150,8 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
             try:
                 _limits(ring, run).check(run, order[place].launches[0], works[place])
             except CheckFailed as failed:
+                if "store" in failed.missed:
+                    failed = failed.but(look_at=f"{failed.look_at}\nFlags count, too: one store per slice and block.")
                 raise failed.at(_place(ring, place)) from None
 
 
@@ -204,7 +213,7 @@ def _check_buffer(
         raise run.failed(
             f"{run.name}: the buffer of {_place(ring, place)} is wrong in {ring.n} of {ring.n} elements: nothing was "
             "written. Either the kernel is not written yet, or its result is never stored.",
-            look_at="the array on the left of each assignment",
+            look_at="which thread comes to a store to `next`",
             kind="not written",
         )
     if wrong.size:
@@ -260,7 +269,7 @@ def _stopped(run: KernelRun, error: SimulatorError) -> CheckFailed:
     """Return the failure for what the simulator found: of a race the cause, but not the cure."""
     if isinstance(error, DeviceRace):
         return run.failed(
-            f"{run.name} has a race between devices: {error.cause}.",
+            f"{run.name} has a race between devices: {_BETWEEN.get(error.cause, error.cause)}.",
             got=_without_cure(error),
             look_at=_LOOK_AT.get(error.cause, ""),
             kind="race",

@@ -15,7 +15,7 @@ step read what their sources held when the step began. What the collectives prom
 
 import contextlib
 import operator
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 COLLECTIVES = ("broadcast", "reduce-scatter", "all-gather", "all-reduce", "reduce")
@@ -195,13 +195,18 @@ def _check_end(schedule: Schedule, held: Holdings) -> None:
             else:
                 wanted = 1 << (i * k // schedule.slices if collective == "all-gather" else schedule.root)
             if missing := ranks_of(wanted & ~held[rank][i]):
+                complete = [other for other in range(k) if held[other][i] == everybody]
                 raise ScheduleError(
                     f"after step {schedule.steps - 1}, the last, slice {i} of rank {rank} lacks the data of "
-                    f"{_names(missing)}; {_advice(collective, rank)}"
+                    f"{_names(missing)}; {_advice(collective, rank, complete)}"
                 )
 
 
-def _advice(collective: str, rank: int) -> str:
+def _advice(collective: str, rank: int, complete: Sequence[int]) -> str:
+    if collective == "reduce-scatter" and complete:
+        return (
+            f"its sum is complete at rank {complete[0]}, but rank {rank} owns it: begin and end its journey elsewhere"
+        )
     if collective in ADDING:
         return f"each rank's data must be added on the way to rank {rank}, and not be overwritten"
     return f"send the slice to rank {rank}"

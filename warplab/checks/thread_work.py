@@ -115,6 +115,8 @@ class ThreadWork(Observer):
             share = _share(work, self._totals[kind], run.threads, most)
             too_much, look_at = "one thread does too much of the work", _LOOK_AT
             how_often = _STEP if self._loops and run.blocks > 1 else _HOW_OFTEN
+            if kind == "instructions":
+                how_often += "; what it executes for elements of others"
             if share.endswith(_MAY):
                 too_much, look_at = f"{too_much}, and so do the others", how_often
             if (again := self._times_stored(run)) >= _AGAIN and 2 * work <= self._totals[kind]:

@@ -63,6 +63,9 @@ REFUSED = {
         (0, 2, 0, 0)
     ),
     "slice 0 of rank 0 lacks the data of ranks 1, 2": reduction(ranks=3),
+    "rank 1; its sum is complete at rank 1, but rank 0 owns it": reduction(
+        (0, 0, 1, 0), ranks=2, slices=2, collective="reduce-scatter"
+    ),
     "slice 1 of rank 1 lacks the data of rank 0": reduction(
         (0, 1, 0, 0), ranks=2, slices=2, collective="reduce-scatter"
     ),
