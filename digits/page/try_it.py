@@ -24,7 +24,7 @@ class TryIt(Panel):
         self._run: runs.Run | None = None
         self.start = button("Try it", page.guarded(self._press))
         told = (
-            "<p>One press makes a dataset of handwritten digits, trains a small network on it for some seconds, and "
+            "<p>One press makes a dataset of handwritten digits, trains a small network on it for some 20 seconds, and "
             "opens it: what it answers to a digit, and what each layer makes of it.</p>"
         )
         self.widget = section("A first network", note(told), row(self.start))

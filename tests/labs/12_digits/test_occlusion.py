@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from digits.figures import draw_heat
 from digits.look.saliency import POSITIONS, _starts, occlusion
 from tests.support.random_inputs import generator
 
@@ -56,3 +57,11 @@ def test_patches_cover_every_pixel_and_are_few(side):
     assert covered.min() >= 1
     assert covered.sum() == len(starts) * patch  # none sticks out
     assert len(starts) <= POSITIONS
+
+
+def test_a_map_of_squares_lies_in_the_middle_of_its_image():
+    drawn = draw_heat(np.zeros((1, 8, 8)), [np.zeros((7, 7))], ["a digit"], "squares of 2 × 2")
+    above, below = drawn.axes
+    assert below.get_xlim() == above.get_xlim()
+    assert below.get_ylim() == above.get_ylim()
+    assert below.images[0].get_extent() == [0, 7, 7, 0]  # of pixels 0 to 7, whose middles are at whole numbers
