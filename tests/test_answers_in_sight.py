@@ -1,7 +1,8 @@
 """What a learner sees before he answers does not hold the answer.
 
 Of exercises: no line of a solution, and no number of its predictions. Of lessons: no result of a prediction that its
-`compare` works out from constants; results of runs are not looked for. Hints may say more, but no whole line.
+`compare` works out from constants, neither in a text nor in the code of that cell, which is folded; results of runs are
+not looked for. Hints may say more, but no whole line.
 """
 
 from __future__ import annotations
@@ -173,6 +174,12 @@ def test_no_result_of_a_prediction_stands_before_it(path):
 def test_no_compare_spells_its_choice_out(path):
     told = [result for cell in read(path).cells if cell.cell_type == "code" for result in results(cell)]
     assert [key for key, value in told if isinstance(value, str)] == []
+
+
+@pytest.mark.parametrize("path", sorted((COURSE / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_code_that_works_a_result_out_is_folded(path):
+    cells = [cell for cell in read(path).cells if cell.cell_type == "code" and list(results(cell))]
+    assert [cell.id for cell in cells if not cell.metadata.get("jupyter", {}).get("source_hidden")] == []
 
 
 LINE = "return len({(start + size * index) // 32 for index in indices})"
