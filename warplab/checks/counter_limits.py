@@ -9,6 +9,7 @@ from typing import Any
 from warplab.checks.kernel_run import KernelRun
 from warplab.checks.thread_work import KINDS, TOTALS, ThreadWork
 from warplab.checks.uncounted import REASONS, Uncounted
+from warplab.launch.kernel_source import source_of
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import COUNTERS, Counts, LaunchProfile
 
@@ -28,16 +29,14 @@ _PAST_THE_COUNTERS = {
 }
 
 # What stands behind a counter to which lines of the source add without asking for it.
-FLOAT64 = (
-    "In Numba an untyped number such as 0 or 0.5 makes a sum float64; np.float32(0.5) does not. In C++ 0.5 is a "
-    "double, 0.5f a float. Cards do float64 at 1/2 to 1/64 of the rate of float32."
-)
+_IN_NUMBA = "In Numba an untyped number such as 2 or 0.5 makes a sum float64; np.float32(2) does not."
+_IN_CUDA = "In C++ 0.5 is a double, 0.5f a float."
+_RATE = "Cards do float64 at 1/2 to 1/64 of the rate of float32."
 _SPILLS = (
     "Local memory holds arrays whose index is known only at run time, and values for which a thread has no register "
     "left: how many does it keep at a time?"
 )
 _BEHIND = {
-    "flops_f64": FLOAT64,
     "local_load_requests": _SPILLS,
     "local_store_requests": _SPILLS,
 }
@@ -85,7 +84,7 @@ class Limits:
         every = profile if uncounted is None else uncounted.added_to(profile)
         if work is not None:
             most = {kind: _of(run, limit) for kind, limit in self.per_thread.items()}
-            work.check(run, most, "\n".join(filter(None, (_busiest_line(profile), _float64(profile.counts)))))
+            work.check(run, most, "\n".join(filter(None, (_busiest_line(profile), _float64(run, profile.counts)))))
             for name in TOTALS:
                 _check_total(run, work, name, self.least.get(name, 0), self.most.get(name, math.inf))
         if self.products is not None:
@@ -171,9 +170,9 @@ def _check_most(run: KernelRun, profile: LaunchProfile, counter: str, most: floa
         expected=f"at most {_number(most)}",
         got=_number(got) if _known(got) else "none counted",
         look_at="\n".join(
-            [_over_limit(profile, counter, got, most), REASONS[counter]]
+            [_over_limit(run, profile, counter, got, most), REASONS[counter]]
             if counter in REASONS and got != counted
-            else [_over_limit(profile, counter, got, most) if _known(got) else ""]
+            else [_over_limit(run, profile, counter, got, most) if _known(got) else ""]
         )
         + "\nAn element is stored several times: let one thread do it." * again,
         kind="limit",
@@ -190,7 +189,7 @@ def _check_none(run: KernelRun, profile: LaunchProfile, counter: str) -> None:
         f"{run.name}: {_PAST_THE_COUNTERS[counter]}, and do not count as loads or stores.",
         expected=f"no {_words(counter)}, since this test limits loads or stores",
         got=_number(got),
-        look_at=_over_limit(profile, counter, got, 0),
+        look_at=_over_limit(run, profile, counter, got, 0),
         kind="limit",
         missed=f"{_words(counter)} where loads or stores are limited",
     )
@@ -207,7 +206,7 @@ def _check_least(run: KernelRun, profile: LaunchProfile, counter: str, least: fl
         f"{run.name}: {problem}.",
         expected=f"at least {_number(least)}",
         got=_number(got) if _known(got) else "none counted",
-        look_at=_under_limit(profile, counter),
+        look_at=_under_limit(run, profile, counter),
         kind="limit",
         missed=problem,
     )
@@ -217,7 +216,7 @@ def _known(count: float | None) -> bool:
     return count is not None and not math.isnan(count)
 
 
-def _over_limit(profile: LaunchProfile, counter: str, got: float, most: float) -> str:
+def _over_limit(run: KernelRun, profile: LaunchProfile, counter: str, got: float, most: float) -> str:
     """Return the source lines that add to `counter`, the most first, and why they do; empty where lines are not known.
 
     For a ratio, to which lines do not add, the line where it is largest.
@@ -239,10 +238,11 @@ def _over_limit(profile: LaunchProfile, counter: str, got: float, most: float) -
             text += f"\nand {len(left)} more line{'s' * (len(left) > 1)} ({_number(sum(parts[x] for x in left))})"
     if counter == "global_store_bytes" and most:
         text += f"\n{_number(got / most)} times the bytes allowed: is an element stored several times?"
-    return text + (f"\n{_BEHIND[counter]}" if counter in _BEHIND else "")
+    behind = _why_float64(run) if counter == "flops_f64" else _BEHIND.get(counter)
+    return text + (f"\n{behind}" if behind else "")
 
 
-def _under_limit(profile: LaunchProfile, counter: str) -> str:
+def _under_limit(run: KernelRun, profile: LaunchProfile, counter: str) -> str:
     """Name the source line at which most lanes idle, for warp efficiency; for tensor cores, what may work instead.
 
     For FP32 operations, FP64 in their place. Empty for other counters, and where lines are not known.
@@ -250,7 +250,7 @@ def _under_limit(profile: LaunchProfile, counter: str) -> str:
     if counter == "tensor_operations":
         return _ORDINARY
     if counter == "flops_f32":
-        return _float64(profile.counts)
+        return _float64(run, profile.counts)
     if counter != "warp_efficiency":
         return ""
 
@@ -266,8 +266,20 @@ def _under_limit(profile: LaunchProfile, counter: str) -> str:
     return f"{_line(profile, place)}\nOn average, {are} active here."
 
 
-def _float64(counts: Counts) -> str:
-    return f"There are {counts.flops_f64:,} FP64 operations. {FLOAT64}" if counts.flops_f64 else ""
+def _why_float64(run: KernelRun) -> str:
+    return f"{_IN_NUMBA if source_of(run.kernel).language == 'Numba' else _IN_CUDA} {_RATE}"
+
+
+def _float64(run: KernelRun, counts: Counts) -> str:
+    return f"There are {counts.flops_f64:,} FP64 operations. {_why_float64(run)}" if counts.flops_f64 else ""
+
+
+def float64_line(run: KernelRun, profile: LaunchProfile) -> str:
+    """Return the source line with most FP64 operations, if it is known, and why they are FP64; "" if there are none."""
+    if not profile.counts.flops_f64:
+        return ""
+    place = max(profile.lines, key=lambda place: profile.lines[place].flops_f64, default=None)
+    return (f"{_line(profile, place)}\n" if place else "") + _why_float64(run)
 
 
 def _busiest_line(profile: LaunchProfile) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from warplab.checks import outputs
 from warplab.checks.cases import DEFAULT_SIZES, Launch, MakeCase, Size, cover
-from warplab.checks.counter_limits import FLOAT64, Limit, Limits
+from warplab.checks.counter_limits import Limit, Limits, float64_line
 from warplab.checks.errors import CheckFailed
 from warplab.checks.kernel_run import KernelRun, Printed, counted
 from warplab.checks.launch_failures import Launched, launch
@@ -26,6 +26,7 @@ Language = Literal["Numba", "CUDA C++"]
 LaunchOfSize = Launch | Callable[[Any], Launch]
 
 DEFAULT_LAUNCHES = (cover(32), cover(128))
+_SAID: set[str] = set()  # of kernels that pass: the lines in float64
 
 
 def kernel(
@@ -89,20 +90,22 @@ def kernel(
     def wanted(launch: KernelRun) -> list[Limits]:
         return [given, shared.limits(launch, given)] if shared else [given]
 
-    in_float64 = False
+    in_float64 = ""
     with printed.shown():
         smallest = run(sizes[-1], 0)
         launched = _launch_unless_endless(smallest, wanted(smallest))
         for n in sizes:
             for number in range(len(launches)):
                 if (n, number) == (sizes[-1], 0):
-                    in_float64 |= _check(smallest, wanted(smallest), launched)
+                    in_float64 = _check(smallest, wanted(smallest), launched) or in_float64
                 else:
                     next_run = run(n, number)
-                    in_float64 |= _check(next_run, wanted(next_run))
+                    in_float64 = _check(next_run, wanted(next_run)) or in_float64
     print(f"{name}: right for {counted(len(sizes), 'size')} and {counted(len(launches), 'launch shape')}.")
     if in_float64:
-        print(f"But it computes in float64, with inputs and results that are not. {FLOAT64}")
+        why = "as said before." if in_float64 in _SAID else f"with inputs and results that are not.\n{in_float64}"
+        print(f"But it computes in float64, {why}")
+        _SAID.add(in_float64)
 
 
 def kernel_name(kernel: Any, language: Language | None) -> str:
@@ -177,10 +180,10 @@ def _launch(run: KernelRun, limits: list[Limits]) -> Launched:
     )
 
 
-def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFailed | None = None) -> bool:
+def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFailed | None = None) -> str:
     """Check one launch. `launched`: what came of it, if it was made before.
 
-    Returns whether it was seen to compute in float64 without need.
+    Returns the line that was seen to compute in float64 without need, and why; "" if none was.
     """
     try:
         return _check_once(run, limits, launched)
@@ -203,7 +206,7 @@ def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFaile
         ) from None
 
 
-def _check_once(run: KernelRun, limits: list[Limits], launched: Launched | CheckFailed | None) -> bool:
+def _check_once(run: KernelRun, limits: list[Limits], launched: Launched | CheckFailed | None) -> str:
     """Check one launch as the lanes of a warp run it: apart, or together."""
     if isinstance(launched, CheckFailed):
         raise launched
@@ -211,7 +214,7 @@ def _check_once(run: KernelRun, limits: list[Limits], launched: Launched | Check
     if not any(limits):
         try:
             outputs.check(run, buffers)
-            return False
+            return ""
         except CheckFailed:  # the counters help to tell why
             profile, buffers, work, uncounted = launch(run, counters=True)
     counts = profile.counts
@@ -227,4 +230,5 @@ def _check_once(run: KernelRun, limits: list[Limits], launched: Launched | Check
     for some in limits:
         some.check(run, profile, work, uncounted)
     given = [*run.case.arguments.values(), *run.case.expected.values()]
-    return counts.flops_f64 > 0 and all(getattr(value, "dtype", None) != np.float64 for value in given)
+    needed = any(getattr(value, "dtype", None) == np.float64 for value in given)
+    return "" if needed else float64_line(run, profile)

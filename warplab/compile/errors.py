@@ -29,6 +29,7 @@ _HINTS = (
         re.compile(r'no instance of overloaded function "mma_sync"'),
         "mma_sync takes the result, A's fragment, B's fragment and the sums so far: mma_sync(sum, fa, fb, sum).",
     ),
+    (re.compile(r'expected a ";"\n( *)\S.*\n\1\^'), 'The ";" is missing before this line, where the last one ends.'),
     (re.compile('"cuda" is undefined'), "This cell is C++: cuda.grid(1) is blockIdx.x * blockDim.x + threadIdx.x."),
     (re.compile(r'expected a "\("\n.*\bfor \w+ in\b'), "This cell is C++: for (int i = 0; i < n; i++) { ... }."),
     (re.compile(r'expected a "\("\n.*\bif [^(].*:'), "This cell is C++: if (i < n) { ... }."),

@@ -212,7 +212,10 @@ def _draw(name: str, grid: Dimensions, block: Dimensions, panels: list[Panel], n
             x += max(panel.across, 0.4 * len(_title(panel))) + 1.5
         what = "threadIdx.x" if block[1:] == (1, 1) else "threadIdx.x,threadIdx.y"
         head = f"{name}, {_sizes(grid, 'block')} of {_sizes(block, 'thread')}; in each element {what} of who touched it"
-        head += "; each block has its colour" * (prod(grid) > 1)
+        by_block = [{block for block, _ in touched} for panel in panels for touched in panel.threads.values()]
+        if prod(grid) > 1:
+            shared = any(len(blocks) > 1 for blocks in by_block)
+            head += "; +4: 4 more; in the colour of the first's block" if shared else "; each block has its colour"
         ax.text(0, -0.4, head, weight="bold")
         height = bottom + 0.4
         for note in shown:

@@ -202,7 +202,11 @@ def test_float64_is_named_where_float32_operations_are_missing():
 def test_a_check_that_sees_float64_says_so_after_its_verdict(capsys):
     seen = {"sizes": (32,), "launches": ONE_WARP, "limits": {"divergent_branches": 0}}
     checks.kernel(halved, doubled_without_size, **seen)
-    assert re.search(r"right for 1 size .*\nBut it computes in float64, with inputs", capsys.readouterr().out)
+    said = capsys.readouterr().out
+    assert re.search(r"right for 1 size .*\nBut it computes in float64, with inputs.*\nline \d+: out\[i\] = 4.0", said)
+    assert "C++" not in said
+    checks.kernel(halved, doubled_without_size, **seen)
+    assert capsys.readouterr().out.endswith("But it computes in float64, as said before.\n")
 
     def in_double(rng, n):
         case = doubled_without_size(rng, n)

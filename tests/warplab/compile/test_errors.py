@@ -71,6 +71,7 @@ extern "C" __global__ void f() {
         ("__global__ void f(const float *a, float *out) { out[0] = a.size; }", "their number as an argument"),
         ("__global__ void f(float *a, float s) {\n  a[0] = s ** a[1];\n}", "powf(a, b)"),
         ("__global__ void f(const float *a) {\n  a[0] = 1;\n}", "may only be read"),
+        ("__global__ void f(float *a) {\n  int i = 0\n  a[i] = 1;\n}", "missing before this line"),
         ("__global__ void f(float4 *v, float s) { *v = s * *v; }", "the members x, y, z, w"),
         ("__global__ void f(float2 *v) { v[0] += v[1]; }", "the members x, y, z, w"),
         (
