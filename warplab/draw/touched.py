@@ -215,7 +215,7 @@ def _draw(name: str, grid: Dimensions, block: Dimensions, panels: list[Panel], n
         by_block = [{block for block, _ in touched} for panel in panels for touched in panel.threads.values()]
         if prod(grid) > 1:
             shared = any(len(blocks) > 1 for blocks in by_block)
-            head += "; +4: 4 more; in the colour of the first's block" if shared else "; each block has its colour"
+            head += "; +n: n more; in the colour of the first's block" if shared else "; each block has its colour"
         ax.text(0, -0.4, head, weight="bold")
         height = bottom + 0.4
         for note in shown:

@@ -58,13 +58,13 @@ typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef 
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t;
 typedef unsigned long uint64_t; typedef unsigned long uintptr_t; typedef long intptr_t;
 """
-# Only where it is used: it comes with some hundred variables.
 # As on Linux, where nvcc takes the host's: NVRTC's own are of long long, another type to templates and overloads.
 _LONG = "".join(
     f"typedef {kind} warplab_{name}; namespace cuda {{ namespace std {{ using ::warplab_{name}; }} }}\n"
     f"#define {name} warplab_{name}\n"
     for name, kind in {"int64_t": "long", "uint64_t": "unsigned long"}.items()
 )
+# Only where it is used: it comes with some hundred variables.
 _STANDARD = (
     "".join(
         f"#include <cuda/std/{name}>\n"
