@@ -72,10 +72,19 @@ def of_repository(folder: str) -> set[str]:
 
 def test_the_wheel_is_the_engine_and_nothing_else(wheel):
     files, metadata = contents(wheel)
-    assert files == of_repository("warplab")
+    recordings = {name for name in of_repository("warplab/estimating") if "/sweeps" in name}
+    assert len(recordings) == 2
+    assert files == of_repository("warplab") - recordings - {"warplab/README.md"}
     assert wheel.stat().st_size <= 1 * MB
     assert f"Version: {warplab.__version__}\n" in metadata
     assert "License-File: NOTICE\n" in metadata
+
+
+def test_the_page_tells_the_wheels_size(wheel):
+    """What packages need, which the index decides, evidence/tests/test_wheel_page.py holds to a recording."""
+    page = (COURSE / "warplab" / "README.md").read_text(encoding="utf-8")
+    said = re.search(r"The wheel itself has ([\d.]+) MB", page)
+    assert float(said[1]) == pytest.approx(wheel.stat().st_size / MB, abs=0.015)
 
 
 def test_the_courses_wheel_is_warpcourse_and_needs_the_engine(tmp_path):

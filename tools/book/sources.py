@@ -33,7 +33,7 @@ LINK = re.compile(
 )
 # Public names by the part of the package that they are from; the first that fits.
 API = {
-    "pictures": ("Pictures", "warplab.draw."),
+    "pictures": ("Pictures", "warplab.draw.", "warpcourse.draw."),
     "estimates": ("Estimates and machine code", "warplab.estimating.", "warplab.hardware.", "warplab.report.machine"),
     "checks": ("Checks", "warplab.checks", "warplab.running."),
     "lessons": ("What lessons ask of a learner", "warpcourse."),

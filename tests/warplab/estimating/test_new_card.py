@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.new_card import cards_with_another
 from tests.support.synthetic_profiles import vector_multiply
-from warplab.draw.machine import draw_machine
+from warpcourse.draw.machine import draw_machine
 from warplab.draw.roofline import draw_roofline
 from warplab.estimating import beside
 from warplab.estimating.estimate import estimate

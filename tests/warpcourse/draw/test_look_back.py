@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.figure_shapes import overlapping, texts
-from warplab.draw.look_back import draw_look_back
+from warpcourse.draw.look_back import draw_look_back
 
 
 def visited(figure) -> list[str]:

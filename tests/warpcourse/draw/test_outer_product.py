@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from tests.support.figure_shapes import overlapping, texts
-from warplab.draw.outer_product import LIT, draw_outer_product
+from warpcourse.draw.outer_product import LIT, draw_outer_product
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 4), (8, 4), (2, 8), (16, 16), (16, 1)])

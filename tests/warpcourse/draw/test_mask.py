@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from tests.support.figure_shapes import overlapping, texts
-from warplab.draw.mask import OFF, draw_mask
+from warpcourse.draw.mask import OFF, draw_mask
 
 
 def rows(figure) -> list[list[bool]]:

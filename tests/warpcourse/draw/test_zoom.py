@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.figure_shapes import overlapping, titles
-from warplab.draw.zoom import draw_zoom
+from warpcourse.draw.zoom import draw_zoom
 
 
 def test_each_panel_is_the_lit_part_of_the_one_before():

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.support.figure_shapes import overlapping, texts
-from warplab.draw.cluster import draw_cluster
+from warpcourse.draw.cluster import draw_cluster
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 1), (2, 2), (1, 4), (4, 2), (2, 4)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.figure_shapes import overlapping, texts
-from warplab.draw.sum_tree import draw_sum_tree
+from warpcourse.draw.sum_tree import draw_sum_tree
 
 
 def rows(figure) -> list[list[str]]:

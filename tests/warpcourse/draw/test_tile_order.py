@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.support.figure_shapes import overlapping
-from warplab.draw.tile_order import draw_tile_order, order
+from warpcourse.draw.tile_order import draw_tile_order, order
 
 
 def parts(ax) -> Counter:

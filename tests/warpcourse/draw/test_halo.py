@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.support.figure_shapes import overlapping, texts
-from warplab.draw.halo import draw_halo
+from warpcourse.draw.halo import draw_halo
 
 
 def parts(figure) -> Counter:

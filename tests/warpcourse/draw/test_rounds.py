@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.figure_shapes import overlapping, titles
-from warplab.draw.rounds import draw_rounds
+from warpcourse.draw.rounds import draw_rounds
 
 
 def boxes(ax, kind) -> list[tuple[float, float]]:

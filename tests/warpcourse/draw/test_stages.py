@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from tests.support.figure_shapes import overlapping, titles
-from warplab.draw.stages import draw_stages, schedule
+from warpcourse.draw.stages import draw_stages, schedule
 
 
 def bars(figure, kind) -> list[tuple[float, float, int]]:

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from tests.support.figure_shapes import overlapping, texts
-from warplab.draw.number_format import EXPONENT, FORMATS, draw_number
+from warpcourse.draw.number import EXPONENT, FORMATS, draw_number
 from warplab.simulator.numerics import halves, small_floats
 
 SEED = 20_261_122

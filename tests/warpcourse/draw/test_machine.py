@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from tests.support.figure_shapes import texts
-from warplab.draw.machine import LIT, PARTS, draw_machine
+from warpcourse.draw.machine import LIT, PARTS, draw_machine
 
 
 def lit(figure) -> set[str]:
