@@ -1,5 +1,6 @@
 """Lab 09's benchmark: the engine fused and unfused, by precision and batch, and beside PyTorch, cuDNN and TensorRT."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from kernels.fusion import recordings
@@ -19,12 +20,11 @@ CLOCKS: dict[str, Any] = {
 def _peers(value: dict[str, Any]) -> str:
     headers, keys = ("engine", "precision", "batch", *CLOCKS, "right"), ("name", "precision", "batch", *CLOCKS.values())
     rows = rows_table(headers, (*keys, "correct"), value["rows"])
-    lacking = "".join(f"\nnot measured: {name}: {why}" for name, why in value["missing"].items())
     lines = [
         f"fastest other / ours, {name}: " + ", ".join(f"{clock} {ratio:.2f}" for clock, ratio in found.items())
         for name, found in value["ratios"].items()
     ]
-    return "\n".join(["The same network by others", rows, *lines]) + lacking
+    return "\n".join(["The same network by others", rows, *lines, *_remarks(value)])
 
 
 def _networks(value: dict[str, Any]) -> str:
@@ -39,10 +39,15 @@ def _networks(value: dict[str, Any]) -> str:
         f"time over ours, {name}: " + ", ".join(f"{way} {ratio:.2f}" for way, ratio in found.items())
         for name, found in value["ratios"].items()
     ]
-    lines += [f"not measured: {name}: {why}" for name, why in value["missing"].items()]
     beside = {row["way"] for row in value["rows"]} - {networks.OURS}
     title = "PyTorch's beside our engine" if beside else "our engine alone"
-    return "\n".join([f"Real networks, 224 × 224, {title}", rows, *lines])
+    return "\n".join([f"Real networks, 224 × 224, {title}", rows, *lines, *_remarks(value)])
+
+
+def _remarks(value: dict[str, Any]) -> Iterator[str]:
+    if "options" in value:
+        yield f"autotuned: torch.compile with {', '.join(value['options'])}"
+    yield from (f"not measured: {name}: {why}" for name, why in value["missing"].items())
 
 
 BENCHMARK = Benchmark(

@@ -4,7 +4,9 @@ The course does not install PyTorch; these functions are for whoever records.
 """
 
 import importlib
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,8 @@ from warpcourse.bench.pytorch import torch_on_gpu
 
 AUTOTUNED = "autotuned"
 WAYS = ("eager", "CUDA graph", "compiled")  # beside AUTOTUNED, which takes minutes
-MODES = {"compiled": "reduce-overhead", AUTOTUNED: "max-autotune"}  # of torch.compile; both capture CUDA graphs
+# Of torch.compile. Its mode max-autotune has `coordinate_descent_tuning`, too: of kernels without products, one by one.
+OPTIONS = {"compiled": {"triton.cudagraphs": True}, AUTOTUNED: {"triton.cudagraphs": True, "max_autotune": True}}
 PRECISIONS = ("float32", "tf32", "float16")
 
 
@@ -33,10 +36,11 @@ def prepared(graph: Graph, images: np.ndarray, way: str, precision: str) -> tupl
     layout = torch.channels_last if precision == "float16" else torch.contiguous_format
     module = _module(torch, graph).cuda().to(dtype).eval().to(memory_format=layout)
     x = torch.from_numpy(np.ascontiguousarray(images)).cuda().to(dtype).contiguous(memory_format=layout)
-    if way in MODES:
+    if way in OPTIONS:
+        _compile_in_parallel(torch)
         importlib.import_module("torch._inductor.config").freezing = True
         importlib.import_module("torch._dynamo").reset()
-        module = torch.compile(module, mode=MODES[way])
+        module = torch.compile(module, options=OPTIONS[way])
     results: dict[str, Any] = {}
 
     def run() -> None:
@@ -62,6 +66,18 @@ def prepared(graph: Graph, images: np.ndarray, way: str, precision: str) -> tupl
         return results["y"].float().cpu().numpy()
 
     return queue, result
+
+
+def _compile_in_parallel(torch: Any) -> None:
+    """Let Inductor's workers compile the choices of a search, and this process find what they compiled.
+
+    They take PyTorch's ptxas, this process would take Triton's, and by its version Triton looks for what is compiled:
+    each choice would be compiled a second time, one after the other, while they are timed (PyTorch 2.11, Triton 3.6).
+    """
+    ptxas = Path(torch.__file__).parent / "bin/ptxas"
+    if ptxas.exists():
+        os.environ.setdefault("TRITON_PTXAS_PATH", str(ptxas))
+    importlib.import_module("torch._inductor.async_compile").AsyncCompile.wait_pool_ready()
 
 
 def versions() -> dict[str, str]:
