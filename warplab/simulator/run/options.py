@@ -19,7 +19,8 @@ class Options:
     None: as many as it takes, but a chunk that executes 2**30 instructions and works for 10 s, and none of whose lanes
     gets on meanwhile, counts as too long. 0: no limit by time, so that a chunk may only execute 2**30 in that way.
     `instruction_limit`: thread instructions that the launch may execute, in place of those of a chunk.
-    `path_limit`: instructions along the path of one chunk. A launch that exceeds it counts as endless.
+    `path_limit`: instructions along the path of one chunk. A launch that exceeds it counts as endless. None: a million,
+    but as many as they take for loops that count towards a bound (see `counted_loops`).
     `chunk_lanes`: roughly how many threads run at one time; behind the first 16 times as many, up to four times that.
     `scheduling`: "volta" (one program counter per thread) or "pascal" (one per warp); see `scheduler`.
     `lanes_apart`: take what CUDA does not promise for not given: `activemask` names the calling lane alone, as if the
@@ -47,7 +48,7 @@ class Options:
     trace_events: int = 4096
     max_seconds: float | None = None
     instruction_limit: int | None = None
-    path_limit: int = 1_000_000
+    path_limit: int | None = None
     chunk_lanes: int = 1 << 15
     scheduling: str = "volta"
     lanes_apart: bool = False

@@ -17,7 +17,7 @@ import numpy as np
 
 from warplab.simulator.errors import SimulatorError
 from warplab.simulator.memory.lane_groups import Group
-from warplab.simulator.run import instruction_limits
+from warplab.simulator.run import counted_loops, instruction_limits
 from warplab.simulator.run.barriers import Barriers
 from warplab.simulator.run.cooperative import HINT, uses_registers
 from warplab.simulator.run.machine_runs import MachineRuns
@@ -29,28 +29,31 @@ from warplab.simulator.translate.control_flow import leads_on
 
 # Steps (blocks run) for which waiting lanes are left waiting; fewer once the kernel is seen to spin.
 _PATIENCE, _PATIENCE_SPINNING = 4096, 64
+_PATH = 1_000_000  # instructions along a chunk's path
 _LOOKS = 16  # at the clock, in the time of a budget
 
 
 class Scheduler:
     """Runs one chunk to its end. `budget`: thread instructions; with `seconds` as many again where lanes have got on in
     the meantime, and where they have not, more until so many seconds of processor time have passed. `path_budget`:
-    instructions along its path. With a `deadline` (of time.thread_time) both budgets are given again until then."""
+    instructions along its path; None: a million, and more for loops that count. With a `deadline` (of
+    time.thread_time) both budgets are given again until then."""
 
     def __init__(
         self,
         chunk,
         budget: int,
-        path_budget: int,
+        path_budget: int | None,
         policy: str,
         seconds: float | None = None,
         deadline: float | None = None,
     ) -> None:
         self.chunk, self.policy = chunk, policy
         chunk.scheduler = self
-        self.budget, self.path_budget = budget, path_budget
+        self.counted = path_budget is None and deadline is None
+        self.budget, self.path_budget = budget, _PATH if path_budget is None else path_budget
         self.share, self.seconds = budget, seconds
-        self.path_share, self.deadline = path_budget, deadline
+        self.path_share, self.deadline = self.path_budget, deadline
         self.began = time.thread_time()  # or when lanes had got on
         # Since the budget was last looked at, have lanes come to where no way leads back from?
         self.advanced = False
@@ -117,6 +120,8 @@ class Scheduler:
             if executed > self.budget:
                 self._allow_more(executed)
             if executed > self.budget or path > turn_ends or current in late:
+                if path > self.path_budget and self.counted and counted_loops.ends(chunk, block, group):
+                    self.path_budget = path + max(self.path_share, path // 4)
                 if executed > self.budget or path > self.path_budget:
                     if self.deadline is None or time.thread_time() > self.deadline:
                         raise instruction_limits.error(self, block, group, executed, path)
