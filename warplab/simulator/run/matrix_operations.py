@@ -14,7 +14,7 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import subgroup
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.fragments import BITS, Fragment, Metadata, ldmatrix_fragment
-from warplab.simulator.translate import aligned_sums
+from warplab.simulator.translate import aligned_sums, half_products
 from warplab.simulator.translate.matrix_instructions import Product, Transfer
 
 WMMA_POINTER_BYTES, WMMA_STRIDE_BYTES = 32, 16  # CUDA C++ Programming Guide, "Warp Matrix Functions"
@@ -74,6 +74,12 @@ class MatrixOperations:
         warps = self.warps(instruction, lanes)
         for notify in self.chunk.observers.matrix_product:
             notify(instruction)
+        if instruction.tiles and half_products.ready(
+            self.chunk.options, self.chunk.launch.log, instruction.kinds, warps * instruction.tiles * 16 * 8 * 16
+        ):
+            found = half_products.of_warps(a[:4], b[: 2 * instruction.tiles], c, warps)
+            if found is not None:
+                return found
         matrices = [
             self._matrix(registers, BITS[kind], fragment, gather, warps)
             for registers, kind, fragment, gather in zip(

@@ -17,6 +17,7 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.fragments import BITS
 from warplab.simulator.run.late_reads import require_unchanged
+from warplab.simulator.translate import half_products
 from warplab.simulator.translate.block_writer import Site
 from warplab.simulator.translate.warpgroup_instructions import (
     ADDRESS_BYTES,
@@ -167,22 +168,28 @@ class Warpgroups:
 
         `a`: a descriptor, or a tuple of registers; `b`: a descriptor; `sites`: of their reads in shared memory.
         """
-        first = self._first_lanes(instruction, lanes)
-        for notify in self.chunk.observers.matrix_product:
+        chunk, first = self.chunk, self._first_lanes(instruction, lanes)
+        for notify in chunk.observers.matrix_product:
             notify(instruction)
         kinds, shape = instruction.kinds, instruction.shape
         items = BITS[kinds[0]] // 8
-        if isinstance(a, tuple):
-            left = self._from_registers(a, kinds[0], first.shape[0])
-        else:
-            left = self._operand(instruction, sites[0], "A", a, ROWS, items, first, lanes)
+        left = a if isinstance(a, tuple) else self._operand(instruction, sites[0], "A", a, ROWS, items, first, lanes)
         right = self._operand(instruction, sites[1], "B", b, shape.n, items, first, lanes)
         added = self._same(instruction, "scale-d", add, first, lanes)
         self.issued[self.of_lane[first]] = self.committed[self.of_lane[first]]
+        if not added.any():
+            sums = [np.zeros(1, np.uint32)] * len(sums)
+        products = first.shape[0] * ROWS * shape.n * shape.k
+        if added.all() == added.any() and half_products.ready(chunk.options, chunk.launch.log, kinds, products):
+            found = half_products.of_warpgroups(left, right, instruction.negated, sums)
+            if found is not None:
+                return found
+        if isinstance(left, tuple):
+            left = self._from_registers(left, kinds[0], first.shape[0])
         held = self._from_sums(instruction, sums, first.shape[0])
         if not added.all():
             held = np.where(added[:, None, None], held, held.dtype.type(0))
-        how = instruction.negated, instruction.arithmetic, self.chunk.matrix.add
+        how = instruction.negated, instruction.arithmetic, chunk.matrix.add
         d = tensor_cores.warpgroup_product(left, right, held, kinds, *how)
         return self._to_sums(d, first.shape[0])
 

@@ -6,6 +6,7 @@ NumPy goes through all sums once for each product and step; here 16 of them stay
 import ctypes
 import functools
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -111,22 +112,26 @@ def _of(a: np.ndarray) -> str:
     return "one" if a.shape[-1] == 1 else "each"
 
 
-def _kept(of: str) -> bool:
-    return narrow_compiler.available() and bool(_source(of).kept)
-
-
 def aligned(options, log: dict[str, None]) -> tensor_cores.Aligned:
     """Return what does as `tensor_cores.aligned`, for a launch with these options and this log."""
     return functools.partial(_hot, log) if options.machine_code else tensor_cores.aligned
 
 
-def _hot(log: dict[str, None], a, b, c, *rest) -> np.ndarray:
-    of = _of(a)
-    if _spent[of] < TIMES * _LINK or (_spent[of] < TIMES * _COMPILE and not _kept(of)):
-        _spent[of] += _CALL + _PRODUCT * a.shape[0] * c.size
+def hot(of: str, source: Callable[[], narrow_compiler.Source], products: int, log: dict[str, None]) -> bool:
+    """Tell whether machine code for sums of a kind, made from a source, pays off for so many products more."""
+    if _spent[of] < TIMES * _COMPILE:
+        if _spent[of] < TIMES * _LINK or not (narrow_compiler.available() and source().kept):
+            _spent[of] += int(_CALL + _PRODUCT * products)
+            return False
     elif not narrow_compiler.available():
         log["NumPy multiplied matrices: there is no compiler"] = None
-    elif a.shape[0] % 4 == 0:
+        return False
+    return True
+
+
+def _hot(log: dict[str, None], a, b, c, *rest) -> np.ndarray:
+    of = _of(a)
+    if hot(of, functools.partial(_source, of), a.shape[0] * c.size, log) and a.shape[0] % 4 == 0:
         return by_machine_code(a, b, c, *rest)
     return tensor_cores.aligned(a, b, c, *rest)
 

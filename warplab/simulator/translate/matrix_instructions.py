@@ -44,7 +44,9 @@ class Product:
         if b not in _FACTORS[a] or not _SUMS[a].issuperset(sums):
             raise KeyError(self.kinds)
         self.gathers = [_gather(fragment) for fragment in self.fragments[:3]]
-        d = self.fragments[3]
+        d, left = self.fragments[3], self.fragments[0]
+        # Of 16 × 8 that `half_products` takes.
+        self.tiles = d.columns // 8 if (left.rows, left.columns) == (16, 16) and self.metadata is None else 0
         self.scatter = (d.row * d.columns + d.column).reshape(-1)
 
 

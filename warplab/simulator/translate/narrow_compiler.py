@@ -1,8 +1,9 @@
 """Compiles functions on 64-bit integers to machine code of this processor, with the LLVM that Numba brings (llvmlite).
 
 Source is a small part of Python: `def`, assignments, `if`, `while`, `for … in range(n)`, `return` (else 0), integers.
-`for i in lanes(32)` runs its body for 32 numbers at once, in vectors.
-All values are 64 bits wide and wrap; `>>` shifts zeros in, `<` compares as signed. `ld1` … `ld8` and `st1` … `st8` read
+`for i in lanes(32)` runs its body for 32 numbers at once, in vectors; in `lanes(64, 8)` these have 8 bits each, and
+`pick1(a, i & 3)` … `pick8` load an item behind `a` whose number is known when compiling. All other values are 64 bits
+wide, and all wrap; `>>` shifts zeros in, `<` compares as signed. `ld1` … `ld8` and `st1` … `st8` read
 and write memory at an address, `call(address, …)` calls another function, `f32add(a, b)` takes the bits of floats,
 `f32flush(a)` makes a subnormal number a zero.
 A function takes tens of milliseconds to compile, but for one that an earlier process has compiled (`kept_code`).
@@ -147,7 +148,8 @@ def to_llvm(source: str, constants: Mapping[str, int], others: Iterable[str] = (
 
 @dataclass(frozen=True)
 class _Value:
-    """A value: one of 64 bits, or a `vector` of those of all lanes; where it is one, lanes have `step` more each."""
+    """A value: one of 64 bits, or a `vector` of those of all lanes, with as many bits as the loop says; if it is one,
+    lanes have `step` more each."""
 
     text: str
     vector: bool = False
@@ -157,9 +159,10 @@ class _Value:
 class _Function:
     """Writes one function.
 
-    In a loop over lanes (`width` of them; 0 elsewhere), `names` are the values that the loop has set. There, both sides
-    of a condition are computed, and one of them is taken, lane by lane; so a condition may not hold a store.
-    `either(x)`: the bits that any lane has. What is the same for each lane keeps its value behind the loop.
+    In a loop over lanes (`width` of them, with `size` bits; 0 and 64 elsewhere), `names` are the values that the loop
+    has set. There, both sides of a condition are computed, and one of them is taken, lane by lane; so a condition may
+    not hold a store. `either(x)`: the bits that any lane has. What is the same for each lane keeps its value behind
+    the loop.
     """
 
     def __init__(self, node: Any, constants: Mapping[str, int], functions: set[str], declared: dict[str, str]) -> None:
@@ -169,6 +172,7 @@ class _Function:
         self.number = 0
         self.closed = False  # has the present LLVM block its last instruction?
         self.width = self.inside = 0  # lanes; of how many conditions in a loop over them
+        self.size, self.lane = "64", ""  # `lane`: the name of their number
         self.names: dict[str, _Value] = {}
 
     def text(self) -> str:
@@ -207,10 +211,15 @@ class _Function:
         self.variables[name] = None
         self.line(f"store i64 {value}, ptr %v.{name}")
 
-    def kind(self, vector: bool, size: str = "64", of: str = "i") -> str:
-        """Return LLVM's name of integers or floats of a size, of one or of all lanes."""
+    def kind(self, vector: bool, size: str = "", of: str = "i") -> str:
+        """Return LLVM's name of integers or floats of a size, that of values if none is given, of one or all lanes."""
+        size = size or self.own(vector)
         one = f"i{size}" if of == "i" else _FLOATS[size]
         return f"<{self.width} x {one}>" if vector else one
+
+    def own(self, vector: bool) -> str:
+        """Return how many bits a value has."""
+        return self.size if vector else "64"
 
     def intrinsic(self, name: str, vector: bool, size: str, of: str, arguments: list[str], more: str = "") -> str:
         """Return the value of a function of LLVM whose arguments are all of one kind. `more`: such as a flag."""
@@ -282,9 +291,11 @@ class _Function:
         """Write `for i in range(n)`: the variable is counted before the body may change it."""
         name = node.target.id
         if node.iter.func.id == "lanes":
-            self.width, self.names = node.iter.args[0].value, {name: _Value("0", step=1)}
+            self.width, *sizes = (given.value for given in node.iter.args)
+            self.lane = name
+            self.size, self.names = str(sizes[0]) if sizes else "64", {name: _Value("0", step=1)}
             self.body(node.body)
-            self.width, self.names = 0, {}
+            self.width, self.size, self.names = 0, "64", {}
             return
         again, inside, end = self.labels("again", "inside", "end")
         counter = f"{name}.{again}"
@@ -354,14 +365,16 @@ class _Function:
         """Return the vector of a value."""
         if value.vector:
             return value.text
-        kind = self.kind(True)
+        kind, size = self.kind(True), int(self.size)
         if not value.step and value.text.lstrip("-").isdigit():
-            return f"splat (i64 {value.text})"
-        one = self.set(f"insertelement {kind} poison, i64 {value.text}, i32 0")
+            number = int(value.text) & (1 << size) - 1
+            return f"splat (i{size} {number - (number >> size - 1 << size)})"
+        text = value.text if size == 64 else self.set(f"trunc i64 {value.text} to i{size}")
+        one = self.set(f"insertelement {kind} poison, i{size} {text}, i32 0")
         every = self.set(f"shufflevector {kind} {one}, {kind} poison, <{self.width} x i32> zeroinitializer")
         if not value.step:
             return every
-        steps = ", ".join(f"i64 {k * value.step}" for k in range(self.width))
+        steps = ", ".join(f"i{size} {k * value.step}" for k in range(self.width))
         return self.set(f"add {kind} {every}, <{steps}>")
 
     def alike(self, values: list[_Value]) -> tuple[list[str], bool]:
@@ -436,7 +449,7 @@ class _Function:
             bad = self.set(f"icmp eq {kind} {y}, zeroinitializer")
             if operation[0] == "s":
                 minus = self.set(f"icmp eq {kind} {y}, {self.all(_Value('-1'))}")
-                lowest = self.set(f"icmp eq {kind} {x}, {self.all(_Value(str(-(1 << 63))))}")
+                lowest = self.set(f"icmp eq {kind} {x}, {self.all(_Value(str(-1 << int(self.size) - 1)))}")
                 both = self.set(f"and {self.kind(True, '1')} {minus}, {lowest}")
                 bad = self.set(f"or {self.kind(True, '1')} {bad}, {both}")
             y = self.select(bad, _Value("1"), _Value(y, True)).text
@@ -451,13 +464,16 @@ class _Function:
         return self.widened("zext", bits, size, vector)
 
     def narrowed(self, bits: str, vector: bool, size: str) -> str:
-        return bits if size == "64" else self.set(f"trunc {self.kind(vector)} {bits} to {self.kind(vector, size)}")
+        narrow = f"trunc {self.kind(vector)} {bits} to {self.kind(vector, size)}"
+        return bits if size == self.own(vector) else self.set(narrow)
 
     def widened(self, how: str, bits: str, size: str, vector: bool) -> _Value:
         wide = f"{how} {self.kind(vector, size)} {bits} to {self.kind(vector)}"
-        return _Value(bits if size == "64" else self.set(wide), vector)
+        return _Value(bits if size == self.own(vector) else self.set(wide), vector)
 
     def called(self, name: str, nodes: list[Any]) -> _Value:
+        if name[:4] == "pick":
+            return self.picked(str(8 * int(name[4:])), self.value(nodes[0]), nodes[1])
         values = [self.value(node) for node in nodes]
         if name[:2] in ("ld", "st") and name[2:] in ("1", "2", "4", "8"):
             return self.memory(name, str(8 * int(name[2:])), values)
@@ -485,7 +501,7 @@ class _Function:
         if name in ("ctz", "clz", "popc"):
             function = {"ctz": "cttz", "clz": "ctlz", "popc": "ctpop"}[name]
             more = "" if name == "popc" else "i1 false"
-            return _Value(self.intrinsic(function, vector, "64", "i", texts, more), vector)
+            return _Value(self.intrinsic(function, vector, self.own(vector), "i", texts, more), vector)
         if name[:1] == "f" and name[1:3] in _FLOATS:
             return self.on_floats(name[3:], name[1:3], texts, vector)
         raise Untranslatable(name)
@@ -540,6 +556,15 @@ class _Function:
             return _Value("0")
         address = f"load {kind}, ptr {self.pointer(place.text)}, align 1" if together else self.apart(place, size)
         return self.widened("zext", self.set(address), size, vector)
+
+    def picked(self, size: str, place: _Value, number: Any) -> _Value:
+        """Return items behind a place, whose numbers follow from those of the lanes."""
+        code = compile(ast.Expression(number), "<pick>", "eval")
+        numbers = [eval(code, {"__builtins__": {}, self.lane: k}) for k in range(self.width)]
+        whole = f"<{max(numbers) + 1} x i{size}>"
+        data = self.set(f"load {whole}, ptr {self.pointer(place.text)}, align 1")
+        mask = f"<{self.width} x i32> <{', '.join(f'i32 {k}' for k in numbers)}>"
+        return self.widened("zext", self.set(f"shufflevector {whole} {data}, {whole} poison, {mask}"), size, True)
 
     def apart(self, place: _Value, size: str, value: str = "") -> str:
         """Return the call that loads from places of any kind, or stores a value there."""
