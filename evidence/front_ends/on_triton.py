@@ -44,7 +44,14 @@ TUTORIALS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
             "globals().update(a=torch.randn(96, 64).half(), b=torch.randn(80, 64).half())",
             *(
                 f"torch.testing.assert_close({call}, a @ b.T, rtol=1e-2, atol=5e-2)"
-                for call in ("matmul(a, b.T)", "matmul_persistent(a, b.T)", "matmul_tma_persistent(a, b, False)")
+                for call in (
+                    "matmul(a, b.T)",
+                    "device_blas_matmul(a, b)",
+                    "matmul_persistent(a, b.T)",
+                    "matmul_tma(a, b, False)",
+                    "matmul_tma_persistent(a, b, False)",
+                    "matmul_descriptor_persistent(a, b, True)",
+                )
             ),
         ),
         (),

@@ -31,8 +31,8 @@ TITLES = {
 READ = {
     "tutorials": """The clone is a fork for CPUs, whose tutorial 01 has options that Triton itself lacks; the kernel and
 the call of Triton's own 01 were tried by hand, and run. Tutorial 08 gives its kernel an array of addresses of tensors,
-which are the host's where torch is for CPUs: the simulator cannot follow them, and the kernel is not to blame. 09
-asks for cuBLAS, which is not there. 10 is for Blackwell, and left out.
+which become those of their copies on the device; what 09 asks of cuBLAS torch computes. 10 is for Blackwell, and left
+out.
 """,
     "puzzles": """Puzzle 12 is refused by Triton 3.9 itself.
 

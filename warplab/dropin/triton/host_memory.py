@@ -6,12 +6,16 @@ for a launch is all memory that belongs to the array or tensor, once, and the ar
 
 import ctypes
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.device_arrays import DeviceArray
 from warplab.launch.errors import ArgumentError
+
+TOLD: WeakValueDictionary[int, Any] = WeakValueDictionary()  # tensors by the address that a program was told
+MOST_TOLD = 65_536  # elements of an array of addresses
 
 
 class HostArray:
@@ -62,6 +66,7 @@ class HostMemory:
     def __init__(self, placement: ArrayPlacement) -> None:
         self.placement = placement
         self._memories: dict[tuple[int, int], np.ndarray] = {}
+        self._arrays: list[np.ndarray] = []
 
     def address(self, value: Any, name: str) -> int:
         """Return the device address of the array or tensor `value`, which the kernel calls `name`.
@@ -74,11 +79,26 @@ class HostMemory:
         if isinstance(value, DeviceArray):
             return self.placement.address(value, name)
         if hasattr(value, "data_ptr"):
-            return self._copied(*_of_tensor(value, name), name, True)
+            told = self._told(value, name) if TOLD and hasattr(value, "untyped_storage") else None
+            return self._copied(*_of_tensor(value, name), name, True) if told is None else told
         array = _as_array(value)
         if array is None:
             raise ArgumentError(f"argument `{name}` is a {type(value).__name__}, which has no memory to point to")
         return self._copied(*_extent(array), _start(array), array.itemsize, name, array.flags.writeable)
+
+    def _told(self, value: Any, name: str) -> int | None:
+        """Return where the addresses on the device of those tensors are whose addresses `value` holds; None if anything
+        else is in it."""
+        if value.dtype.is_floating_point or value.dtype.itemsize != 8 or value.numel() > MOST_TOLD:
+            return None
+        numbers = value.reshape(-1).tolist()
+        tensors = [TOLD.get(number) for number in numbers]
+        if not any(numbers) or any(number and tensor is None for number, tensor in zip(numbers, tensors, strict=True)):
+            return None
+        here = np.array([self.address(tensor, f"{name}[{k}]") for k, tensor in enumerate(tensors)], np.uint64)
+        here.flags.writeable = False
+        self._arrays.append(here)
+        return self.placement.address(here, name)
 
     def _copied(self, low: int, high: int, start: int, item: int, name: str, writeable: bool) -> int:
         if low == high:

@@ -15,8 +15,20 @@ from torch.overrides import TorchFunctionMode
 
 from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.dropin.simulated_device import NAME, memory_info
+from warplab.dropin.triton.host_memory import TOLD
 from warplab.hardware.cards import card
 from warplab.simulator.run.launch_limits import MAX_SHARED_BYTES
+
+
+class _Blas:
+    """cuBLAS as Triton binds it, for programs that compare with it: torch computes, and nothing is launched."""
+
+    def __init__(self, workspace: torch.Tensor) -> None:
+        pass
+
+    def matmul(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
+        """Store the product of `a` and the transposed `b`, rounded once."""
+        out.copy_(a.float() @ b.float().T)
 
 
 class _OnCpu(TorchFunctionMode):
@@ -25,6 +37,10 @@ class _OnCpu(TorchFunctionMode):
             return args[0]
         if function == torch.Tensor.is_cuda.__get__:  # made anew each time
             return True
+        if function is torch.Tensor.data_ptr:
+            address = function(*args)
+            TOLD[address] = args[0]
+            return address
         kwargs = {name: _here(value) for name, value in (kwargs or {}).items() if name != "pin_memory"}
         return function(*map(_here, args), **kwargs)
 
@@ -38,6 +54,9 @@ def _here(value: Any) -> Any:
 @functools.cache
 def install() -> None:
     """Take "cuda" for the CPU from now on, in this thread, and answer for a device like an H100."""
+    from triton._C.libtriton import nvidia
+
+    nvidia.cublas.CublasLt = _Blas
     like = card("H100")
     _OnCpu().__enter__()
     major, minor = divmod(DEFAULT_ARCH, 10)

@@ -120,6 +120,57 @@ torch.cuda.synchronize()
 print((x + y).sum().item())
 """
 
+OF_ADDRESSES = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_to_each(tensors, n, BLOCK: tl.constexpr):
+    x = tl.load(tensors + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, 1 + tl.load(x + i, mask=i < n), mask=i < n)
+
+
+x = torch.zeros(200, device="cuda")
+y = torch.ones(60, device="cuda")
+addresses = torch.tensor([x[100:].data_ptr(), y.data_ptr()], device="cuda")
+kept = x[100:]
+addresses[0] = kept.data_ptr()
+before = addresses.clone()
+add_to_each[(2,)](addresses, 60, BLOCK=64)
+assert torch.equal(addresses, before)
+print(x[:100].sum().item(), x[100:160].sum().item(), x[160:].sum().item(), y.sum().item(), flush=True)
+addresses[1] += 4
+add_to_each[(2,)](addresses, 4, BLOCK=64)
+"""
+
+
+def test_an_array_of_the_addresses_of_tensors(tmp_path):
+    """And one with a number in it that is no tensor's: the host's memory, as on a GPU."""
+    (tmp_path / "program.py").write_text(OF_ADDRESSES)
+    command = [sys.executable, "-m", "warplab", "run", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.splitlines()[0] == "0.0 60.0 0.0 120.0", done.stderr
+    assert done.returncode == 1
+    assert "HostPointer" in done.stderr
+    assert "1 defect" in done.stderr
+
+
+def test_tritons_binding_of_cublas_computes(tmp_path):
+    """The product of a and the transposed b, as tutorial 09 asks for it."""
+    (tmp_path / "program.py").write_text(
+        "import torch\nfrom triton._C.libtriton import nvidia\n"
+        "blas = nvidia.cublas.CublasLt(torch.empty(32, device='cuda', dtype=torch.uint8))\n"
+        "a, b = torch.arange(12.0).reshape(3, 4).half(), torch.arange(8.0).reshape(2, 4).half()\n"
+        "c = torch.empty((3, 2), device='cuda', dtype=torch.float16)\n"
+        "blas.matmul(a, b, c)\nprint(torch.equal(c.float(), a.float() @ b.float().T))\n"
+    )
+    command = [sys.executable, "-m", "warplab", "run", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split()[:1] == ["True"], done.stderr
+
 
 def test_a_program_that_asks_for_torchs_cuda(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
