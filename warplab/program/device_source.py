@@ -50,6 +50,11 @@ extern "C" __device__ void __assertfail(const char*, const char*, unsigned, cons
 template <class T> struct warplab_value { typedef T type; };
 template <class T> struct warplab_value<T&> { typedef T type; };
 #define __null 0
+#define __builtin_inff() __builtin_bit_cast(float, 0x7f800000)
+#define __builtin_inf() __builtin_bit_cast(double, 0x7ff0000000000000)
+#define __builtin_huge_valf __builtin_inff
+#define __builtin_huge_val __builtin_inf
+#define __builtin_nanf(payload) __builtin_bit_cast(float, 0x7fc00000)
 #define __typeof__(...) typename warplab_value<decltype(__VA_ARGS__)>::type
 #define __assert_fail(what, file, line, function) __assertfail(what, file, line, function, 1)
 """
