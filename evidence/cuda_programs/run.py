@@ -121,6 +121,7 @@ REVIEW = {
 }
 _PASSED = re.compile(r"\bPASS(?:ED)?\b|\bSUCCESS\b|\bverified\b|results? (?:is|are) correct", re.I)
 _FAILED = re.compile(r"\bFAIL(?:ED|URE)?\b|\bmismatch|\bincorrect\b", re.I)
+SAYS = _PASSED, _FAILED
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -206,31 +207,41 @@ def _programs(folder: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def _run(folder: Path, name: str, seconds: int) -> dict[str, Any]:
+    made = data.write(name, command(folder, name)[0])
+    of_data = {"data": made} if made else {}
+    return of_data | execute(*command(folder, name), folder, seconds)
+
+
+def command(folder: Path, name: str) -> tuple[Path, list[str], list[str], list[str]]:
+    """Return where a program runs, its files, what the compiler is given, and what the program is."""
     program = folder / "src" / f"{name}-cuda"
     text = ""
     if makefiles := sorted(program.rglob("Makefile"), key=lambda file: (len(file.parts), file)):
         text, program = _expanded(makefiles[0].read_text(encoding="utf-8")), makefiles[0].parent
-    files = _files(program, text)
     named = re.findall(r"(?<=\s)-(?:D|I[ \t]*)[^\s$]+(?=\s|$)", text)
     flags = list(dict.fromkeys("".join(flag.split()) for flag in named))
     flags += ["-fopenmp"] * ("-fopenmp" in text)
-    made = data.write(name, program)
-    arguments = ARGUMENTS[name].split() if name in ARGUMENTS else _small(text)
-    of_data = {"data": made} if made else {}
-    return of_data | execute(program, folder, files, flags, arguments, seconds)
+    return program, _files(program, text), flags, ARGUMENTS[name].split() if name in ARGUMENTS else _small(text)
 
 
 def execute(
     program: Path,
-    clone: Path,
     files: list[str],
     flags: list[str],
     arguments: list[str],
+    clone: Path,
     seconds: int,
-    says: tuple[re.Pattern, re.Pattern] = (_PASSED, _FAILED),
+    says: tuple[re.Pattern, re.Pattern] = SAYS,
 ) -> dict[str, Any]:
     """Run a program under the checks, in its folder of a clone, and return what came of it. `says`: how it says that
     its results are right, and that they are wrong."""
+    return {"arguments": " ".join(arguments), **_verdict(*ran(program, files, flags, arguments, clone, seconds), says)}
+
+
+def ran(
+    program: Path, files: list[str], flags: list[str], arguments: list[str], clone: Path, seconds: int
+) -> tuple[int | None, str, dict[str, Any] | None]:
+    """Run a program under the checks; return its exit code, what it printed and the report."""
     with tempfile.TemporaryDirectory() as report_folder:
         report = Path(report_folder, "report.json")
         command = [sys.executable, "-m", "warplab", "run", f"--json={report}", "--max-seconds=30", *files, *flags]
@@ -252,7 +263,7 @@ def execute(
                 code = process.wait()
         printed = log.read_text(encoding="utf-8", errors="replace").replace(f"{clone.absolute()}/", "")
         known = json.loads(report.read_text(encoding="utf-8")) if report.exists() else None
-    return {"arguments": " ".join(arguments), **_verdict(code, printed, known, says)}
+    return code, printed, known
 
 
 def _expanded(makefile: str) -> str:
