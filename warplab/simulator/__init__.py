@@ -29,9 +29,8 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
-            `sampling` scales the counters of some blocks to a large grid, `narrow_counting` adds those of a loop of
-            few lanes. `block_flow` and `trip_counts` tell what machine code is counted by, `reuse` what caches may
-            serve.
+            `sampling` scales the counters of some blocks to a large grid. `block_flow` and `trip_counts` tell what
+            machine code is counted by, `reuse` what caches may serve.
 check       `access_checks` tests bounds, alignment and initialisation before each access; `operand_layouts` whether
             a wgmma reads its operands in the way that they were copied; `unwritten_reads` notes reads of local arrays
             that nobody wrote. `races` looks for accesses by different threads that nothing orders:
@@ -44,9 +43,8 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
             `device_group` runs kernels of several devices at the same time; `narrow_runs` calls the machine
-            code of loops that few lanes run, `machine_runs` that of blocks that all lanes run; for their accesses
-            `check.narrow_races` does what `races` does; the other modules serve the instructions that need more than
-            arithmetic on registers.
+            code of loops that few lanes run, `machine_runs` that of blocks that all lanes run, both from what
+            `machine_state` keeps; the other modules serve the instructions that need more than arithmetic on registers.
 
 How a launch runs:
 

@@ -3,8 +3,8 @@
 To add one, write a class that overrides the events of interest and add it to `run.observation`, or pass an instance to
 one launch (`Options.observers`). An event that no observer overrides costs one empty loop, and nothing in loops that
 few lanes run as machine code (`run.narrow_runs`). There, `block`, `jump`, `diverge`, `load`, `loaded`, `store` and
-`stored` call Python each time, unless they are those of an observer that `narrow_runs` knows: some 0.4 microseconds for
-the first three, 10 for the others. 50,000 rounds of one lane, a load and a store each, take 0.075 s with all checks and
+`stored` call Python each time, unless the observer leaves them to machine code (`wants`): some 0.4 microseconds for the
+first three, 10 for the others. 50,000 rounds of one lane, a load and a store each, take 0.075 s with all checks and
 counters, 0.002 s without; an observer of `loaded` makes that 0.6 and 0.5 s, and by the arrays' code it is 4.2 and 1.0 s
 (processor time, x86-64, November 2026). Blocks that all lanes run as machine code (`run.machine_runs`) are left to the
 arrays' code by an observer of `loaded`, as the launch's `log` says, and their stores by one of `store` or `stored`: a
@@ -47,6 +47,8 @@ class Observer:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.events = frozenset(event for event in EVENTS if getattr(cls, event) is not getattr(Observer, event))
+        if "wants" not in vars(cls):  # what a base class says of its own methods
+            cls.wants = Observer.wants  # type: ignore[method-assign]
 
     def watch(self, chunk) -> Observer:
         """Note that `chunk` is about to run. Returns the observer for its events, this one by default."""
@@ -55,6 +57,11 @@ class Observer:
 
     def end_launch(self, profile, finished: bool) -> None:
         """Write what was seen into the launch's `LaunchProfile`, as it is over. `finished`: no error has stopped it."""
+
+    def wants(self, event: str, space: str = "") -> int | None:
+        """Return of how many lanes, from the first on, machine code is to tell of an event, None for all of them: 0 of
+        what it tests, compares and counts as the observer itself would."""
+        return None
 
     # -- control flow ----------------------------------------------------------------------------------------------
 
@@ -173,7 +180,7 @@ NOBODY = Observer()  # sees nothing
 EVENTS = frozenset(
     name
     for name, of in vars(Observer).items()
-    if callable(of) and name[0] != "_" and name not in ("watch", "end_launch")
+    if callable(of) and name[0] != "_" and name not in ("watch", "end_launch", "wants")
 )
 
 

@@ -23,6 +23,9 @@ class Checks(Observer):
     def __init__(self, memory: DeviceMemory, shared_reads: bool = True) -> None:
         self.memory, self.shared_reads = memory, shared_reads
 
+    def wants(self, event: str, space: str = "") -> int | None:
+        return 0
+
     def load(self, site, space: str, addresses: Addresses, lanes) -> None:
         allocation = self._bounds(site, space, addresses, lanes)
         self._readable(site, space, addresses, lanes, allocation)

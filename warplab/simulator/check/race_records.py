@@ -21,6 +21,7 @@ class GridNumbers:
         self.lanes = chunk.lanes
         self.first_block, self.first_warp = chunk.first_block + 1, chunk.first_block * warps_per_block + 1
         self.block_of, self.warp_of = chunk.block_of, chunk.warp_of  # in the chunk, from 0 on
+        self.small = chunk.geometry.small
 
     @cached_property
     def thread(self) -> np.ndarray:
@@ -33,11 +34,6 @@ class GridNumbers:
     @cached_property
     def warp(self) -> np.ndarray:
         return (self.warp_of + self.first_warp).astype(np.int32)
-
-    @cached_property
-    def small(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return `block_of` and `warp_of` as int32."""
-        return self.block_of.astype(np.int32), self.warp_of.astype(np.int32)
 
 
 class LaneSnapshot:
@@ -85,7 +81,7 @@ class LaneSnapshot:
         """Drop the arrays until they are needed again."""
         self.state = ()
         for kept in (self, self.numbers):
-            for name in ("thread", "block", "warp", "epoch", "time", "small"):
+            for name in ("thread", "block", "warp", "epoch", "time"):
                 kept.__dict__.pop(name, None)
         if self._lanes is not None and not self._compacted:
             self._lanes, self._lowest = narrowing.of(self._lanes)

@@ -15,11 +15,9 @@ from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Observer
 from warplab.simulator.translate import narrow_access
-from warplab.simulator.translate.narrow_access import FIELDS, PLACE, place_of
+from warplab.simulator.translate.narrow_access import FIELDS, PLACE, F, P, fill, place_of
 
 _NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that a record of zeros is empty
-_F = {name: k for k, name in enumerate(FIELDS)}
-_P = {name: k for k, name in enumerate(PLACE)}
 # Nanoseconds that NumPy takes to examine an access, and for each lane, roughly; those that must have been spent before
 # code is linked that an earlier process has compiled, and before it is compiled.
 _ACCESS, _LANE, _LINKING, _COMPILING = 3e4, 80.0, 5e7, 1.5e9
@@ -73,9 +71,9 @@ class WordRaces(Observer):
         site, by, atomic = access.site, access.by, not reads and access.site.op == "atomic"
         if not self.chunk.options.machine_code:
             return False
-        if self.clocks is not None and (by.numbers is not self.numbers or self.clocks.warps > WARP_BITS):
-            return False
-        if (reads and self.volatile_beside_atomics) or (atomic and ".cta" in site.text):
+        why = self._left_to_numpy(site, by, reads, atomic)
+        if why:
+            self.chunk.launch.log[f"NumPy looked for races: {why}"] = None
             return False
         words = self._words(site, space)
         if WordRaces.spent < _LINKING or not (WordRaces.spent >= _COMPILING or narrow_access.ready()):
@@ -83,25 +81,35 @@ class WordRaces(Observer):
             return False
         examine = narrow_access.examined()
         if examine is None:
+            self.chunk.launch.log["NumPy looked for races: there is no compiler"] = None
             return False
         by.state = by.state or self._state(by)
         if record.place is None:
             record.place = np.zeros(len(PLACE), np.int64)
-            for name, value in self.words_of(record, site, space).items():
-                record.place[_P[name]] = place_of(value) if isinstance(value, np.ndarray) else value
-            record.place[_P["WORD_SHIFT"]] = 0  # words are in place of addresses
+            fill(record.place, P, self.words_of(record, site, space))
+            record.place[P["WORD_SHIFT"]] = 0  # words are in place of addresses
         state, place = by.state[0], record.place
-        state[_F["ADDRESS"]], state[_F["COUNT"]], state[_F["ORDERED"]] = place_of(word), word.shape[0], self.ordered
-        state[_F["NOW"]] = access.now
+        state[F["ADDRESS"]], state[F["COUNT"]], state[F["ORDERED"]] = place_of(word), word.shape[0], self.ordered
+        state[F["NOW"]] = access.now
         if self.fences is not None:
-            state[_F["FENCES"]], state[_F["WIDE_FENCES"]] = map(place_of, self.fences)
-            place[_P["WRITE_FENCES"]], place[_P["WRITE_WIDE"]] = map(place_of, (record.write_fences, record.write_wide))
-        place[_P["SITE"]], place[_P["RACE_WORDS"]], place[_P["LIMIT"]] = site.index, words, record.words - words
-        place[_P["IS_LOAD"]], place[_P["IS_ATOMIC"]] = reads, atomic
+            state[F["FENCES"]], state[F["WIDE_FENCES"]] = map(place_of, self.fences)
+            place[P["WRITE_FENCES"]], place[P["WRITE_WIDE"]] = map(place_of, (record.write_fences, record.write_wide))
+        place[P["SITE"]], place[P["RACE_WORDS"]], place[P["LIMIT"]] = site.index, words, record.words - words
+        place[P["IS_LOAD"]], place[P["IS_ATOMIC"]] = reads, atomic
         if examine(place_of(state), place_of(place)):
             return False
         record.was_read |= reads
         return True
+
+    def _left_to_numpy(self, site, by: LaneSnapshot, reads: bool, atomic: bool) -> str:
+        """Return why machine code does not know an access; "" if it does."""
+        if self.clocks is not None and self.clocks.warps > WARP_BITS:
+            return f"clusters have more than {WARP_BITS} warps"
+        if self.clocks is not None and by.numbers is not self.numbers:
+            return "what earlier blocks loaded is looked at late"
+        if reads and self.volatile_beside_atomics:
+            return "there are volatile accesses and atomic ones"
+        return "atomic operations order their own block alone" if atomic and ".cta" in site.text else ""
 
     def _state(self, by: LaneSnapshot) -> tuple[np.ndarray, ...]:
         """Return what `narrow_access.FIELDS` holds of lanes, and the arrays that it refers to."""
@@ -112,10 +120,9 @@ class WordRaces(Observer):
             known, chunk = self.clocks.known.arrays, self.chunk
             arrays |= {"LANE_OF": chunk.lane_of, "SYNCED": self.clocks.synced, "MET": self.clocks.met}
             arrays |= {name.upper(): array for name, array in known.items()}
-        fields = {name: place_of(array) for name, array in arrays.items()} | self.fields_of(by.numbers)
-        fields["COLUMNS"] = 0 if self.clocks is None else self.clocks.warps
         state = np.zeros(len(FIELDS), np.int64)
-        state[[_F[name] for name in fields]] = list(fields.values())
+        fill(state, F, {**arrays, **self.fields_of(by.numbers)})
+        state[F["COLUMNS"]] = 0 if self.clocks is None else self.clocks.warps
         return state, *arrays.values()
 
     def fields_of(self, numbers: GridNumbers) -> dict[str, int]:

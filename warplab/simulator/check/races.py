@@ -90,6 +90,48 @@ class Races(WordRaces):
         self.allocations.clear()
         self.shared = self.initialised = Record(0, 0)
 
+    # -- for machine code (`run.machine_state`), which compares and records accesses that race with none -----------
+
+    def wants(self, event: str, space: str = "") -> int | None:
+        """Return 0 also for stores, which machine code makes and records (`to_write`)."""
+        loads = event == "load" and space in self.word and self.written & {space, "generic"}
+        return None if loads else 0
+
+    def followed(self, site, space: str) -> bool | None:
+        """Tell whether the accesses of a site are recorded; None if they have to be examined one by one."""
+        if space not in self.word:
+            return False
+        if self.clocks is not None or self.fences is not None or site.strong or site.flag or ".volatile" in site.text:
+            return None
+        return site.op != "load" or bool(self.written & {space, "generic"})
+
+    def settled(self) -> bool:
+        """Examine the loads that are recorded. Returns False, and leaves them, where some race with stores before."""
+        good = True
+        for record, space in ((self.shared, "shared"), *((of, "global") for of in self.allocations.values())):
+            if any(
+                self._behind_writer(record, access, access.word + k).any()
+                for access in record.pending
+                for k in range(self._words(access.site, space))
+            ):
+                good = False
+            elif record.pending:
+                stored, record.stored = record.stored, True
+                self._flush(record, space)
+                record.stored = stored
+        return good
+
+    def to_write(self, space: str, allocation) -> Record | None:
+        """Return the record of the words that a store of all lanes is about to write, with the loads before it
+        examined; None if that store has to be examined here."""
+        if self.clocks is not None or self.fences is not None or self.any_volatile:
+            return None
+        record = self.record(space, allocation)
+        record.stored = True
+        self._flush(record, space)
+        self.epoch_stored |= space == "shared"
+        return record
+
     # -- what orders accesses --------------------------------------------------------------------------------------
 
     def barrier(self, lanes) -> None:

@@ -48,6 +48,9 @@ class UnwrittenReads(Observer):
         self.chunk = self.checks.chunk = chunk
         return self
 
+    def wants(self, event: str, space: str = "") -> int | None:
+        return 0
+
     def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
         if space == "local":
             mark_written(self.chunk.access.local.written, addresses, site)

@@ -27,10 +27,8 @@ class AccessTrace(Observer):
     def end_launch(self, profile: LaunchProfile, finished: bool) -> None:
         profile.accesses = self.accesses
 
-    @property
-    def room(self) -> int:
-        """Return how many more accesses are traced."""
-        return max(0, self.most - len(self.accesses))
+    def wants(self, event: str, space: str = "") -> int | None:
+        return self._traced[0].size if len(self.accesses) < self.most else 0
 
     def load(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None, _=None) -> None:
         if len(self.accesses) >= self.most:

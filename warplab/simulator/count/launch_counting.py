@@ -1,5 +1,7 @@
 """Counts while a launch runs, by basic block and memory site, and sums into `Counts` by source line at the end."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from warplab.simulator.constants import SECTOR_BYTES
@@ -41,6 +43,9 @@ class Counting(Observer):
         self.fill(profile)
 
     # -- events ----------------------------------------------------------------------------------------------------
+
+    def wants(self, event: str, space: str = "") -> int | None:
+        return 0
 
     def block(self, number: int, group: Group, time: int) -> None:
         self.block_threads[number] += group.count
@@ -107,9 +112,21 @@ class Counting(Observer):
         self.tensor[key] = self.tensor.get(key, 0) + self.chunk.group.warps // product.warps
 
     def add(self, sites: list[int], rows: np.ndarray) -> None:
-        """Add what was counted of accesses that `load` was not told of."""
+        """Add what machine code counted of accesses that `load` was not told of."""
         self.added.update(sites)
         self.sums[sites] += rows
+
+    def add_resolved(self, site: int, space: str, row: np.ndarray) -> None:
+        """Do so for one site whose accesses went to a space, which generic addresses do not name."""
+        own = self.accesses.setdefault((site, space), [0, 0, 0, 0, 0])
+        own[:] = (own + row).tolist()
+
+    def add_blocks(self, numbers: Sequence[int], rows: np.ndarray) -> None:
+        """Add, by block: threads and warps that ran it, those that took its branch, warps that parted there."""
+        taken = self.taken_threads, self.taken_warps
+        for number, row in zip(numbers, rows.tolist(), strict=True):
+            for amounts, more in zip((self.block_threads, self.block_warps, *taken, self.divergent), row, strict=True):
+                amounts[number] += more
 
     def _touch(self, site, addresses: Addresses) -> None:
         """Record the sectors for the footprint in one bitmap per source line and allocation."""

@@ -119,6 +119,18 @@ class ReuseWatch(Observer):
         """Return how many more sectors of the block are watched."""
         return max(0, self._room)
 
+    def wants(self, event: str, space: str = "") -> int | None:
+        return self.threads if space == "global" and self._room > 0 else 0
+
+    def add(self, sectors: np.ndarray, requests: int, lines: int, passes: int) -> None:
+        """Do what `load` does for several loads, in order: the sectors that warps read of global memory, marked as in
+        `narrow_access`, the requests, and the sums of their lines and of their passes through the banks."""
+        begins = np.flatnonzero(sectors & 2)
+        firsts = (begins, sectors.size), (np.flatnonzero(sectors[begins] & 1), begins.size)
+        self.streams[-1].append(Reads(sectors >> 2, *(np.diff(first, append=n) for first, n in firsts)))
+        self._room -= sectors.size
+        self.requests, self.lines, self.passes = self.requests + requests, self.lines + lines, self.passes + passes
+
     def load(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None) -> None:
         if space != "global" or self._room <= 0:
             return

@@ -59,6 +59,11 @@ class TripCounts:
         self._all[head] = 0
         return own
 
+    def add(self, ended: np.ndarray) -> None:
+        """Count loops that ended. `ended`: rows of a loop's head, trips, and how many threads went round so often."""
+        for head, trips, threads in ended.tolist():
+            self.found[head][trips] = self.found[head].get(trips, 0) + threads
+
     def end_chunk(self) -> None:
         """Note that all lanes have ended."""
         for head in self.ends:

@@ -100,10 +100,8 @@ class StepTrace(Observer):
             alive = self.chunk.scheduler.alive[: self._sizes.shape[0]].copy()
             self._events.append(_Event(time, number, lanes, np.concatenate(waiting) if waiting else None, alive))
 
-    @property
-    def room(self) -> int:
-        """Return how many more blocks of code are recorded."""
-        return max(0, self.most - len(self._events))
+    def wants(self, event: str, space: str = "") -> int | None:
+        return self.lanes if self.complete else 0
 
     def _traced(self, lanes: np.ndarray) -> np.ndarray:
         return lanes[: np.searchsorted(lanes, self.lanes)].copy()

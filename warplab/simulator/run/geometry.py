@@ -28,6 +28,7 @@ class Geometry:
     warp_of: np.ndarray
     lane_of: np.ndarray
     warp_sizes: np.ndarray
+    small: tuple[np.ndarray, np.ndarray]  # `block_of` and `warp_of` as int32
 
     def block_index(self, number: int) -> Index3:
         """Return the index in the grid of a block, by its number."""
@@ -97,7 +98,8 @@ def _lanes(block: Index3, blocks: int) -> Geometry:
     warp_of = block_of * warps_per_block + thread // WARP_SIZE
     lane_of = (thread % WARP_SIZE).astype(np.uint32)
     alike = np.tile(sizes, blocks)
-    return Geometry((0, 0, 0), block, (1, 1, 1), 0, blocks, threads, special, block_of, warp_of, lane_of, alike)
+    places = block_of, warp_of, lane_of, alike, (block_of.astype(np.int32), warp_of.astype(np.int32))
+    return Geometry((0, 0, 0), block, (1, 1, 1), 0, blocks, threads, special, *places)
 
 
 def _register(values) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 The function counts and tests accesses that it knows to be good, as the observers of the launch would; `NarrowRuns` adds
 its sums to theirs afterwards. Every other access it leaves to the code for arrays, observers included, by a call back.
-Observers that are not known here, and traces as long as they have room, are told of each event by a call back, too.
+So it tells observers of what else they want to know, event by event.
 """
 
 import ctypes
@@ -11,20 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from warplab.simulator.check import narrow_races
-from warplab.simulator.check.access_checks import Checks
-from warplab.simulator.check.races import Races
-from warplab.simulator.check.unwritten_reads import UnwrittenReads
-from warplab.simulator.count import narrow_counting
-from warplab.simulator.count.access_trace import AccessTrace
-from warplab.simulator.count.launch_counting import Counting
-from warplab.simulator.count.reuse import ReuseWatch
-from warplab.simulator.count.warp_steps import StepTrace
-from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
+from warplab.simulator.memory.device_memory import WINDOW_LOCAL, WINDOW_SHARED, Allocation
 from warplab.simulator.memory.lane_access import Addresses, SeveralSpaces
 from warplab.simulator.memory.lane_groups import Group, bits_of, lanes_of
+from warplab.simulator.run.machine_state import SUMS, MachineState, of_space
 from warplab.simulator.translate import narrow_access
-from warplab.simulator.translate.narrow_access import FIELDS, PLACE, PLACE_BYTES
+from warplab.simulator.translate.narrow_access import F, P, place_of
 from warplab.simulator.translate.narrow_loops import LIMIT, PARTED, NarrowLoop
 from warplab.simulator.translate.narrow_writer import ACCESS, BRANCHED, INSTRUCTION, SEEN, STEP
 
@@ -34,50 +26,26 @@ MOST_LANES = 1024  # that run together or wait for one another in a loop, of a c
 _WARM, _FIRST, _NEXT, _EACH = 64, 150_000, 50_000, 2_000
 _PROBES, _WORTH = 16, 150  # a loop whose first runs save fewer microseconds each than one costs is left to the arrays
 _EVENTS = ("block", "jump", "diverge", "load", "loaded", "store", "stored")
-_KNOWN = (Checks, Races, UnwrittenReads, AccessTrace, Counting, ReuseWatch, StepTrace)
-_F = {name: k for k, name in enumerate(FIELDS)}
-_P = {name: k for k, name in enumerate(PLACE)}
 _PADDING = 8  # entries between registers, as multiples of 4096 bytes compete for one place in a cache
 _BUFFER = 20 * MOST_LANES
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 
 
-def _starts(chunk, space: str) -> np.ndarray:
-    return np.broadcast_to(chunk.own_memory(space, None)[0], chunk.lanes).astype(np.int64)
-
-
-class NarrowRuns:
-    """The runs of few lanes of one chunk."""
+class NarrowRuns(MachineState):
+    """The runs of few lanes of one chunk. `possible`: can any loop run so?"""
 
     def __init__(self, scheduler) -> None:
-        self.scheduler, self.chunk = scheduler, scheduler.chunk
-        chunk = self.chunk
-        self.loops = chunk.translation.narrow_loops
-        seen: dict[type, list[Any]] = {kind: [] for kind in _KNOWN}
-        self.possible = chunk.options.machine_code and scheduler.alone and chunk.cluster_blocks == 1
-        if not self.possible:
-            return
-        self.others: dict[str, list[Any]] = {event: [] for event in _EVENTS}  # methods of observers not known here
-        for event in _EVENTS:
-            for notify in getattr(chunk.observers, event):
-                observer = getattr(notify, "__self__", None)
-                known = seen.get(type(observer))
-                if known is None:
-                    self.others[event].append(notify)
-                elif observer not in known:
-                    known.append(observer)
-        if len(seen[Counting]) > 1 or len(seen[ReuseWatch]) > 1:
-            self.possible = False
-        self.counting: Counting | None = next(iter(seen[Counting]), None)
-        self.steps: list[StepTrace] = seen[StepTrace]
-        self.accesses: list[AccessTrace] = seen[AccessTrace]
-        self.races: Races | None = next(iter(seen[Races]), None)
-        self.reuse: ReuseWatch | None = next(iter(seen[ReuseWatch]), None)
-        self.checked, self.unwritten = bool(seen[Checks]), bool(seen[UnwrittenReads])
+        super().__init__(scheduler)
+        self.scheduler = scheduler
+        self.loops = self.chunk.translation.narrow_loops
+        self.possible = self.chunk.options.machine_code and not self.why
+        # Reads and races, too, the function knows by itself.
+        self.told = {
+            event: [of for of in self.observers_of(event) if of[1] not in (self.races, self.reuse)] for event in _EVENTS
+        }
         self.runs: dict[NarrowLoop, int] = {}
         self.saved: dict[NarrowLoop, float] = {}
         self.costs = self.loops.costs(self.checked or self.counting is not None)
-        self.state = np.zeros(0, np.int64)  # no entries before the first run
         self.error: BaseException | None = None
 
     # -- one run -----------------------------------------------------------------------------------------------------
@@ -119,54 +87,34 @@ class NarrowRuns:
 
     def _begin(self) -> None:
         """Make the arrays that all runs of the chunk share."""
-        chunk, lanes = self.chunk, self.chunk.lanes
+        lanes = self.chunk.lanes
         self.list = np.zeros(lanes, np.int32)
         self.address = np.zeros(lanes, np.uint64)
-        self.kept: dict[str, np.ndarray] = {
-            "LIST": self.list,
-            "ADDRESS": self.address,
-            "WARP_OF": chunk.warp_of.astype(np.int32),
-            "LANE_OF": chunk.lane_of.astype(np.int32),
-            "BLOCK_OF": chunk.block_of.astype(np.int32),
-            "SHARED": _starts(chunk, "shared"),
-            "LOCAL": _starts(chunk, "local"),
-            "TAKEN": np.zeros(lanes, np.int32),
-            "OTHER": np.zeros(lanes, np.int32),
-            "KEYS": np.zeros(256, np.int64),
-            "OLD": np.zeros(lanes, np.int32),
-            "READS": np.zeros(_BUFFER, np.int64),
-            "ENDED": np.zeros(3 * _BUFFER, np.int64),
-            "PARAMETERS": np.frombuffer(chunk.params or b"\0", np.uint8),
-        }
+        own = {name: np.zeros(lanes, np.int32) for name in ("TAKEN", "OTHER", "OLD")}
+        own |= {"READS": np.zeros(_BUFFER, np.int64), "ENDED": np.zeros(3 * _BUFFER, np.int64)}
+        self.begin(LIST=self.list, ADDRESS=self.address, **own)
         self.words = -(-lanes // 64)
-        sites = len(chunk.translation.sites)
-        self.places = np.zeros((max(1, sites), PLACE_BYTES // 8), np.int64)
-        self.places[:, _P["LIMIT"]] = -1
-        self.kept["PLACES"] = self.places
-        self.holding: dict[int, list[Any]] = {}  # by site: arrays to whose memory its place refers
-        self.known: dict[int, tuple[Any, Any, bool, Any]] = {}  # by site: what its place depends on
+        # By site: the record of race detection, and what else its place depends on.
+        self.known: dict[int, tuple[Any, ...]] = {}
         self.spaces: dict[int, str] = {}
         self.made: dict[NarrowLoop, dict[str, np.ndarray]] = {}
         called = weakref.WeakMethod(self._called)  # no cycle, which would keep the chunk's memory
         self.callback = _CALLBACK(lambda *arguments: (called() or (lambda *_: 1))(*arguments))
-        numbers: dict[str, int] = {
-            "LANES": lanes,
-            "STRIDE": 8 * (lanes + _PADDING),
-            "WORDS": self.words,
-            "COUNTED": self.counting is not None,
-            "ONE_BLOCK": chunk.blocks == 1,
-            "DYNAMIC": chunk.static_shared_bytes,
-            "READS_MOST": _BUFFER,
-            "ENDED_MOST": _BUFFER,
-            "CALLBACK": ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
-        }
-        if self.races is not None:
-            numbers |= self.races.fields_of(self.races.numbers)
-        self.state = np.zeros(len(FIELDS), np.int64)
-        for name, array in self.kept.items():
-            self.state[_F[name]] = array.ctypes.data
-        for name, value in numbers.items():
-            self.state[_F[name]] = int(value)
+        self.set(
+            {
+                "STRIDE": 8 * (lanes + _PADDING),
+                "WORDS": self.words,
+                "READS_MOST": _BUFFER,
+                "ENDED_MOST": _BUFFER,
+                "CALLBACK": ctypes.cast(self.callback, ctypes.c_void_p).value or 0,
+                "DONE_SEEN": self._wanted("loaded", "stored"),
+                "BRANCHES_SEEN": self._wanted("jump", "diverge"),
+            }
+        )
+
+    def _wanted(self, *events: str) -> bool:
+        """Tell whether any observer wants to know of these events now."""
+        return any(owner.wants(event, "global") != 0 for event in events for _, owner in self.told[event])
 
     def _tables(self, loop: NarrowLoop) -> dict[str, np.ndarray]:
         if loop not in self.made:
@@ -194,8 +142,7 @@ class NarrowRuns:
         state = self.state
         self.loop, self.error = loop, None
         tables = self.tables = self._tables(loop)
-        for name, array in tables.items():
-            state[_F[name]] = array.ctypes.data
+        self.set(tables)
         registers = tables["REGISTERS"]
         slots = chunk.translation.slots
         for name, k in loop.code.numbers.items():
@@ -232,31 +179,24 @@ class NarrowRuns:
             "PATIENCE": scheduler.patience,
             "ADVANCED": 0,
             "STEPS": 0,
-            "STEPS_SEEN": self._steps_seen(),
-            "ACCESSES_SEEN": self._accesses_seen(),
-            "DONE_SEEN": bool(self.others["loaded"] or self.others["stored"]),
-            "BRANCHES_SEEN": bool(self.others["jump"] or self.others["diverge"]),
+            "STEPS_SEEN": self._wanted("block"),
+            "ACCESSES_SEEN": self._wanted("load", "store"),
         }
         if self.reuse is not None:
             fields["READS_ROOM"], fields["WATCHED"] = self.reuse.room, self.reuse.threads
-        races = self.races
-        if races is not None:
-            self.epochs, self.times = (np.ascontiguousarray(a, np.int32) for a in (races.epochs, races.times))
-            fields["ORDERED"] = races.ordered
-            fields["EPOCHS"], fields["TIMES"] = self.epochs.ctypes.data, self.times.ctypes.data
-        for name, value in fields.items():
-            state[_F[name]] = int(value)
+        self.set(fields)
+        self.order()
         self.trips = [] if self.counting is None else [self.counting.trips.own(h, chunk.lanes) for h in loop.heads]
         for k, own in enumerate(self.trips):
-            tables["TRIPS"][k] = own.ctypes.data
+            tables["TRIPS"][k] = place_of(own)
         self._check_places()
         chunk.group = group
-        status = loop.call(state.ctypes.data)
+        status = loop.call(place_of(state))
         self._tell()
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        steps = int(state[_F["STEPS"]])
+        steps = int(state[F["STEPS"]])
         if self.runs.get(loop, 0) < _PROBES:
             self.runs[loop] = self.runs.get(loop, 0) + 1
             each = sum(self.costs[n] for n in loop.inside) / len(loop.inside)
@@ -283,17 +223,17 @@ class NarrowRuns:
         for k in np.flatnonzero(tables["WAITING"]).tolist():
             pending[nodes[k]] = [lanes_of(tables["PENDING"][k])]
             tables["PENDING"][k] = 0
-        count = int(state[_F["COUNT"]])
-        current = nodes[int(state[_F["CURRENT"]])]
+        count = int(state[F["COUNT"]])
+        current = nodes[int(state[F["CURRENT"]])]
         group = self._group(count)
-        scheduler.waited = int(state[_F["WAITED"]])
+        scheduler.waited = int(state[F["WAITED"]])
         if status == LIMIT and pending:
             scheduler.waited -= 1  # as the scheduler is about to look at the same block again
-        scheduler.advanced = scheduler.advanced or bool(state[_F["ADVANCED"]])
+        scheduler.advanced = scheduler.advanced or bool(state[F["ADVANCED"]])
         if scheduler.standstill.moving:
             scheduler.standstill.moved = True
-        executed, path = int(state[_F["EXECUTED"]]) - executed, int(state[_F["PATH"]]) - path
-        chunk.clock = int(state[_F["PATH"]])
+        executed, path = int(state[F["EXECUTED"]]) - executed, int(state[F["PATH"]]) - path
+        chunk.clock = int(state[F["PATH"]])
         chunk.group = group
         if status == PARTED:
             block = chunk.translation.blocks[current]
@@ -310,30 +250,31 @@ class NarrowRuns:
 
     def _tell_reads(self) -> None:
         state = self.state
-        done = int(state[_F["READS_DONE"]])
+        done = int(state[F["READS_DONE"]])
         if done and self.reuse is not None:
-            sums = [int(state[_F[name]]) for name in ("READ_REQUESTS", "READ_LINES", "READ_PASSES")]
-            narrow_counting.add_reads(self.reuse, self.kept["READS"][:done].copy(), *sums)
+            sums = [int(state[F[name]]) for name in ("READ_REQUESTS", "READ_LINES", "READ_PASSES")]
+            self.reuse.add(self.kept["READS"][:done].copy(), *sums)
         for name in ("READS_DONE", "READ_REQUESTS", "READ_LINES", "READ_PASSES"):
-            state[_F[name]] = 0
+            state[F[name]] = 0
 
     def _tell(self) -> None:
         """Add the sums of a run to the observers' own."""
-        state, tables, places = self.state, self.tables, self.places
+        state, places, blocks, counting = self.state, self.places, self.tables["BLOCKS"], self.counting
         self._tell_reads()
-        blocks = tables["BLOCKS"]
-        used = np.flatnonzero(places[:, _P["FAST"]])
+        used = np.flatnonzero(places[:, P["FAST"]])
+        sites = [self.chunk.translation.sites[k] for k in used.tolist()]
         if self.races is not None:
-            narrow_races.told(self.races, [(self.chunk.translation.sites[k], self.spaces[k]) for k in used.tolist()])
-        if self.counting is not None:
-            narrow_counting.add_blocks(self.counting, self.loop.nodes, blocks)
-            rows = places[:, _P["REQUESTS"] : _P["NEEDED"] + 1]
-            narrow_counting.add_accesses(self.counting, {(k, self.spaces[k]): rows[k] for k in used.tolist()})
-            done = int(state[_F["ENDED_DONE"]])
-            narrow_counting.add_trips(self.counting, self.kept["ENDED"][: 3 * done].reshape(-1, 3))
-        places[used, _P["REQUESTS"] :] = 0
+            stored = any(site.op == "store" and self.spaces[site.index] == "shared" for site in sites)
+            self.races.epoch_stored |= stored
+        if counting is not None:
+            counting.add_blocks(self.loop.nodes, blocks)
+            for site in sites:
+                counting.add_resolved(site.index, self.spaces[site.index], places[site.index, SUMS])
+            done = int(state[F["ENDED_DONE"]])
+            counting.trips.add(self.kept["ENDED"][: 3 * done].reshape(-1, 3))
+        places[used, P["REQUESTS"] : P["FAST"] + 1] = 0
         blocks[:] = 0
-        state[_F["ENDED_DONE"]] = 0
+        state[F["ENDED_DONE"]] = 0
 
     # -- called by the code of a loop ----------------------------------------------------------------------------------
 
@@ -360,21 +301,19 @@ class NarrowRuns:
 
     def _present(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the lanes of the group, also as the arrays' code takes them."""
-        group = self._group(int(self.state[_F["COUNT"]]))
+        group = self._group(int(self.state[F["COUNT"]]))
         self.chunk.group = group
         return group.all_lanes, group.lanes
 
-    def _steps_seen(self) -> bool:
-        return bool(self.others["block"]) or any(trace.room or trace.complete for trace in self.steps)
-
-    def _accesses_seen(self) -> bool:
-        return bool(self.others["load"] or self.others["store"]) or any(trace.room for trace in self.accesses)
+    def _notify(self, event: str, space: str, *what: Any) -> None:
+        for notify, owner in self.told[event]:
+            if owner.wants(event, space) != 0:
+                notify(*what)
 
     def _step(self, node: int, time: int) -> None:
         self._present()
-        for notify in (*(trace.block for trace in self.steps), *self.others["block"]):
-            notify(self.loop.nodes[node], self.chunk.group, time)
-        self.state[_F["STEPS_SEEN"]] = self._steps_seen()
+        self._notify("block", "", self.loop.nodes[node], self.chunk.group, time)
+        self.state[F["STEPS_SEEN"]] = self._wanted("block")
 
     def _seen(self, number: int, done: bool) -> None:
         """Note that an access that is known to be good is about to be made, or `done`."""
@@ -382,25 +321,20 @@ class NarrowRuns:
         lanes, some = self._present()
         space, addresses = chunk.access.resolve(site, self._addresses(site, lanes, some))
         event = {"load": "loaded", "store": "stored"}[site.op] if done else site.op
-        for trace in () if done else self.accesses:
-            trace.load(site, space, addresses, some)
         values = [self._values(site, lanes)] if event in ("loaded", "store") else []
-        for notify in self.others[event]:
-            notify(site, space, addresses, some, *values)
-        self.state[_F["ACCESSES_SEEN"]] = self._accesses_seen()
+        self._notify(event, space, site, space, addresses, some, *values)
+        self.state[F["ACCESSES_SEEN"]] = self._wanted("load", "store")
 
     def _branched(self, node: int, taken: int) -> None:
         """Note that the group jumps, or parts if `taken` of its lanes do."""
         self._present()
         chunk, block = self.chunk, self.chunk.translation.blocks[self.loop.nodes[node]]
-        if not taken:
-            for notify in self.others["jump"]:
-                notify(block, chunk.group)
-            return
-        counts = {"TAKEN": taken, "OTHER": chunk.group.count - taken}
-        sides = [Group(chunk, self.kept[name][:count].astype(np.int64)) for name, count in counts.items()]
-        for notify in self.others["diverge"]:
-            notify(block, chunk.group, *sides)
+        event, sides = "jump", list[Group]()
+        if taken:
+            counts = {"TAKEN": taken, "OTHER": chunk.group.count - taken}
+            sides = [Group(chunk, self.kept[name][:count].astype(np.int64)) for name, count in counts.items()]
+            event = "diverge"
+        self._notify(event, "", block, chunk.group, *sides)
 
     def _addresses(self, site, lanes: np.ndarray, some: np.ndarray | None) -> Addresses:
         return self.chunk.addresses(self.address[: lanes.size] - np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF), some)
@@ -451,96 +385,55 @@ class NarrowRuns:
         else:
             chunk.access.store_vector(site, addresses, tuple(self._values(site, lanes)), some)
         if self.reuse is not None:
-            state[_F["READS_ROOM"]] = self.reuse.room
-        state[_F["ACCESSES_SEEN"]] = self._accesses_seen()
+            state[F["READS_ROOM"]] = self.reuse.room
+        state[F["ACCESSES_SEEN"]] = self._wanted("load", "store")
         self._settle_races()
         self._place(number, site, addresses)
 
     def _settle_races(self) -> None:
         """Examine loads that `Races` has recorded, as code that compares accesses itself must know of them. Where they
         race, which `Races` reports in its time, all accesses go there from now on."""
-        if self.races is not None and not narrow_races.settled(self.races):
-            self.places[self.places[:, _P["WRITER"]] != 0, _P["LIMIT"]] = -1
+        if self.races is not None and not self.races.settled():
+            self.places[self.places[:, P["WRITER"]] != 0, P["LIMIT"]] = -1
 
     def _check_places(self) -> None:
         """Forget places that the arrays' code has changed since."""
-        memory = self.chunk.device.memory
-        for number, (allocation, arrays, complete, record) in self.known.items():
-            holder: Any = arrays if allocation is None else allocation
-            good = (holder is arrays or memory.find(holder.address) is holder) and holder.complete == complete
-            if good and record is not None and self.races is not None:
-                good = record is self.races.shared or record in self.races.allocations.values()
-            if not good:
-                self.places[number, _P["LIMIT"]] = -1
+        memory, races = self.chunk.device.memory, self.races
+        records = (None,) if races is None else (None, races.shared, *races.allocations.values())
+        for number, (record, holder, complete, *_) in self.known.items():
+            good = holder.complete == complete and record in records
+            if not good or (isinstance(holder, Allocation) and memory.find(holder.address) is not holder):
+                self.places[number, P["LIMIT"]] = -1
         self._settle_races()
 
     def _place(self, number: int, site, addresses) -> None:
         """Find out where the accesses of a site are known to be good."""
-        chunk, access, row = self.chunk, self.chunk.access, self.places[number]
-        row[_P["LIMIT"]] = -1
-        if self.others["loaded"] and any(name is None for name, _ in self.loop.code.sites[number].items):
+        access, row, races = self.chunk.access, self.places[number], self.races
+        row[P["LIMIT"]] = -1
+        if self._wanted("loaded") and any(name is None for name, _ in self.loop.code.sites[number].items):
             return  # of what goes nowhere the arrays' code knows what it was
         try:
             space, there = access.resolve(site, addresses)
         except SeveralSpaces:
             return
-        if self.spaces.setdefault(number, space) != space:
+        recorded = False if races is None else races.followed(site, space)
+        if self.spaces.setdefault(number, space) != space or recorded is None:
             return
-        races = self.races
-        recorded = False if races is None else narrow_races.followed(races, site, space)
-        if recorded is None:
-            return
-        touched = record = allocation = arrays = races_record = None
+        allocation = record = None
+        fields: dict[str, Any] = {"TOUCHED": 0, "WRITER": 0, **of_space(space)}
         if space in ("global", "const"):
             allocation = access.allocation(site, there)
             if allocation is None:
                 return
-            low, size, data = allocation.address, allocation.nbytes, access.views[space]["u1"]
-            first = low - ORIGIN
-            if self.checked and not allocation.complete:
-                record = chunk.device.memory.written[1][first:]
             if self.counting is not None and space == "global":
-                touched = self.counting.touched.get((site.op, site.where, allocation.address))
-                if touched is None:
-                    return
-            data, own = data[first:], 0
-        else:
-            _, size = chunk.own_memory(space, None)
-            arrays = access.shared if space == "shared" else access.local
-            data, low, own = arrays.views["u1"], 0, 1 if space == "shared" else 2
-            if not arrays.complete and (self.unwritten or (space == "shared" and self.checked)):
-                record = arrays.written[1]
-        if site.space == "generic":
-            low += {"shared": WINDOW_SHARED, "local": WINDOW_LOCAL}.get(space, 0)
-        if not data.size or size < site.width:
-            return
-        fields: dict[str, Any] = {
-            "LOW": low,
-            "DATA": data,
-            "WRITTEN": 0 if record is None else record,
-            "TOUCHED": 0 if touched is None else touched,
-            "OWN": own,
-            "WIDTH": site.width,
-            "ITEM": site.item,
-            "SPACE": {"global": 0, "shared": 1}.get(space, 2),
-            "COUNTED_BYTES": site.counted_bytes,
-            "IS_LOAD": site.op == "load",
-            "SITE": number,
-            "WRITER": 0,
-        }
+                fields["TOUCHED"] = self.counting.bitmap(site, allocation)
         if recorded and races is not None:
-            races_record = narrow_races.record_of(races, space, allocation)
-            if races_record is None or races_record.pending:
+            record = races.record(space, allocation)
+            if record.pending:
                 return
-            fields.update(narrow_races.fields_of(races, races_record, site, space))
-        holding = []
-        for name, value in fields.items():
-            if isinstance(value, np.ndarray):
-                holding.append(value)
-                value = value.ctypes.data
-            row[_P[name]] = int(value)
-        self.holding[number] = holding
-        holder: Any = arrays if allocation is None else allocation
-        complete = holder.complete
-        self.known[number] = allocation, arrays, complete, races_record
-        row[_P["LIMIT"]] = size - site.width
+            record.was_read = True
+            fields |= races.words_of(record, site, space)
+        self.known[number] = record, *self.bind(site, space, allocation)
+        self.at(site, fields)
+        if site.space == "generic":
+            row[P["LOW"]] += {"shared": WINDOW_SHARED, "local": WINDOW_LOCAL}.get(space, 0)

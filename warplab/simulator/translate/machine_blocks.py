@@ -776,7 +776,8 @@ class MachineBlocks:
         self._misses = [0] * len(blocks)  # runs that the arrays' code had to repeat, less those that went well
         self.kept: dict[str, Any] = {}  # by `run.machine_runs`, for chunks to come
         used = {of.space for of in (*translator.variables.values(), *translator.sites)}
-        self.own_spaces = sorted(used & {"shared", "local"})
+        own = {"shared", "local"}
+        self.own_spaces = sorted(own if "generic" in used else used & own)
 
     def takes(self, number: int, lanes: int) -> float:
         """Return about how many nanoseconds the arrays' code takes for a block."""

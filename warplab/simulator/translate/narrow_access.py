@@ -7,6 +7,7 @@ The present run's numbers are at `S` (`FIELDS`), and a memory instruction's at `
 """
 
 import ctypes
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -72,15 +73,20 @@ PLACE = (
     # nowhere), and the offset; did anybody read the words?
     *("RECORD", "OWN_RECORD", "TOUCHES", "TOUCHED_DONE", "BASES", "OFFSET", "WAS_READ"),
 )
-CONSTANTS = {name: 8 * k for names in (FIELDS, PLACE) for k, name in enumerate(names) if names is FIELDS} | {
-    f"P_{name}": 8 * k for k, name in enumerate(PLACE)
-}
+F, P = ({name: k for k, name in enumerate(names)} for names in (FIELDS, PLACE))
+CONSTANTS = {name: 8 * k for name, k in F.items()} | {f"P_{name}": 8 * k for name, k in P.items()}
 PLACE_BYTES = 8 * len(PLACE)
 
 
 def place_of(array: np.ndarray) -> int:
     """Return where an array lies, a little faster than `array.ctypes.data`."""
     return array.__array_interface__["data"][0]
+
+
+def fill(row: np.ndarray, numbers: Mapping[str, int], fields: Mapping[str, Any]) -> None:
+    """Set numbers of `FIELDS` or `PLACE`, by name. Of arrays, which the caller keeps, they are where these lie."""
+    for name, value in fields.items():
+        row[numbers[name]] = place_of(value) if isinstance(value, np.ndarray) else value
 
 
 SOURCE = """

@@ -656,3 +656,23 @@ def test_a_barrier_is_initialised_once(initialising, races):
     else:
         simulate(*launch)
         assert out.all()
+
+
+def test_the_log_says_where_numpy_looks_for_races():
+    source = """extern "C" __global__ void k(int* a, int wide) {
+        __shared__ int word[128];
+        word[threadIdx.x] = 0;
+        __syncthreads();
+        LOOK
+        if (wide == 2) __shfl_sync(~0u, 1, 0);
+        a[threadIdx.x] = word[127 - threadIdx.x];
+    }"""
+    volatile = "if (wide) { atomicAdd(word + threadIdx.x, 1); __syncthreads(); } wide += ((volatile int*)word)[127];"
+    of_a_block = "atomicAdd_block(word + threadIdx.x, wide); __syncthreads();"
+    wants = {volatile: "there are volatile accesses and atomic ones", "__syncthreads();": None}
+    wants[of_a_block] = "atomic operations order their own block alone"
+    for look, why in wants.items():
+        launch = CudaSource(source.replace("LOOK", look), "k"), 2, 128, (np.zeros(128, np.int32), np.int32(1))
+        said = [line for line in simulate(*launch).log if "races" in line]
+        assert said == ([] if why is None else [f"NumPy looked for races: {why}"])
+        assert simulate(*launch, machine_code=False).log == []

@@ -9,6 +9,7 @@ from tests.support.loop_kernels import LAUNCHES, SOURCE
 from tests.warplab.simulator.run.test_narrow_loops import OF_WARPS, OWN, SHAPES, eager, outcome
 from warplab import simulator
 from warplab.checks.thread_work import ThreadWork
+from warplab.simulator.check.access_checks import Checks
 from warplab.simulator.observer import Observer
 from warplab.simulator.run import narrow_runs
 from warplab.simulator.translate import narrow_compiler
@@ -159,3 +160,29 @@ LOOP:
     assert results[0] == results[1]
     assert len(results[1]) == 20
     assert np.frombuffer(results[1][3][5][0], np.uint32).tolist() == [6]
+
+
+class LoadsToo(Checks):
+    """Checks as `Checks` does, and sees each load besides."""
+
+    loads = 0
+
+    def watch(self, chunk) -> Observer:
+        self.memory = chunk.device.memory
+        return super().watch(chunk)
+
+    def load(self, site, space, addresses, lanes) -> None:
+        super().load(site, space, addresses, lanes)
+        self.loads += 1
+
+
+def test_a_class_derived_from_one_that_machine_code_knows_is_told_of_all(eager):
+    loads = []
+    for narrow in (False, True):
+        own = LoadsToo(simulator.Device(1 << 20).memory)
+        launched("sums", "one warp", narrow, own)
+        loads.append(own.loads)
+    assert "sums" in eager
+    assert loads[0] == loads[1] > 0
+    assert Checks.wants(own, "load") == 0
+    assert own.wants("load") is None
