@@ -105,13 +105,11 @@ class Running:
         terminalreporter.write_line(report_text.text(report, "the tests"))
         for name, function in report_files.FORMATS.items():
             path = config.getoption(f"warplab_{name}")
-            if path:
-                try:
-                    with open(path, "w", encoding="utf-8") as file:
-                        file.write(function(report, "pytest", int(terminalreporter._session.exitstatus)))
-                except OSError as error:
-                    terminalreporter.write_line(f"error: the report cannot be written to {path}: {error.strerror}")
-                    terminalreporter._session.exitstatus = terminalreporter._session.exitstatus or 2
+            status = int(terminalreporter._session.exitstatus)
+            wrong = path and report_files.write(path, function(report, "pytest", status))
+            if wrong:
+                terminalreporter.write_line(f"error: the report {wrong}")
+                terminalreporter._session.exitstatus = status or 2
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

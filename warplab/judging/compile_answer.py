@@ -47,7 +47,7 @@ def compiled(request: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the kernels that the request names, in its order."""
     path, archs = request["answer"], request["archs"]
     if path.endswith((".cu", ".cuh")):
-        code = Path(path).read_text(encoding="utf-8")
+        code = Path(path).read_text(encoding="utf-8", errors="replace")  # as in comments of Latin-1, which nvcc takes
         name = os.path.basename(path)
         return [_cuda(code, one["name"], [*OPTIONS, *request["options"]], name) for one in request["kernels"]]
     from warplab.dropin import imports

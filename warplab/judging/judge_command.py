@@ -37,6 +37,7 @@ from warplab.launch.launch_record import Assemble, LaunchRecord
 from warplab.launch.simulate import simulate
 from warplab.running.assertions import check_limits, limit_tests
 from warplab.running.collected import Collected
+from warplab.running.report_files import write
 from warplab.running.run_command import Parser
 from warplab.running.strictness import BOOKS
 
@@ -314,14 +315,12 @@ def main(arguments: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     text = json.dumps({"task": chosen.task, "answer": chosen.answer, **verdict}, indent=1) + "\n"
-    if chosen.json:
-        try:
-            Path(chosen.json).write_text(text, encoding="utf-8")
-        except OSError as error:
-            print(f"error: the verdict cannot be written to {chosen.json}: {error.strerror}", file=sys.stderr)
-            return 2
-    else:
+    wrong = chosen.json and write(chosen.json, text)
+    if wrong or not chosen.json:
         print(text, end="")
+    if wrong:
+        print(f"error: the verdict {wrong}", file=sys.stderr)
+        return 2
     said = "right" if verdict["right"] else f"not right: {verdict['reason']}"
     print(f"{chosen.answer}: {said}", file=sys.stderr)
     return 0 if verdict["right"] else 1

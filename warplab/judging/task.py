@@ -83,6 +83,8 @@ def load(path: str) -> Task:
         raise BadTask(f"{path}: sizes is empty; give at least one, such as ({{'n': 1000}},)")
     if found.strict not in BOOKS:
         raise BadTask(f"{path}: there is no rule book {found.strict!r}; choose among {', '.join(BOOKS)}")
+    if wrong := [name for name in ("inputs", "outputs", "reference", "launches") if not callable(getattr(found, name))]:
+        raise BadTask(f"{path}: {wrong[0]}={getattr(found, wrong[0])!r} is no function")
     if wrong := [name for name in ("rtol", "atol", "max_seconds") if not isinstance(getattr(found, name), Real)]:
         raise BadTask(f"{path}: {wrong[0]}={getattr(found, wrong[0])!r} is no number")
     if isinstance(found.options, str) or not all(isinstance(option, str) for option in found.options):

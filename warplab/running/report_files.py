@@ -110,3 +110,13 @@ def _clean(text: str) -> str:
 
 
 FORMATS: dict[str, Callable[[Report, str, int], str]] = {"json": as_json, "junit": as_junit, "sarif": as_sarif}
+
+
+def write(path: str, text: str) -> str:
+    """Write a file, in a new folder where there is none yet. Return what is wrong, in a sentence, or nothing."""
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        return f"cannot be written to {path}: {error.strerror}"
+    return ""

@@ -376,10 +376,8 @@ def _finish(made: session.Session, program: _Program, code: int, files: dict[str
     if program.refused:
         before.say(f"error: {program.refused}")
     for name, path in files.items():
-        if path:
-            try:
-                Path(path).write_text(report_files.FORMATS[name](report, program.name, code), encoding="utf-8")
-            except OSError as error:
-                before.say(f"error: the report cannot be written to {path}: {error.strerror}")
-                code = code or 2
+        wrong = path and report_files.write(path, report_files.FORMATS[name](report, program.name, code))
+        if wrong:
+            before.say(f"error: the report {wrong}")
+            code = code or 2
     return code

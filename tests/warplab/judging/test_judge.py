@@ -242,9 +242,12 @@ def test_the_command_prints_the_verdict_and_its_exit_code_tells(tmp_path, capsys
     verdict = json.loads(shown.out)
     assert (code, verdict["right"], verdict["seed"], verdict["estimates"][0]["card"]) == (0, True, 1, "A100")
     assert shown.err.endswith("answer.cu: right\n")
-    (tmp_path / "answer.cu").write_text(ADD_CUDA.replace("+", "-"))
+    # A comment in Latin-1, which nvcc takes.
+    (tmp_path / "answer.cu").write_bytes(b"// \xe9t\xe9\n" + ADD_CUDA.replace("a[i] +", "a[i] -").encode())
     code = judge_command.main([str(tmp_path / "task.py"), str(tmp_path / "answer.cu"), f"--json={tmp_path / 'v.json'}"])
-    assert (code, json.loads((tmp_path / "v.json").read_text())["right"]) == (1, False)
+    verdict = json.loads((tmp_path / "v.json").read_text())
+    assert (code, verdict["right"]) == (1, False)
+    assert "was expected" in verdict["reason"]
 
 
 @pytest.mark.parametrize(
@@ -257,6 +260,7 @@ def test_the_command_prints_the_verdict_and_its_exit_code_tells(tmp_path, capsys
             TASK.replace('reference=lambda a, n: {"c"', 'reference=lambda a, n: {"d"'),
             "reference gives d, outputs declares c",
         ),
+        (TASK.replace('lambda a, n: {"c": a + a}', "None"), "task.py: reference=None is no function"),
         (TASK.replace("a + a", "a[1:]"), "reference gives c of shape"),
         (TASK.replace('("a", "a"', '("a", "b"'), "launches names b, which is no array"),
         (TASK.replace("np.int32(n))", "n)"), "1000 in a launch is no NumPy number"),
@@ -344,5 +348,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path, capsys) -> None:
     command = [str(tmp_path / "task.py"), str(tmp_path / "answer.py")]
     assert judge_command.main([*command, "--seed=-1"]) == 2
     assert capsys.readouterr().err == "error: --seed=-1: give 0 or more\n"
-    assert judge_command.main([*command, "--json=/not/there.json"]) == 2
-    assert capsys.readouterr().err.startswith("error: the verdict cannot be written to /not/there.json: No such file")
+    assert judge_command.main([*command, f"--json={tmp_path}"]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith(f"error: the verdict cannot be written to {tmp_path}: Is a directory")
+    assert json.loads(told.out)["right"] is False

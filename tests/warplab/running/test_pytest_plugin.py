@@ -186,12 +186,12 @@ def test_a_defect_of_a_child_or_at_import_does_not_pass(tmp_path, text, failed, 
     (tmp_path / "racy.py").write_text(RACY)
     (tmp_path / "test_gpu.py").write_text(text)
     plugin = ("-m", "pytest", "-p", "warplab.pytest_plugin", "-p", "no:cacheprovider", "test_gpu.py", "-rA")
-    ran = python(tmp_path, *plugin, "--warplab", "--warplab-junit=not/there.xml", *workers)
+    ran = python(tmp_path, *plugin, "--warplab", "--warplab-junit=test_gpu.py/there.xml", *workers)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert {*re.findall(r"^FAILED test_gpu.py::(\w+)", ran.stdout, re.M)} == failed
     assert "PASSED test_gpu.py::test_right" in ran.stdout
     assert "1 defect." in ran.stdout
-    assert "error: the report cannot be written to not/there.xml: No such file" in ran.stdout
+    assert "error: the report cannot be written to test_gpu.py/there.xml: " in ran.stdout
 
 
 def test_a_project_that_makes_errors_of_warnings_runs_under_xdist(tmp_path) -> None:

@@ -351,9 +351,10 @@ def test_a_package_of_an_extra_that_is_missing_is_one_sentence_and_exit_code_2(t
 
 
 def test_a_report_that_cannot_be_written_is_said(tmp_path) -> None:
-    ran = run(tmp_path, "print(1)", "--sarif=nowhere/report.sarif")
+    ran = run(tmp_path, "print(1)", "--sarif=.", "--json=new/folder/report.json")
     assert (ran.returncode, ran.stdout) == (2, "1\n")
-    assert "cannot be written to nowhere/report.sarif" in ran.stderr
+    assert "cannot be written to .: Is a directory" in ran.stderr
+    assert json.loads((tmp_path / "new/folder/report.json").read_text())["defects"] == []
 
 
 RACY = """
