@@ -36,7 +36,7 @@ class Checks(Observer):
         if space == "shared":
             arrays = self.chunk.access.shared
             if not arrays.complete:
-                if arrays.written[1].all():
+                if arrays.all_written():
                     arrays.complete = True
                 elif self.shared_reads:
                     self.initialized(site, space, addresses, lanes, arrays.written)

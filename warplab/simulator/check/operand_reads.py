@@ -20,6 +20,7 @@ class OperandReads:
         shape = -(-chunk.threads // THREADS), -(-chunk.access.shared.nbytes // PIECE)
         self.latest = np.zeros(shape, np.int32)  # read by each warpgroup of the block, plus 1; 0 for never
         self.passed = np.zeros(chunk.blocks, np.int32)  # when each block last passed a barrier
+        self._groups: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of lanes that have read, which recur
 
     def barrier(self, lanes: np.ndarray | None) -> None:
         """Note a barrier of whole blocks, which the clocks count already."""
@@ -27,8 +28,11 @@ class OperandReads:
 
     def read(self, start: np.ndarray, lanes: np.ndarray) -> None:
         """Note that warpgroups, in whose name `lanes` read, do so from the bytes at `start` on."""
-        group = (lanes - self.chunk.block_of[lanes] * self.chunk.threads) // THREADS
-        self.latest[group, start // PIECE] = self.clocks.now + 1
+        found = self._groups.get(lanes.shape[0])
+        if found is None or found[0] is not lanes:
+            found = lanes, (lanes - self.chunk.block_of[lanes] * self.chunk.threads) // THREADS
+            self._groups[lanes.shape[0]] = found
+        self.latest[found[1], start // PIECE] = self.clocks.now + 1
 
     def unaware(self, start: np.ndarray, lanes: np.ndarray) -> np.ndarray:
         """Return, for each of `lanes` that is about to write at `start`, a lane whose warpgroup may still read there as
@@ -38,8 +42,9 @@ class OperandReads:
         for group, latest in enumerate(self.latest):
             if not (time := latest[piece]).any():
                 continue
-            passed = (chunk.block_of[lanes] == block) & (time <= self.passed[block])
-            known = passed | self.clocks.knows(lanes, block * chunk.threads + group * THREADS, time - 1)
-            found[~known] = group
+            known = (chunk.block_of[lanes] == block) & (time <= self.passed[block])
+            if not known.all():
+                known |= self.clocks.knows(lanes, block * chunk.threads + group * THREADS, time - 1)
+                found[~known] = group
             latest[piece] = 0
         return np.where(found < 0, -1, block * chunk.threads + found * THREADS)

@@ -110,7 +110,10 @@ class ProxyFences(Observer):
 
     def _require_fence(self, does: str, site, addresses: Addresses, lanes, size: int = _BYTES) -> None:
         piece, every = self._pieces(site, addresses, lanes, size)
-        writer, time = self.writer[piece], self.written_at[piece]
+        writer = self.writer[piece]
+        if writer.max() < 0:
+            return
+        time = self.written_at[piece]
         block_of = self.chunk.block_of
         latest = np.maximum(self.fenced[writer], self.covered[block_of[every]])
         missing = (writer >= 0) & (np.maximum(latest, self.covered[block_of[writer]]) <= time)

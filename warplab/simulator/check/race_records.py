@@ -44,12 +44,12 @@ class LaneSnapshot:
     """
 
     def __init__(self, numbers: GridNumbers, lanes: np.ndarray | None, epochs: np.ndarray, times: np.ndarray) -> None:
-        self.numbers, self._lanes, self.epochs, self.times = numbers, lanes, epochs, times
+        self.numbers, self.lanes, self.epochs, self.times = numbers, lanes, epochs, times
         self._lowest, self._compacted = 0, False
         self.state: tuple[np.ndarray, ...] = ()  # what `narrow_access.FIELDS` holds of it, and what that refers to
 
     def _of_lanes(self, values: np.ndarray) -> np.ndarray:
-        return values if self._lanes is None else values[self._lowest :][self._lanes]
+        return values if self.lanes is None else values[self._lowest :][self.lanes]
 
     @cached_property
     def thread(self) -> np.ndarray:
@@ -66,7 +66,7 @@ class LaneSnapshot:
     @property
     def lane(self) -> np.ndarray:
         """Return the numbers of the lanes in the chunk."""
-        lanes = np.arange(self.numbers.lanes) if self._lanes is None else self._lanes
+        lanes = np.arange(self.numbers.lanes) if self.lanes is None else self.lanes
         return lanes.astype(np.int32) + np.int32(self._lowest)
 
     @cached_property
@@ -83,8 +83,8 @@ class LaneSnapshot:
         for kept in (self, self.numbers):
             for name in ("thread", "block", "warp", "epoch", "time"):
                 kept.__dict__.pop(name, None)
-        if self._lanes is not None and not self._compacted:
-            self._lanes, self._lowest = narrowing.of(self._lanes)
+        if self.lanes is not None and not self._compacted:
+            self.lanes, self._lowest = narrowing.of(self.lanes)
             self._compacted = True
 
 
@@ -97,6 +97,12 @@ class RecordedAccess:
     def __init__(self, site, by: LaneSnapshot, lanes: int, now: int, places: Any, shift: int, factor: int) -> None:
         self.site, self.by, self.lanes, self.now = site, by, lanes, now
         self._places, self._lowest, self._shift, self._factor = places, 0, shift, factor
+
+    def repeats(self, earlier: "RecordedAccess") -> bool:
+        """Tell whether the same threads have accessed the same before, with no barrier in between."""
+        by, its = self.by, earlier.by
+        same = self.site is earlier.site and self._places is earlier._places and by.lanes is its.lanes
+        return same and by.epochs is its.epochs and by.times is its.times
 
     @property
     def kept(self) -> int:

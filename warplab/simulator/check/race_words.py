@@ -40,6 +40,7 @@ class WordRaces(Observer):
         }
         self.atomics = any(s.op == "atomic" for s in sites)
         self.clocks: Clocks | None = None
+        self._stated: tuple[Any, ...] = (None,)  # whose numbers `_state` was last asked for, and what it holds of them
         # Sites whose accesses do not race with those of their own warp.
         self.volatile = np.array([".volatile" in s.text for s in sites] or [False])
         self.volatile_sites = self.volatile & volatile_orders
@@ -113,17 +114,21 @@ class WordRaces(Observer):
 
     def _state(self, by: LaneSnapshot) -> tuple[np.ndarray, ...]:
         """Return what `narrow_access.FIELDS` holds of lanes, and the arrays that it refers to."""
-        lane, (block_of, warp_of) = by.lane, by.numbers.small
-        arrays = {"LIST": lane, "OLD": np.empty_like(lane), "BLOCK_OF": block_of, "WARP_OF": warp_of}
-        arrays |= {"EPOCHS": by.epochs, "TIMES": by.times}
-        if self.clocks is not None:
-            known, chunk = self.clocks.known.arrays, self.chunk
-            arrays |= {"LANE_OF": chunk.lane_of, "SYNCED": self.clocks.synced, "MET": self.clocks.met}
-            arrays |= {name.upper(): array for name, array in known.items()}
-        state = np.zeros(len(FIELDS), np.int64)
-        fill(state, F, {**arrays, **self.fields_of(by.numbers)})
-        state[F["COLUMNS"]] = 0 if self.clocks is None else self.clocks.warps
-        return state, *arrays.values()
+        lane, numbers = by.lane, by.numbers
+        if numbers is not self._stated[0]:
+            block_of, warp_of = numbers.small
+            arrays = {"BLOCK_OF": block_of, "WARP_OF": warp_of}
+            if self.clocks is not None:
+                known, chunk = self.clocks.known.arrays, self.chunk
+                arrays |= {"LANE_OF": chunk.lane_of, "SYNCED": self.clocks.synced, "MET": self.clocks.met}
+                arrays |= {name.upper(): array for name, array in known.items()}
+            state = np.zeros(len(FIELDS), np.int64)
+            fill(state, F, {**arrays, **self.fields_of(numbers)})
+            state[F["COLUMNS"]] = 0 if self.clocks is None else self.clocks.warps
+            self._stated = numbers, state, *arrays.values()
+        state, own = self._stated[1].copy(), {"LIST": lane, "OLD": np.empty_like(lane)}
+        fill(state, F, {**own, "EPOCHS": by.epochs, "TIMES": by.times})
+        return state, *own.values(), *self._stated[2:]
 
     def fields_of(self, numbers: GridNumbers) -> dict[str, int]:
         """Return what `narrow_access.FIELDS` holds of a chunk, and does not change."""

@@ -31,6 +31,7 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.translate.waiting_loops import turns_on_memory
 
 _PENDING_PLACES = 1 << 25  # the most that are kept, of loads
+_SNAPSHOTS = 16  # of different lanes between two barriers
 _INITIALISED = (
     "After one thread has initialised an mbarrier (init, mbarrier.init), a __syncthreads() must follow before any "
     "other thread of the block uses it, or a cluster.sync() where blocks of a cluster share it. (Before a "
@@ -63,7 +64,7 @@ class Races(WordRaces):
         chunk.races = self
         self.numbers = GridNumbers(chunk, self.warps_per_block)
         # Made since the latest barrier, for all lanes and for some.
-        self.latest: dict[str, tuple[object, LaneSnapshot]] = {}
+        self.latest: dict[int, tuple[object, LaneSnapshot]] = {}
         self.epochs = np.zeros(chunk.blocks, np.int32)
         self.times = np.zeros(chunk.warps, np.int32)
         self.cluster = chunk.cluster_blocks
@@ -253,6 +254,7 @@ class Races(WordRaces):
         self._note(*followed, space)
         if self.operands is not None and lanes is not None and _multiplies(site):
             self.operands.read(addresses.at(site.offset).view(np.int64), lanes)
+            self._forget_repeated(*followed)
 
     copy_read = load
 
@@ -276,6 +278,13 @@ class Races(WordRaces):
         if self.pending_places > _PENDING_PLACES:
             record.stored = True
             self._flush(record, space)
+
+    def _forget_repeated(self, record: Record, access: RecordedAccess) -> None:
+        """Examine only the latest of reads that are alike, with nothing examined in between."""
+        left = [earlier for earlier in record.pending if earlier is access or not access.repeats(earlier)]
+        self.pending_places -= record.kept
+        record.pending[:] = left
+        self.pending_places += record.kept
 
     def store(self, site, space: str, addresses: Addresses, lanes, values=None) -> None:
         """Examine it; also for an atomic operation, without `values`."""
@@ -395,11 +404,12 @@ class Races(WordRaces):
         return self.allocations[allocation.address]
 
     def _snapshot(self, lanes) -> LaneSnapshot:
-        key = "all" if lanes is None else "some"
-        of, by = self.latest.get(key, (None, None))
-        if by is None or of is not lanes:
+        _, by = self.latest.get(id(lanes), (None, None))
+        if by is None:
+            if len(self.latest) > _SNAPSHOTS:
+                self.latest.clear()
             by = LaneSnapshot(self.numbers, lanes, self.epochs, self.times)
-            self.latest[key] = lanes, by
+            self.latest[id(lanes)] = lanes, by
         return by
 
     def _flush_all(self) -> None:

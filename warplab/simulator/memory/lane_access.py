@@ -347,6 +347,7 @@ class _Arrays:
         kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "V16")
         self.views = {kind: data.view(kind) for kind in kinds}
         self._written: dict[int, np.ndarray] | None = None
+        self._gap = 0  # a byte that nobody had written when that was last asked
         self.complete = False
 
     def forget(self) -> None:
@@ -359,6 +360,13 @@ class _Arrays:
             shadow = np.zeros(self.nbytes, np.uint8)
             self._written = {width: shadow.view(f"u{width}") for width in (1, 2, 4, 8)}
         return self._written
+
+    def all_written(self) -> bool:
+        """Tell whether every byte has been written."""
+        shadow = self.written[1]
+        if self.nbytes and shadow[self._gap]:
+            self._gap = int(shadow.argmin())
+        return not self.nbytes or bool(shadow[self._gap])
 
 
 def are_written(record: dict[int, np.ndarray], addresses: Addresses, site) -> np.ndarray:

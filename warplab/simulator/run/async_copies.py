@@ -54,8 +54,12 @@ class _Copy:
     @functools.cached_property
     def apart(self) -> bool:
         """Return whether each entry has its own address. Threads that copy the same piece do not race by that."""
-        steps = self.address[1:] > self.address[:-1]
-        return bool(steps.all()) or np.unique(self.address).shape[0] == self.address.shape[0]
+        address = np.sort(self.address)
+        return bool((address[1:] != address[:-1]).all())
+
+    @functools.cached_property
+    def target(self) -> Addresses:
+        return Addresses(self.address)
 
     def select(self, chosen: np.ndarray) -> Self:
         values = [value[chosen] for value in self.values]
@@ -137,9 +141,14 @@ class AsynchronousCopies:
 
     def complete_of(self, lanes: np.ndarray, before: int) -> None:
         """Complete the cp.async that these lanes issued before copy number `before`."""
+        concerned = self._concerned(lanes)
+        self.complete(lambda copy: concerned[copy.lanes] & (copy.group >= 0) & (copy.number < before))
+
+    def _concerned(self, lanes: np.ndarray) -> np.ndarray:
+        """Return which lanes of the chunk these are."""
         concerned = np.zeros(self.chunk.lanes, bool)
         concerned[lanes] = True
-        self.complete(lambda copy: concerned[copy.lanes] & (copy.group >= 0) & (copy.number < before))
+        return concerned
 
     def _read(self, site, addresses: Addresses, size, lanes) -> list[np.ndarray]:
         """Return the values of each lane's source: `site.count` arrays with one entry per lane."""
@@ -348,7 +357,8 @@ class AsynchronousCopies:
 
     def complete_bulk(self, number: int, lanes: np.ndarray) -> None:
         """Complete what these lanes copy with bulk copy `number`."""
-        self.complete(lambda copy: np.isin(copy.lanes, lanes) & (copy.group < 0) if copy.number == number else _NONE)
+        concerned = self._concerned(lanes)
+        self.complete(lambda copy: concerned[copy.lanes] & (copy.group < 0) if copy.number == number else _NONE)
 
     def fetch(self, site, addresses: Addresses, lanes: np.ndarray) -> list[np.ndarray]:
         """Load, bypassing the load and store units."""
@@ -364,7 +374,7 @@ class AsynchronousCopies:
         if copy.operation is not None:  # what is there stays until the copy arrives
             return
         for notify in self.chunk.observers.copy_issued:
-            notify(copy.site, Addresses(copy.address), copy.lanes, copy.values)
+            notify(copy.site, copy.target, copy.lanes, copy.values)
 
     def complete(self, wanted: Callable[[_Copy], np.ndarray]) -> None:
         """Deliver the entries of all copies for which `wanted` holds."""
@@ -390,11 +400,15 @@ class AsynchronousCopies:
         if copy.operation is not None:
             self._combine(copy.operation, site, address, lanes, values)
             return
+        there = copy.target if address is copy.address else Addresses(address)
         if chunk.observers.copy_done:
-            seen = slice(None) if copy.apart else _last_of_each(address)
+            seen = there, lanes, values
+            if not copy.apart:
+                last = _last_of_each(address)
+                seen = Addresses(address[last]), lanes[last], [value[last] for value in values]
             for notify in chunk.observers.copy_done:
-                notify(site, site.space, Addresses(address[seen]), lanes[seen], [value[seen] for value in values])
-        view, index = chunk.access.elements(site, site.space, Addresses(address))
+                notify(site, site.space, *seen)
+        view, index = chunk.access.elements(site, site.space, there)
         for k, value in enumerate(values):
             view[k:][index] = value
 

@@ -122,7 +122,7 @@ class MachineRuns(MachineState):
             self._begin()
             state = self.state
         shared = chunk.access.shared
-        if self.checked and not shared.complete and ("shared", True) in code.spaces and shared.written[1].all():
+        if self.checked and not shared.complete and ("shared", True) in code.spaces and shared.all_written():
             shared.complete = True
         places, lanes = self.places, chunk.lanes
         places[:, P["BASES"]] = 0

@@ -319,7 +319,7 @@ class MBarriers:
             return
         places, left = np.unique(index), []
         for later in self.later:
-            due = np.isin(later.word, places)
+            due = places[np.minimum(np.searchsorted(places, later.word), places.shape[0] - 1)] == later.word
             if not due.any():
                 left.append(later)
                 continue

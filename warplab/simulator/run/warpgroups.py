@@ -41,24 +41,25 @@ _UNCHANGED = (
     "Whoever writes there must wait until the product is over: wgmma.wait_group first, and a barrier or an mbarrier "
     "where other threads write."
 )
+_NOBODY = np.zeros(0, np.int64)
 _PLACES = -(10**9)  # of warpgroups, among the places where threads synchronise
 
 
 @dataclass(eq=False)
 class _Reading:
-    """What one operand of several warpgroups is read from: `address`, uint64, of each piece of 16 bytes, the lane in
-    whose name it is read, its warpgroup, the number of its group, and its bytes at the issue as two uint64."""
+    """What one operand of several warpgroups is read from: `addresses` of each piece of 16 bytes, the lane in whose
+    name it is read, its warpgroup, the number of its group, and its bytes at the issue as two uint64."""
 
     site: Site
-    address: np.ndarray
+    addresses: Addresses
     lanes: np.ndarray
     warpgroup: np.ndarray
     group: np.ndarray
     data: np.ndarray
 
     def select(self, chosen: np.ndarray) -> "_Reading":
-        arrays = self.address, self.lanes, self.warpgroup, self.group, self.data
-        return _Reading(self.site, *(array[chosen] for array in arrays))
+        arrays = self.lanes, self.warpgroup, self.group, self.data
+        return _Reading(self.site, Addresses(self.addresses.base[chosen]), *(array[chosen] for array in arrays))
 
 
 class Warpgroups:
@@ -67,6 +68,7 @@ class Warpgroups:
     def __init__(self, chunk: Any) -> None:
         self.chunk = chunk
         self.reading: list[_Reading] = []
+        self.latest_readers: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by pieces of an operand
 
     @functools.cached_property
     def of_lane(self) -> np.ndarray:
@@ -146,11 +148,11 @@ class Warpgroups:
 
     def _end(self, reading: _Reading) -> None:
         """Let a thread know that these operands have been read."""
-        addresses = Addresses(reading.address)
-        changed = (self._bytes(reading.site, addresses) != reading.data).any(axis=1)
-        reader = f"`{reading.site.text.split()[0]}` could still"
-        require_unchanged(self.chunk, reading.site, reading.address, reading.lanes, changed, reader, _UNCHANGED)
-        self._notify_read(reading.site, addresses, reading.lanes)
+        site, addresses, lanes = reading.site, reading.addresses, reading.lanes
+        low, high = (self._bytes(site, addresses) != reading.data).T
+        reader = f"`{site.text.split()[0]}` could still"
+        require_unchanged(self.chunk, site, addresses.base, lanes, low | high, reader, _UNCHANGED)
+        self._notify_read(site, addresses, lanes)
 
     def _notify_read(self, site: Site, addresses: Addresses, lanes: np.ndarray) -> None:
         for notify in self.chunk.observers.copy_read:
@@ -217,7 +219,7 @@ class Warpgroups:
         fields = fields._replace(start=own + (fields.start - own) % ADDRESS_BYTES)
         places = chunk_addresses(fields, rows, item, transposed)
         pieces = places.shape[1] * places.shape[2]
-        address, reader = places.reshape(-1).view(np.uint64), np.repeat(first, pieces)
+        address, reader = places.reshape(-1).view(np.uint64), self._readers(first, pieces)
         for swizzle in np.unique(fields.swizzle) if chunk.observers.operand else ():
             some = np.repeat(fields.swizzle == swizzle, pieces)
             for notify in chunk.observers.operand:
@@ -225,8 +227,16 @@ class Warpgroups:
         addresses, warpgroup = Addresses(address), self.of_lane[reader]
         self._notify_read(site, addresses, reader)
         data = self._bytes(site, addresses)
-        self.reading.append(_Reading(site, address, reader, warpgroup, self.committed[warpgroup], data))
+        self.reading.append(_Reading(site, addresses, reader, warpgroup, self.committed[warpgroup], data))
         return elements(data.view(np.uint8).reshape(*places.shape, -1), item, transposed)
+
+    def _readers(self, first: np.ndarray, pieces: int) -> np.ndarray:
+        """Return the first lane of each warpgroup so many times: for the same lanes the same array."""
+        before, found = self.latest_readers.get(pieces, (_NOBODY, _NOBODY))
+        if not np.array_equal(before, first):
+            found = np.repeat(first, pieces)
+            self.latest_readers[pieces] = first, found
+        return found
 
     @staticmethod
     def _from_registers(registers, kind: str, warpgroups: int) -> np.ndarray:
