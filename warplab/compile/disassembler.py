@@ -1,16 +1,20 @@
 """Machine code as text: NVIDIA's nvdisasm, which comes as a pip package and needs no GPU."""
 
 import functools
+import hashlib
+import os
 import re
 import shutil
 import subprocess
 import sysconfig
 import tempfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from warplab.compile.errors import CompilerNotFound
+from warplab.simulator.translate import kept_code
 
 SECONDS = 60.0  # it takes some 0.1 s; a file of megabytes takes longer
 _SECTION = re.compile(r"^//-+ \.text\.(\S+)", re.MULTILINE)
@@ -74,7 +78,13 @@ def disassemble(cubin: bytes, entry: str) -> list[MachineInstruction]:
 
 
 def listing(cubin: bytes) -> str:
-    """Return what nvdisasm prints of an ELF file's machine code, with source lines; errors as of `disassemble`."""
+    """Return what nvdisasm prints of an ELF file's machine code, with source lines; errors as of `disassemble`.
+
+    It takes tenths of a second for the smallest file, so the text is kept for later processes."""
+    own = os.stat(nvdisasm())
+    key = f"listing-{hashlib.sha256(f'{own.st_size} {own.st_mtime_ns} '.encode() + cubin).hexdigest()}"
+    if kept := kept_code.find(key):
+        return zlib.decompress(kept).decode()
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
@@ -82,6 +92,7 @@ def listing(cubin: bytes) -> str:
         done = run(command, SECONDS)
     if done.returncode:
         raise ValueError(f"nvdisasm does not read this machine code: {done.stderr.strip()}")
+    kept_code.keep(key, zlib.compress(done.stdout.encode()))
     return done.stdout
 
 

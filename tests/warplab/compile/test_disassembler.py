@@ -59,7 +59,17 @@ def test_what_is_no_machine_code_is_refused():
         disassembler.disassemble(b"no ELF file", "walk")
 
 
+def test_the_text_is_kept_for_the_next_time(cubin, monkeypatch, tmp_path):
+    monkeypatch.setattr(disassembler.kept_code, "_folder", lambda: tmp_path)
+    text = disassembler.listing(cubin)
+    monkeypatch.setattr(disassembler, "run", None)
+    assert disassembler.listing(cubin) == text
+    with pytest.raises(TypeError):  # of another file there is none
+        disassembler.listing(cubin + b"\0")
+
+
 def test_on_a_busy_machine_it_says_that_it_did_not_end(cubin, monkeypatch):
+    monkeypatch.setattr(disassembler.kept_code, "find", lambda key: None)
     monkeypatch.setattr(disassembler, "SECONDS", 0.0)
     with pytest.raises(RuntimeError, match=r"^nvdisasm did not end within 0 s$"):
         disassembler.disassemble(cubin, "walk")
