@@ -181,7 +181,7 @@ def int8(name: str) -> dict[str, Any]:
 
 
 def autotuned(name: str, batch: int) -> dict[str, Any]:
-    """Measure a network in this lab's engine and by torch.compile's max-autotune, which searches for minutes:
+    """Measure a network in this lab's engine and by torch.compile's max-autotune, which searches for a minute:
     `search_seconds`."""
     timing.cupy_on_gpu()
     x = images(name, batch)

@@ -35,7 +35,7 @@ def peers(batch: int = ENDS[0], autotuned: bool = False) -> dict[str, Any]:
     """Measure our engine beside the others at one batch. `ratios`: the fastest other's time over ours, at equal
     precision.
 
-    `autotuned`: beside torch.compile's max-autotune instead, which compiles for minutes. `missing`: what could not be
+    `autotuned`: beside torch.compile's max-autotune instead, which searches first. `missing`: what could not be
     measured, and why.
     """
     timing.cupy_on_gpu()

@@ -16,7 +16,7 @@ from kernels.fusion.graph.nodes import Node
 from warpcourse.bench.pytorch import torch_on_gpu
 
 AUTOTUNED = "autotuned"
-WAYS = ("eager", "CUDA graph", "compiled")  # beside AUTOTUNED, which takes minutes
+WAYS = ("eager", "CUDA graph", "compiled")  # beside AUTOTUNED, which searches for a minute
 # Of torch.compile. Its mode max-autotune has `coordinate_descent_tuning`, too: of kernels without products, one by one.
 OPTIONS = {"compiled": {"triton.cudagraphs": True}, AUTOTUNED: {"triton.cudagraphs": True, "max_autotune": True}}
 PRECISIONS = ("float32", "tf32", "float16")
