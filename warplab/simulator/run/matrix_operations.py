@@ -4,6 +4,7 @@
 """
 
 import functools
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from warplab.simulator.memory.lane_groups import subgroup
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.fragments import BITS, Fragment, Metadata, ldmatrix_fragment
 from warplab.simulator.translate import aligned_sums, half_products
+from warplab.simulator.translate.block_writer import Site
 from warplab.simulator.translate.matrix_instructions import Product, Transfer
 
 WMMA_POINTER_BYTES, WMMA_STRIDE_BYTES = 32, 16  # CUDA C++ Programming Guide, "Warp Matrix Functions"
@@ -153,14 +155,31 @@ class MatrixOperations:
         row (column) to the next."""
         warps = self.warps(transfer.site, lanes)
         base, stride = self._origin(transfer, base, stride, lanes, warps)
-        fragment = transfer.fragment
-        matrix = np.empty((warps, fragment.rows * fragment.columns), f"u{transfer.item}")
-        for (who, row, column), elements in zip(transfer.accesses, transfer.elements, strict=True):
-            addresses = (base + transfer.offsets(row, column, stride)).reshape(-1)
-            parts = self._access(transfer.site, addresses, who, lanes, transfer.by_tiles)
-            data = np.stack(parts, axis=-1).view(matrix.dtype)
-            matrix[:, elements] = data.reshape(warps, *elements.shape)
-        return self._registers(matrix[:, transfer.scatter], WARP_SIZE * warps)
+        loaded, first = np.empty((warps, transfer.loaded), f"u{transfer.item}"), 0
+        for site, addresses, who, elements in self._accesses(transfer, base, stride, transfer.by_tiles):
+            data = np.stack(self._access(site, addresses, who, lanes), axis=-1).view(loaded.dtype)
+            loaded[:, first : first + elements.size] = data.reshape(warps, -1)
+            first += elements.size
+        parts = [loaded[:, of] if isinstance(of, slice) else loaded.take(of, axis=1) for of in transfer.registers]
+        return [np.ascontiguousarray(part).reshape(-1).view(f"u{max(4, transfer.item)}") for part in parts]
+
+    @staticmethod
+    def _accesses(
+        transfer: Transfer, base: np.ndarray, stride: np.ndarray, by_tiles: bool
+    ) -> Iterator[tuple[Site, Addresses, np.ndarray, np.ndarray]]:
+        """Yield the accesses of a transfer: site, addresses, lanes of a warp, elements. Where all warps have one
+        stride, they lie a number of bytes behind the first one, and share what is computed of its addresses."""
+        step = int(stride[0, 0]) if (stride == stride[0]).all() else None
+        shared: Addresses | None = None
+        for number, (who, row, column) in enumerate(transfer.accesses):
+            distance = None if step is None else transfer.distance(number, step)
+            site, addresses = transfer.site_at(distance or 0), shared
+            if distance is None or addresses is None:
+                of_lanes = (base + transfer.offsets(row, column, stride)).reshape(-1)
+                warps = stride.shape[0] if who.shape[0] == WARP_SIZE else 0
+                addresses = _Rows(of_lanes) if by_tiles else Addresses(of_lanes, warps)
+                shared = shared or addresses
+            yield site, addresses, who, transfer.elements[number]
 
     def store(self, transfer: Transfer, base: np.ndarray, stride: np.ndarray, registers, lanes) -> None:
         warps = self.warps(transfer.site, lanes)
@@ -168,10 +187,9 @@ class MatrixOperations:
         fragment = transfer.fragment
         matrix = self._matrix(registers, 8 * transfer.item, fragment, transfer.gather, warps)
         matrix = np.ascontiguousarray(matrix.reshape(-1, warps).T)
-        for (who, row, column), elements in zip(transfer.accesses, transfer.elements, strict=True):
-            addresses = (base + transfer.offsets(row, column, stride)).reshape(-1)
-            data = np.ascontiguousarray(matrix[:, elements]).view(transfer.site.dtype)
-            self._access(transfer.site, addresses, who, lanes, False, data.reshape(addresses.shape[0], -1).T)
+        for site, addresses, who, elements in self._accesses(transfer, base, stride, False):
+            data = np.ascontiguousarray(matrix[:, elements]).view(site.dtype)
+            self._access(site, addresses, who, lanes, data.reshape(addresses.base.shape[0], -1).T)
 
     def _origin(self, transfer: Transfer, base, stride, lanes, warps: int) -> tuple[np.ndarray, np.ndarray]:
         """Return each warp's address and stride, of shape (warps, 1)."""
@@ -214,17 +232,16 @@ class MatrixOperations:
         place, index = describe_element(allocation, address, transfer.item)
         return f"; the matrix begins at {place.rstrip(',')}", allocation.name, index
 
-    def _access(self, site, addresses: np.ndarray, who: np.ndarray, lanes, by_tiles: bool, values=None):
+    def _access(self, site, addresses: Addresses, who: np.ndarray, lanes, values=None):
         """Load, or store `values`, with lanes `who` of each warp of the group."""
         chunk, some = self.chunk, lanes
         if who.shape[0] < WARP_SIZE:
             every = chunk.all_lanes if lanes is None else lanes
             some = every.reshape(-1, WARP_SIZE)[:, who].reshape(-1)
-        bases = _Rows(addresses) if by_tiles else Addresses(addresses)
         with subgroup(chunk, some):
             if values is None:
-                return chunk.load_vector(site, bases, some)
-            return chunk.store_vector(site, bases, tuple(values), some)
+                return chunk.load_vector(site, addresses, some)
+            return chunk.store_vector(site, addresses, tuple(values), some)
 
     # -- ldmatrix and stmatrix -------------------------------------------------------------------------------------
 
@@ -232,7 +249,7 @@ class MatrixOperations:
         """Execute ldmatrix: `count` registers. Lane 8i + j points to row j of matrix i, eight 16-bit elements."""
         warps = self.warps(site, lanes)
         who, addresses = self._row_addresses(base, count, warps)
-        data = np.stack(self._access(site, addresses, who, lanes, True), axis=-1).view(np.uint16)
+        data = np.stack(self._access(site, _Rows(addresses), who, lanes), axis=-1).view(np.uint16)
         elements = data.reshape(warps, count, 64)[:, :, _row_places(transposed)]
         packed = np.ascontiguousarray(elements).reshape(warps, count, WARP_SIZE, 2).view(np.uint32)
         return [np.ascontiguousarray(packed[:, k]).reshape(-1) for k in range(count)]
@@ -246,7 +263,7 @@ class MatrixOperations:
             register = np.ascontiguousarray(np.broadcast_to(register, WARP_SIZE * warps))
             rows[:, k, _row_places(transposed)] = register.view(np.uint16).reshape(warps, -1)
         data = rows.reshape(addresses.shape[0], 8).view(site.dtype)
-        self._access(site, addresses, who, lanes, True, data.T)
+        self._access(site, _Rows(addresses), who, lanes, data.T)
 
     def transposed(self, instruction, register: np.ndarray, lanes) -> np.ndarray:
         """Execute movmatrix: an 8 × 8 matrix of 16-bit elements, held as ldmatrix delivers it, transposed."""

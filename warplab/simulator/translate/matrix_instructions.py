@@ -5,7 +5,7 @@ holds which element, `tensor_cores` has the arithmetic; `run.matrix_operations` 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -164,11 +164,47 @@ class Transfer:
         self.gather = _gather(fragment)
         step = np.arange(n) * (fragment.columns if self.by_column else 1)
         self.elements = [(row * fragment.columns + column)[:, None] + step for _, row, column in self.accesses]
+        self.loaded = sum(elements.size for elements in self.elements)
+        place = np.zeros(fragment.rows * fragment.columns, np.int64)  # of each element among all that are loaded
+        place[np.concatenate([elements.reshape(-1) for elements in self.elements])] = np.arange(self.loaded)
+        by_register = place[self.scatter].reshape(WARP_SIZE, -1, max(1, 4 // self.item)).swapaxes(0, 1)
+        self.registers = [_run(places.reshape(-1)) for places in by_register]
+        self._shifts = [_shift(self.accesses[0], access) for access in self.accesses]
+        self._sites: dict[int, Site] = {}
+
+    def site_at(self, distance: int) -> Site:
+        """Return the site of accesses so many bytes behind those of `site`."""
+        if distance not in self._sites:
+            self._sites[distance] = replace(self.site, offset=self.site.offset + distance)
+        return self._sites[distance]
+
+    def distance(self, number: int, stride: int) -> int | None:
+        """Return how many bytes an access lies behind the first one, if that is the same for all lanes."""
+        shift = self._shifts[number]
+        if shift is None:
+            return None
+        outer, inner = shift[::-1] if self.by_column else shift
+        return (outer * stride + inner) * self.item
 
     def offsets(self, row: np.ndarray, column: np.ndarray, stride: np.ndarray) -> np.ndarray:
         """Return bytes from the matrix's first element, (warps, lanes); `stride` (warps, 1) in elements."""
         outer, inner = (column, row) if self.by_column else (row, column)
         return (outer.astype(np.uint64) * stride + inner.astype(np.uint64)) * np.uint64(self.item)
+
+
+def _shift(first, access) -> tuple[int, int] | None:
+    """Return how many rows and columns an access lies behind another, if that is so for all lanes."""
+    (who, row, column), (lanes, rows, columns) = first, access
+    if who.shape != lanes.shape:
+        return None
+    down, right = rows - row, columns - column
+    return (int(down[0]), int(right[0])) if (down == down[0]).all() and (right == right[0]).all() else None
+
+
+def _run(places: np.ndarray) -> np.ndarray | slice:
+    """Return places in a row as a slice."""
+    first, last = int(places[0]), int(places[-1]) + 1
+    return slice(first, last) if np.array_equal(places, np.arange(first, last)) else places
 
 
 def wmma_accesses(fragment: Fragment, operand: str, kind: str, by_column: bool, space: str):
