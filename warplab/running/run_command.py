@@ -11,6 +11,7 @@ import argparse
 import atexit
 import contextlib
 import functools
+import importlib
 import os
 import runpy
 import signal
@@ -260,7 +261,13 @@ class _Program:
                 raise BadInput(str(error)) from None  # there is no such module
             return
         sys.argv = [self.path, *self.arguments]
-        sys.path.insert(0, os.path.dirname(os.path.abspath(self.path)))
+        folder = os.path.dirname(os.path.abspath(self.path))
+        if os.path.exists(os.path.join(folder, "numba_cuda.py")):  # a usual name for a script, and the package's
+            path, sys.path[:] = sys.path[:], [one for one in sys.path if os.path.abspath(one) != folder]
+            with contextlib.suppress(ImportError):
+                importlib.import_module("numba_cuda")
+            sys.path[:] = path
+        sys.path.insert(0, folder)
         main = types.ModuleType("__main__")
         main.__file__ = os.path.abspath(self.path)
         sys.modules["__main__"] = main

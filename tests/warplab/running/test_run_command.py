@@ -350,6 +350,14 @@ def test_a_package_of_an_extra_that_is_missing_is_one_sentence_and_exit_code_2(t
     assert "Traceback" not in ran.stderr
 
 
+def test_a_script_that_is_called_as_a_package_that_numba_needs(tmp_path) -> None:
+    text = "from numba import cuda\n@cuda.jit\ndef k():\n    pass\nk[1, 1]()\n"
+    (tmp_path / "numba_cuda.py").write_text(text)
+    ran = python(tmp_path, "-m", "warplab", "run", "numba_cuda.py")
+    assert ran.returncode == 0, ran.stderr
+    assert "1 kernel, 1 launch, 0 defects" in ran.stderr
+
+
 def test_a_report_that_cannot_be_written_is_said(tmp_path) -> None:
     ran = run(tmp_path, "print(1)", "--sarif=.", "--json=new/folder/report.json")
     assert (ran.returncode, ran.stdout) == (2, "1\n")
