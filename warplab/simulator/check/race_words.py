@@ -55,9 +55,14 @@ class WordRaces(Observer):
     def _words(self, site, space: str) -> int:
         return max(1, site.width // self.word[space])
 
-    def _examine(self, record: Record, space: str, access: RecordedAccess, addresses=None, values=None) -> None:
-        """Compare an access with the records of its words, and record it: a store, or without addresses a load."""
-        first = access.word
+    def _examine(
+        self, record: Record, space: str, access: RecordedAccess, first=None, addresses=None, values=None
+    ) -> None:
+        """Compare an access with the records of its words, and record it: a store, or without addresses a load.
+
+        `first`: its words, if they are known."""
+        if first is None:
+            first = access.word
         if self._examined(record, space, access, first, addresses is None):
             return
         for k in range(self._words(access.site, space)):

@@ -303,9 +303,10 @@ class Races(WordRaces):
         record.stored = True
         self._flush(record, space)
         self.epoch_stored |= space == "shared"
+        word = access.word
         if self.operands is not None and space == "shared":
-            self._after_operands(self.operands, access, access.word, addresses, values)
-        self._examine(record, space, access, addresses, values)
+            self._after_operands(self.operands, access, word, addresses, values)
+        self._examine(record, space, access, word, addresses, values)
 
     def _after_operands(self, operands: OperandReads, access: RecordedAccess, word, addresses, values) -> None:
         """Compare a write with the reads of wgmma before it."""

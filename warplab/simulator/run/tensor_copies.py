@@ -102,7 +102,9 @@ class TensorCopies:
                 told = words.base[receiving] + shift
                 if pairs and mask is not None:
                     told = self._of_the_pair(words.base[receiving], start[chosen][receiving] + shift)
-                part = [v.reshape(len(chosen), -1)[receiving].reshape(-1) for v in values]
+                part = values
+                if receiving.shape[0] < len(chosen):
+                    part = [v.reshape(len(chosen), -1)[receiving].reshape(-1) for v in values]
                 chunk.copies.send(
                     site,
                     by,
@@ -162,6 +164,9 @@ class TensorCopies:
     def _gather(self, reader: Site, tensor: TensorMap, box: Box, copiers: np.ndarray) -> list[np.ndarray]:
         """Return what the boxes hold: the first and second 8 bytes of each piece."""
         site, (unit, count) = unit_site(reader, box.unit), _items(box.unit)
+        if box.unit == PIECE and box.inside.all() and not tensor.rounded:
+            by = np.repeat(copiers, box.inside[0].size)
+            return self.chunk.copies.fetch(site, Addresses(box.address.reshape(-1)), by)
         data = np.empty((*box.inside.shape, count), f"u{unit}")
         if not box.inside.all():
             fill = np.full(MAP_BYTES // tensor.item, tensor.fill, f"u{tensor.item}")

@@ -13,6 +13,7 @@ import numpy as np
 
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate.narrow_access import place_of
 
 # Nanoseconds that NumPy takes for a product, and for a call; those to compile, or to link what an earlier process has
 # compiled; and how many times over they are spent before: who stops just then has lost a fifth of its products' time.
@@ -148,14 +149,14 @@ def by_machine_code(a, b, c, least: tuple[float, float, float], bits: int, kind:
         if x.size % _WIDTH:
             power[:] = tensor_cores.powers(x, number)
         else:
-            powers_of(0, _place(x), _place(power), x.size // _WIDTH, bound)
+            powers_of(0, place_of(x), place_of(power), x.size // _WIDTH, bound)
     out, room = np.empty_like(c), np.empty(3 * _WIDTH + 8)
-    places = [_place(x) for x in (a, powers[0], b, powers[1], c, out)]
+    places = [place_of(x) for x in (a, powers[0], b, powers[1], c, out)]
     steps = [n if size > 1 else 0 for x in (a, b) for n, size in zip(x.strides[:3], x.shape, strict=False)]
     # The room begins with a line of the cache.
-    fields = *places, -(-_place(room) // 64) * 64, a.shape[0] // 4, *c.shape, *steps, least_of[2], one, kind == "f32"
+    fields = *places, -(-place_of(room) // 64) * 64, a.shape[0] // 4, *c.shape, *steps, least_of[2], one, kind == "f32"
     state = np.array(fields, np.int64)
-    sums_of(_place(state))
+    sums_of(place_of(state))
     out = out[..., :row]
     return tensor_cores.rounded(out, kind) if kind == "f16" else out
 
@@ -167,7 +168,3 @@ def _whole(x: np.ndarray) -> np.ndarray:
         return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
     dense = x.transpose(np.argsort(x.strides)[::-1]).flags.c_contiguous and x.strides[-1] == x.itemsize
     return x if dense else np.ascontiguousarray(x)
-
-
-def _place(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]

@@ -78,9 +78,12 @@ CONSTANTS = {name: 8 * k for name, k in F.items()} | {f"P_{name}": 8 * k for nam
 PLACE_BYTES = 8 * len(PLACE)
 
 
-def place_of(array: np.ndarray) -> int:
-    """Return where an array lies, a little faster than `array.ctypes.data`."""
-    return array.__array_interface__["data"][0]
+def place_of(array: Any) -> int:
+    """Return where an array lies. Most can lend their bytes, which takes a fifth of the time that they take to tell."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError, BufferError):  # read-only, empty, with gaps, or of a type that ctypes does not know
+        return array.__array_interface__["data"][0]
 
 
 def fill(row: np.ndarray, numbers: Mapping[str, int], fields: Mapping[str, Any]) -> None:
