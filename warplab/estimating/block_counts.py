@@ -21,10 +21,10 @@ from warplab.estimating.least_deviation import LeastDeviation
 from warplab.estimating.machine_blocks import OUTSIDE, BasicBlock, Edge, opcode
 from warplab.estimating.machine_blocks import loops as machine_loops
 from warplab.estimating.pipes import pipe_of
-from warplab.simulator.count.block_flow import BlockFlow
+from warplab.simulator.count.counters import BlockFlow
 from warplab.simulator.ptx.program import Instruction
 from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, JUMP, Block
-from warplab.simulator.translate.control_flow import loops as ptx_loops
+from warplab.simulator.translate.basic_blocks import loops as ptx_loops
 
 WEIGHTS = {"stays": 3.0, "mostly": 1.0, "float": 0.1, "integer": 0.03, "branch": 0.03}
 _STAYS = frozenset(("st", "red", "atom", "bar", "barrier", "stmatrix", "mbarrier"))

@@ -29,7 +29,7 @@ from warplab.launch import resources
 from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.profile_queries import no_counts, only_launch
 from warplab.simulator.constants import WARP_SIZE
-from warplab.simulator.count.block_flow import BlockFlow
+from warplab.simulator.count.counters import BlockFlow
 
 __all__ = ["PIPES", "MachineBlock", "MachineCounts", "MachineRow", "machine_counts"]
 

@@ -18,7 +18,7 @@ from warplab.estimating.machine_counts import MachineCounts, machine_counts
 from warplab.hardware.cards import Card
 from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
-from warplab.simulator.translate.control_flow import loops
+from warplab.simulator.translate.basic_blocks import loops
 
 VERSION = 7  # of what is kept
 # Machine instructions by the beginning of the counters that they add to; all others add to them all.

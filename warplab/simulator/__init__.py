@@ -3,48 +3,46 @@
 The rooms from the bottom up; each imports only from those above it in this list:
 
 errors      One exception class per kind of mistake. `constants` has the hardware facts that everyone needs.
-numerics    Arithmetic that NumPy lacks: `integers`, `bits`, `rounding`, `fma`, `halves`, `small_floats`, `conversions`,
-            the approximate functions (`special`), `tensor_cores`, and from coordinates to texels (`texture_filtering`).
-ptx         `parser` turns PTX text into a `program` of instructions, `indexed_jumps` expands brx.idx, and `inlining`
-            replaces calls with the bodies of device functions, with registers for their `call_parameters`; `recursion`
-            gives a call stack to those that call themselves (`graphs` finds them). `fragments` says which lane holds
-            which matrix element.
-memory      `device_memory` is one address space of allocations with gaps between them; `heap` serves malloc in kernels.
-            `lane_access` gathers and scatters for a group of lanes (`lane_groups`); `address_patterns` finds what all
-            warps have in common, so that it is computed once. `array_locations` names the array element in a message.
-            `texels` lists textures and surfaces, `tensor_maps` says where the boxes of TMA lie.
-translate   `basic_blocks` cuts a kernel into blocks with their live registers, and `block_order` puts them in an order
-            in which diverged lanes reconverge; `control_flow` knows their loops. `translation` turns each block, once,
-            into a Python function on whole arrays, which `block_writer` writes. The tables in `operations` say what
-            each PTX instruction becomes, with `special_registers`, `matrix_instructions`, `warpgroup_instructions` and
-            `tensor_memory_instructions` for these kinds. `ptxas_model` estimates the machine code, `access_fusion`
-            finds the accesses that ptxas fuses, `value_numbering` the instructions that access one location,
-            `plain_tests` the loads that only test a word before an atomic operation, `waiting_loops` the loops that
-            spin, `guarded_data` what their flags guard, `unwritten_fragments` the registers that may be read before
-            they are written, `warpgroup_registers` those that a wgmma or a tcgen05.ld still uses. `texel_site` is what
-            a texture instruction asks for. `narrow_loops` writes a loop that a few lanes run as machine code
+numerics    Arithmetic that NumPy lacks: `integers`, `bits`, `rounding`, `fma`, `halves`, `conversions`, the approximate
+            functions (`special`), `tensor_cores`, and from coordinates to texels (`texture_filtering`).
+ptx         `parser` turns PTX text into a `program` of instructions, and `inlining` replaces calls with the bodies of
+            device functions, with registers for their `call_parameters`; `recursion` gives a call stack to those that
+            call themselves (`graphs` finds them). `fragments` says which lane holds which matrix element.
+memory      `device_memory` is one address space of allocations with gaps between them, which also serves malloc in
+            kernels. `lane_access` gathers and scatters for a group of lanes (`lane_groups`); `address_patterns` finds
+            what all warps have in common, so that it is computed once. `array_locations` names the array element in a
+            message. `texels` lists textures and surfaces, `tensor_maps` says where the boxes of TMA lie.
+translate   `basic_blocks` cuts a kernel into blocks with their live registers, puts them in an order in which diverged
+            lanes reconverge, and knows their loops. `translation` turns each block, once, into a Python function on
+            whole arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes,
+            with `special_registers`, `matrix_instructions`, `warpgroup_instructions` and `tensor_memory_instructions`
+            for these kinds. `ptxas_model` estimates the machine code, `access_fusion` finds the accesses that ptxas
+            fuses, `value_numbering` the instructions that access one location, `plain_tests` the loads that only test a
+            word before an atomic operation, `waiting_loops` the loops that spin and what their flags guard,
+            `unwritten_fragments` the registers that may be read before they are written, `warpgroup_registers` those
+            that a wgmma or a tcgen05.ld still uses. `narrow_loops` writes a loop that a few lanes run as machine code
             (`narrow_writer`, with `narrow_operations`, or the arrays' code where these lack one, `narrow_access` and
             `narrow_groups`; `narrow_compiler` compiles it, `kept_code` keeps it), `machine_blocks` a block that all
             lanes run, and `aligned_sums` what tensor cores add.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
-            them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
-            `sampling` scales the counters of some blocks to a large grid. `block_flow` and `trip_counts` tell what
-            machine code is counted by, `reuse` what caches may serve.
-check       `access_checks` tests bounds, alignment and initialisation before each access; `operand_layouts` whether
-            a wgmma reads its operands in the way that they were copied; `unwritten_reads` notes reads of local arrays
-            that nobody wrote. `races` looks for accesses by different threads that nothing orders:
-            `race_records` keeps who touched what, `race_words` compares, `vector_clocks` knows what synchronisation
-            weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp, and `race_report`
-            words the error; `operand_reads` keeps what each warpgroup's wgmma reads. `cluster_lifetimes` finds accesses
-            to blocks that may have ended, `proxy_fences` what TMA and wgmma may not see yet, `stale_texels` textures of
-            what the same launch has written.
-            For kernels of several devices, `device_races` does the same between these, with `device_clocks`, which
-            know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
+            them. `warp_steps` traces the accesses and the source lines of the first warps. `sampling` scales the
+            counters of some blocks to a large grid. `trip_counts` tells how often loops went round, `reuse` what caches
+            may serve.
+check       `access_checks` tests bounds, alignment and initialisation before each access; `operand_layouts` whether a
+            wgmma reads its operands in the way that they were copied; `unwritten_reads` notes reads of local arrays
+            that nobody wrote. `races` looks for accesses by different threads that nothing orders: `race_records` keeps
+            who touched what, `race_words` compares, `vector_clocks` knows what synchronisation weaker than a barrier
+            orders, `lockstep` finds `volatile` used in place of __syncwarp, and `race_report` words the error;
+            `operand_reads` keeps what each warpgroup's wgmma reads. `cluster_lifetimes` finds accesses to blocks that
+            may have ended, `proxy_fences` what TMA and wgmma may not see yet, `stale_texels` textures of what the same
+            launch has written. For kernels of several devices, `device_races` does the same between these, with
+            `device_clocks`, which know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that
+            wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
-            `device_group` runs kernels of several devices at the same time; `narrow_runs` calls the machine
-            code of loops that few lanes run, `machine_runs` that of blocks that all lanes run, both from what
-            `machine_state` keeps; the other modules serve the instructions that need more than arithmetic on registers.
+            `device_group` runs kernels of several devices at the same time; `narrow_runs` calls the machine code of
+            loops that few lanes run, `machine_runs` that of blocks that all lanes run, both from what `machine_state`
+            keeps; the other modules serve the instructions that need more than arithmetic on registers.
 
 How a launch runs:
 
@@ -63,15 +61,13 @@ How a launch runs:
     `copy_reductions`) and `mbarriers` serve copies that arrive only where a thread waits for them. `warp_operations`
     exchanges values between the lanes of a warp (`undefined_values` finds out whether a result depends on one that no
     lane gave), and `matrix_operations` multiplies matrices that its lanes hold together, `warpgroups` those of wgmma,
-    for which `warpgroup_convergence` brings four warps together, `tensor_memory` those of tcgen05; `late_reads` looks
-    whether what they read was left alone. `textures` and `surfaces` share `texel_access`. `system_services` provides
-    what a kernel asks of the driver: `printf`, assert, clocks, memory.
+    `tensor_memory` those of tcgen05; `late_reads` looks whether what they read was left alone. `textures` serves
+    surfaces, too. `system_services` provides what a kernel asks of the driver: `printf`, assert, clocks, memory.
 5.  All the while, observers are told what happens. The launch returns a `LaunchProfile`: its counters, and the trace of
     its first warps.
 
 Where to add what: a PTX instruction is a row of a table in `operations`; a check is an `Observer`, listed in
-`observation`; a counter is a field of `Counts`; a special register is a row in
-`special_registers`.
+`observation`; a counter is a field of `Counts`; a special register is a row in `special_registers`.
 
     from warplab import simulator
     program = simulator.load(ptx_text)

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 
 from tests.support.figure_shapes import overlapping, texts
 from warpcourse.draw.number import EXPONENT, FORMATS, draw_number
-from warplab.simulator.numerics import halves, small_floats
+from warplab.simulator.numerics import halves
 
 SEED = 20_261_122
 EDGES = [
@@ -54,7 +54,7 @@ def test_codes_are_the_simulators():
     expected = np.asarray(halves.half_from_f32(x, "bf16")).view(np.uint16)
     assert [FORMATS["bfloat16"].encode(float(v)) for v in x] == expected.tolist()
     for name in ("e4m3", "e5m2"):
-        expected = small_floats.small_pack(x, x, name, False) & 0xFF
+        expected = halves.small_pack(x, x, name, False) & 0xFF
         assert [FORMATS[name].encode(float(v)) for v in x] == expected.tolist()
 
 

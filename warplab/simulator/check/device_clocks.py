@@ -205,14 +205,10 @@ class DeviceClocks:
         system = event.system or self.rules.any_fence
         for warp, lanes in _by_warp(event.lanes):
             self._acquire_seen(warp, lanes, system)
-            row = ClockRow(*(array.copy() for array in self._of(warp)))
-            if self.rules.no_barriers:
-                row = row.join(self._joined(self.block[warp]))
-                row.whole[self.block[warp]] = self.now
+            row = self._of_block(warp, ClockRow(*(array.copy() for array in self._of(warp))))
             for lane in lanes:
-                mine = row.join(self.more[lane]) if lane in self.more else row
                 for scope in (False, True)[: 1 + system]:
-                    self.fenced[scope][lane] = mine, self.now
+                    self.fenced[scope][lane] = self._with_own(row, lane), self.now
 
     def _acquire_seen(self, warp: int, lanes: list[int], system: bool) -> None:
         by_warp = self.seen_by_warp.get(warp)
@@ -224,11 +220,8 @@ class DeviceClocks:
                     self._learn(warp, [lane], row)
 
     def _flag(self, event: Flag) -> None:
-        by_place: dict[int, dict[int, list[int]]] = {}
-        for place, lane in zip(event.places, event.lanes, strict=True):
-            by_place.setdefault(place, {}).setdefault(lane // WARP_SIZE, []).append(lane)
         system = event.system or self.rules.any_flag
-        for place, warps in by_place.items():
+        for place, warps in _by_place(event).items():
             found = _Seen()
             if event.reads:
                 if (row := self.own_flags.get((place, event.device))) is not None:
@@ -270,14 +263,8 @@ class DeviceClocks:
     def _release(self, warp: int, lane: int, scope: bool, all_of_it: bool) -> ClockRow | None:
         """Return what a flag that this lane sets makes known; None if nothing."""
         if all_of_it:
-            bit = 1 << lane % WARP_SIZE
-            row = self._of(warp)
-            if lane in self.more:
-                row = row.join(self.more[lane])
-            if self.rules.no_barriers:
-                row = row.join(self._joined(self.block[warp]))
-                row.whole[self.block[warp]] = self.now
-            return row.with_lanes(warp, bit, self.now, int(self.full[warp]))
+            row = self._of_block(warp, self._with_own(self._of(warp), lane))
+            return row.with_lanes(warp, _bits([lane]), self.now, int(self.full[warp]))
         return self._fenced_by([lane], scope)
 
     def _fenced_by(self, lanes: Iterable[int], scope: bool) -> ClockRow | None:
@@ -333,10 +320,7 @@ class DeviceClocks:
             self._see(warp, lanes, seen, False)
 
     def _arrival(self, event: Arrival) -> None:
-        by_place: dict[int, dict[int, list[int]]] = {}
-        for place, lane in zip(event.places, event.lanes, strict=True):
-            by_place.setdefault(place, {}).setdefault(lane // WARP_SIZE, []).append(lane)
-        for place, warps in by_place.items():
+        for place, warps in _by_place(event).items():
             for warp, lanes in warps.items():
                 if event.waits:
                     row, fenced = self.places.get(place, (self.nothing, None))
@@ -347,9 +331,7 @@ class DeviceClocks:
                             self.fenced[True][lane] = old.join(fenced), 0
                     continue
                 row = self._of(warp).with_lanes(warp, _bits(lanes), self.now, int(self.full[warp]))
-                for lane in lanes:
-                    if lane in self.more:
-                        row = row.join(self.more[lane])
+                row = reduce(self._with_own, lanes, row)
                 known, fenced = self.places.get(place, (self.nothing, None))
                 mine = self._fenced_by(lanes, True)
                 if mine is not None:
@@ -373,13 +355,22 @@ class DeviceClocks:
             self._set(warp, self._of(warp).join(row))
         else:
             for lane in lanes:
-                self.more[lane] = self.more[lane].join(row) if lane in self.more else row
+                self.more[lane] = self._with_own(row, lane)
 
     def _joined(self, warps: np.ndarray) -> ClockRow:
         """Return what any thread of these warps knows."""
         row = _merged(*(array[warps] for array in self.known))
-        for lane in self._lanes_of(warps, self.more):
-            row = row.join(self.more[lane])
+        return reduce(self._with_own, self._lanes_of(warps, self.more), row)
+
+    def _with_own(self, row: ClockRow, lane: int) -> ClockRow:
+        """Return a row with what a lane alone knows."""
+        return row.join(self.more[lane]) if lane in self.more else row
+
+    def _of_block(self, warp: int, row: ClockRow) -> ClockRow:
+        """Return a row with what its block knows by now, where no barrier is needed for that."""
+        if self.rules.no_barriers:
+            row = row.join(self._joined(self.block[warp]))
+            row.whole[self.block[warp]] = self.now
         return row
 
     @staticmethod
@@ -424,6 +415,14 @@ def _acquired(seen: _Seen | None, system: bool) -> list[ClockRow]:
     if system:
         rows, seen.system = [*rows, *seen.system], []
     return rows
+
+
+def _by_place(event: Flag | Arrival) -> dict[int, dict[int, list[int]]]:
+    """Return the lanes of an event by place and warp."""
+    found: dict[int, dict[int, list[int]]] = {}
+    for place, lane in zip(event.places, event.lanes, strict=True):
+        found.setdefault(place, {}).setdefault(lane // WARP_SIZE, []).append(lane)
+    return found
 
 
 def _lanes(warps: np.ndarray) -> list[int]:

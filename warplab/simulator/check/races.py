@@ -10,7 +10,7 @@ Loads are merely recorded when they happen. They are examined when a store to th
 that ends their epoch; an epoch without a store costs nothing.
 
 Not detected: acquire and release accesses are never races, nor are volatile ones in global memory, except what flags
-guard (`guarded_data`). In shared memory, `volatile` excuses nothing but a load beside atomic operations; with
+guard (`waiting_loops`). In shared memory, `volatile` excuses nothing but a load beside atomic operations; with
 `volatile_orders` it excuses the lanes of one warp, as reductions before 2017 need it (`lockstep` reports those that
 rely on it), but not two warps, unless the kernel waits for flags. In global memory, a write that its thread followed by
 a fence or a release counts as published to all.

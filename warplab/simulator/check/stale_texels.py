@@ -9,7 +9,7 @@ from warplab.simulator.errors import StaleTexel
 from warplab.simulator.memory.device_memory import Allocation, DeviceMemory
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Observer
-from warplab.simulator.translate.texel_site import TexelSite
+from warplab.simulator.translate.operations.textures import TexelSite
 
 
 def may_be_stale(translation) -> bool:

@@ -15,9 +15,9 @@ import numpy as np
 from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 
 if TYPE_CHECKING:
-    from warplab.simulator.count.block_flow import BlockFlow
     from warplab.simulator.count.reuse import Reuse, Watched
     from warplab.simulator.count.warp_steps import StepTrace
+    from warplab.simulator.translate.translation import Translation
 
 Place = tuple[str, int]  # file and line
 
@@ -225,7 +225,7 @@ class LaunchProfile:
     `watched`: what a few blocks read, None if that was not watched; `reuse` says what of it they read again.
     `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: matrix products of PTX, once per warp,
     by shape, type of the sums and type of the factors, as in "m16n8k16.f32.f16" (`fragments.flops` of one).
-    `flow`: how often each basic block of the PTX ran (`block_flow.BlockFlow`), None without counters.
+    `flow`: how often each basic block of the PTX ran, None without counters.
     `lines` and the three `line_…` hold the same per source line, by file and line number. Distinct bytes of lines do
     not add up, as several lines may touch the same ones.
     `sampled`: (blocks run, blocks of the grid) if the counters are scaled from some blocks, None if all ran.
@@ -259,3 +259,32 @@ class LaunchProfile:
     def reuse(self) -> Reuse | None:
         """Return what a few blocks read again; None if that was not watched."""
         return None if self.watched is None else self.watched.reuse
+
+
+@dataclass(eq=False)
+class BlockFlow:
+    """How often each basic block of a kernel's PTX ran in a launch: what machine code is counted by. The lists have an
+    entry for each block of `translation`, scaled where a sample of the grid ran.
+
+    `threads`, `warps`: how often the block was run, by thread and by warp. For a block that ends in a branch or guard:
+    `taken_threads`, `taken_warps` went to its target (warps that parted count on both sides), the others on to the
+    next block; `parted`: warps that went both ways. `trips`: by the head of each loop, how many threads went round it
+    how often (`trip_counts`).
+    """
+
+    translation: Translation
+    threads: list[float]
+    warps: list[float]
+    taken_threads: list[float]
+    taken_warps: list[float]
+    parted: list[float]
+    trips: dict[int, dict[int, float]]
+
+    def add_scaled(self, other: BlockFlow, factor: float) -> None:
+        """Add `factor` times the counts of another run of the same kernel."""
+        for name in ("threads", "warps", "taken_threads", "taken_warps", "parted"):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            setattr(self, name, [a + factor * b for a, b in zip(ours, theirs, strict=True)])
+        for head, trips in other.trips.items():
+            for number, threads in trips.items():
+                self.trips[head][number] = self.trips[head].get(number, 0) + factor * threads

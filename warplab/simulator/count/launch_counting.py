@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from warplab.simulator.constants import SECTOR_BYTES
-from warplab.simulator.count.block_flow import BlockFlow
-from warplab.simulator.count.counters import Counts, LaunchProfile, Place
+from warplab.simulator.count.counters import BlockFlow, Counts, LaunchProfile, Place
 from warplab.simulator.count.trip_counts import TripCounts
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import Group

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from warplab.simulator.memory.lane_groups import Group
-from warplab.simulator.translate.basic_blocks import Block
-from warplab.simulator.translate.control_flow import entered, loops
+from warplab.simulator.translate.basic_blocks import Block, entered, loops
 
 
 class TripCounts:

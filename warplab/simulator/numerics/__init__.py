@@ -11,7 +11,6 @@ from warplab.simulator.numerics.fma import *  # noqa: F403
 from warplab.simulator.numerics.halves import *  # noqa: F403
 from warplab.simulator.numerics.integers import *  # noqa: F403
 from warplab.simulator.numerics.rounding import *  # noqa: F403
-from warplab.simulator.numerics.small_floats import *  # noqa: F403
 from warplab.simulator.numerics.special import *  # noqa: F403
 
 FUNCTIONS = {name: found for name, found in globals().items() if inspect.isfunction(found)}

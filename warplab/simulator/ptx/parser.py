@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import UnsupportedInstruction, refusing
-from warplab.simulator.ptx.indexed_jumps import append_jumps
 from warplab.simulator.ptx.inlining import inline
 from warplab.simulator.ptx.program import (
     NOWHERE,
@@ -538,3 +537,24 @@ def _expression(text: str) -> int | None:
         return value(ast.parse(text.replace("U", ""), mode="eval").body)
     except (SyntaxError, KeyError, ValueError):
         return None
+
+
+def append_jumps(entry: Entry, jump: Instruction, targets: tuple[str, ...]) -> None:
+    """Append what replaces a `brx.idx` to the labels `targets`: comparisons and jumps, as compilers write today. A
+    number out of range stops the kernel."""
+    number = len(entry.instructions)
+    chosen, after = Register(f"%chosen{number}"), f"$after{number}"
+    entry.registers[chosen.name] = "pred"
+
+    def add(opcode: str, modifiers=(), operands=(), guard=None, negated: bool = False) -> None:
+        made = Instruction(opcode, modifiers, operands, guard, negated, jump.where, jump.text, jump.at)
+        entry.instructions.append(made)
+
+    if jump.guard is not None:
+        add("bra", (), (Symbol(after),), jump.guard, not jump.guard_negated)
+    for k, target in enumerate(targets):
+        add("setp", ("eq", "u32"), (chosen, jump.operands[0], Immediate(k)))
+        add("bra", (), (Symbol(target),), chosen)
+    add("invalid", ("jump",))
+    add("trap")
+    entry.labels[after] = len(entry.instructions)

@@ -25,11 +25,10 @@ from warplab.simulator.run.matrix_operations import MatrixOperations
 from warplab.simulator.run.mbarriers import MBarriers
 from warplab.simulator.run.options import Options
 from warplab.simulator.run.printf import Printed
-from warplab.simulator.run.surfaces import Surfaces
 from warplab.simulator.run.system_services import SystemServices
 from warplab.simulator.run.tensor_copies import TensorCopies
 from warplab.simulator.run.tensor_memory import TensorMemory
-from warplab.simulator.run.textures import Textures
+from warplab.simulator.run.textures import Surfaces, Textures
 from warplab.simulator.run.undefined_values import UndefinedValues
 from warplab.simulator.run.warp_operations import WarpOperations
 from warplab.simulator.run.warpgroups import Warpgroups

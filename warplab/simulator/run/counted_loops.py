@@ -13,8 +13,7 @@ import numpy as np
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.ptx.graphs import components
 from warplab.simulator.ptx.program import TYPE_BYTES, Immediate, Instruction, Operand, Register
-from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block, destinations
-from warplab.simulator.translate.control_flow import around
+from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block, around, destinations
 
 MOST_ROUNDS = 2**27  # left: more count as no end, as where a count below 0 wraps, or a compiler divides by a step of 0
 _RELATIONS = ("lt", "le", "gt", "ge", "eq", "ne")

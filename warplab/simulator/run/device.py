@@ -15,8 +15,7 @@ import numpy as np
 from warplab.simulator.count import sampling
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.errors import IllegalAddress, InvalidLaunch, SimulatorError, refusing
-from warplab.simulator.memory.device_memory import DeviceMemory
-from warplab.simulator.memory.heap import Heap
+from warplab.simulator.memory.device_memory import DeviceMemory, Heap
 from warplab.simulator.memory.lane_groups import BankPassCache, Group
 from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Entry, Program

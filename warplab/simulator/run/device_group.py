@@ -18,8 +18,7 @@ from warplab.simulator.check.flag_waits import FlagWaits, Looks, MemoryChanges
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.errors import DeviceDeadlock, InvalidLaunch, SimulatorError, UninitializedRead
-from warplab.simulator.memory.device_memory import Allocation, DeviceMemory
-from warplab.simulator.memory.heap import Heap
+from warplab.simulator.memory.device_memory import Allocation, DeviceMemory, Heap
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Entry

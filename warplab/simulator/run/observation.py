@@ -8,10 +8,9 @@ from warplab.simulator.check.proxy_fences import ProxyFences
 from warplab.simulator.check.races import Races
 from warplab.simulator.check.stale_texels import StaleTexels, may_be_stale
 from warplab.simulator.check.unwritten_reads import Noted, UnwrittenReads, reads_local_arrays
-from warplab.simulator.count.access_trace import AccessTrace
 from warplab.simulator.count.reuse import ReuseWatch
 from warplab.simulator.count.sampling import BlockRange, Tally
-from warplab.simulator.count.warp_steps import StepTrace
+from warplab.simulator.count.warp_steps import AccessTrace, StepTrace
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.observer import Observer
 from warplab.simulator.run.options import Options

@@ -24,8 +24,7 @@ from warplab.simulator.run.machine_runs import MachineRuns
 from warplab.simulator.run.narrow_runs import NarrowRuns
 from warplab.simulator.run.standstill import Standstill
 from warplab.simulator.run.warp_convergence import WarpConvergence
-from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC
-from warplab.simulator.translate.control_flow import leads_on
+from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC, leads_on
 
 # Steps (blocks run) for which waiting lanes are left waiting; fewer once the kernel is seen to spin.
 _PATIENCE, _PATIENCE_SPINNING = 4096, 64

@@ -314,6 +314,12 @@ class TensorMemory:
                 UninitializedRead,
             )
 
+    def _require_read(self, p: TensorProduct, block: int, rows, columns, lane: int, what: str) -> None:
+        """Demand that a product may read there."""
+        self._require(p, block, rows, columns, lane)
+        self._require_idle(p, block, rows, columns, range(lane, lane + 1), ())
+        self._require_written(p, block, rows, columns, lane, what)
+
     def _mark(self, block: int, rows: np.ndarray, columns: np.ndarray) -> None:
         """Note that the latest instruction writes there."""
         self.latest[self._bands(block, rows, columns)] = self.number
@@ -520,9 +526,7 @@ class TensorMemory:
             raise self._error(p, lane, what, "Take A from shared memory.", UnsupportedInstruction)
         rows = (address >> 16) + factor_lanes(this.m, p.group)[:, None]
         columns = (address & 0xFFFF) + np.arange(DEPTH_BYTES // 4)
-        self._require(p, block, rows, columns, lane)
-        self._require_idle(p, block, rows, columns, range(lane, lane + 1), ())
-        self._require_written(p, block, rows, columns, lane, "factor A")
+        self._require_read(p, block, rows, columns, lane, "factor A")
         return np.ascontiguousarray(self.words[block, rows, columns]).view(np.uint8)
 
     def _scales(self, p: TensorProduct, address: int, this: Form, which: int, pair: list[int], lane: int) -> np.ndarray:
@@ -532,9 +536,7 @@ class TensorMemory:
         for block in own:
             rows, columns = scale_places((this.m, this.n)[which] // len(own))
             columns = columns + (address & 0xFFFF)
-            self._require(p, block, rows, columns, lane)
-            self._require_idle(p, block, rows, columns, range(lane, lane + 1), ())
-            self._require_written(p, block, rows, columns, lane, f"scale factors of {'AB'[which]}")
+            self._require_read(p, block, rows, columns, lane, f"scale factors of {'AB'[which]}")
             held = self.words[block, rows, columns].view(np.uint8).reshape(-1, 4)
             self._check_copies(p, block, rows, columns, lane)
             parts.append(held[:, this.scale_ids[which] : this.scale_ids[which] + p.scales])

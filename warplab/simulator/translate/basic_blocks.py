@@ -1,8 +1,16 @@
-"""Basic blocks of a kernel: where control flow can enter and leave, and which registers live across."""
+"""Basic blocks of a kernel: where control flow can enter and leave, which registers live across, the loops among them.
 
+The scheduler runs the lowest block first. Lanes reconverge at the join of a branch if the join comes after both sides,
+and after a loop if the loop's blocks stand together. Compilers mostly write blocks in such an order, but they move what
+they consider rare behind the end, with a jump back. Hardware needs no order, as `ptxas` marks where paths join.
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warplab.simulator.errors import UnsupportedInstruction
+from warplab.simulator.ptx.graphs import components, reached
 from warplab.simulator.ptx.program import (
     Address,
     Entry,
@@ -13,7 +21,6 @@ from warplab.simulator.ptx.program import (
     name_of,
     registers_of,
 )
-from warplab.simulator.translate.block_order import convergent_order
 
 MAX_LIVENESS = 1 << 24  # blocks × registers, as each block records those that live on
 
@@ -44,7 +51,8 @@ _WARP_WIDE = frozenset(
 
 @dataclass(eq=False)
 class Block:
-    """Instructions that run one after another. Blocks are numbered in the order of `block_order`, mostly program order.
+    """Instructions that run one after another. Blocks are numbered in the order of `convergent_order`, mostly
+    program order.
 
     `end`: how it ends. BRANCH (a branch in the program) and GUARD (a skip around one guarded instruction, which does
     not count as a branch) go to `target` where `condition` holds, else on to the next block. `warp_wide`: the
@@ -248,3 +256,93 @@ def _find_live_registers(blocks: list[Block]) -> None:
 def _barrier_sources(instruction: Instruction) -> list[str]:
     operands = instruction.operands[1:] if "red" in instruction.modifiers else instruction.operands
     return [name for operand in operands for name in registers_of(operand)]
+
+
+MOST_WORK = 2**20  # blocks times the loops around them; some seconds
+
+
+def convergent_order(successors: list[tuple[int, ...]]) -> list[int]:
+    """Return numbers of the blocks in their new order, which is the old one if lanes reconverge in it. Block 0 is
+    first. Raises UnsupportedInstruction for jumps into loops out of other loops, deeper than any compiler writes.
+
+    A loop (a strongly connected component) stays together and begins with its head. Without the jumps back to the head,
+    its blocks are ordered in the same way. Among the blocks that can come next, program order decides. [F. Bourdoncle,
+    "Efficient chaotic iteration strategies with widenings", 1993: a weak topological order.]
+    """
+    if all(other > number for number, following in enumerate(successors) for other in following):
+        return list(range(len(successors)))
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for number, following in enumerate(successors):
+        for other in following:
+            predecessors[other].append(number)
+    order: list[int] = []
+    # Blocks and loops still to order, the next one last.
+    work = _components_in_order(list(range(len(successors))), successors)[::-1]
+    done = 0
+    while work:
+        blocks = work.pop()
+        done += len(blocks)
+        if done > MOST_WORK:
+            raise UnsupportedInstruction(f"jumps that cross: {len(successors):,} basic blocks in loops inside loops")
+        inside = set(blocks)
+        entered = [b for b in blocks if b == 0 or any(p not in inside for p in predecessors[b])]
+        head = min(entered or blocks)
+        order.append(head)
+        work += _components_in_order([b for b in blocks if b != head], successors)[::-1]
+    return order
+
+
+def _components_in_order(blocks: list[int], successors: list[tuple[int, ...]]) -> list[list[int]]:
+    """List strongly connected components of the graph among `blocks`, each after those that lead to it."""
+    parts = components(blocks, successors)
+    of = {block: number for number, component in enumerate(parts) for block in component}
+    missing = [0] * len(parts)
+    following: list[set[int]] = [set() for _ in parts]
+    for block in blocks:
+        for other in successors[block]:
+            if other in of and of[other] != of[block] and of[other] not in following[of[block]]:
+                following[of[block]].add(of[other])
+                missing[of[other]] += 1
+    ready = [(min(component), number) for number, component in enumerate(parts) if not missing[number]]
+    heapq.heapify(ready)
+    result = []
+    while ready:
+        _, number = heapq.heappop(ready)
+        component = parts[number]
+        result.append(component)
+        for other in following[number]:
+            missing[other] -= 1
+            if not missing[other]:
+                heapq.heappush(ready, (min(parts[other]), other))
+    return result
+
+
+def around(blocks: Sequence[Block], number: int) -> set[int]:
+    """Return the blocks that control may come to after a block and before it comes back; none if it does not."""
+    before: list[list[int]] = [[] for _ in blocks]
+    for one in blocks:
+        for follower in one.successors():
+            before[follower].append(one.index)
+    return reached([one.successors() for one in blocks], number) & reached(before, number)
+
+
+def leads_on(blocks: Sequence[Block], block: Block) -> bool:
+    """Tell whether lanes cannot come back to a branch from one of its sides, as where they leave a loop."""
+    following = [one.successors() for one in blocks]
+    sides = (block.target, block.index + 1)
+    return any(side != block.index and block.index not in reached(following, side) for side in sides)
+
+
+def loops(blocks: Sequence[Block]) -> dict[int, int]:
+    """Return the last block of each loop, by its head; the blocks between belong to it (`convergent_order`)."""
+    found: dict[int, int] = {}
+    for block in blocks:
+        for head in block.successors():
+            if head <= block.index:
+                found[head] = max(found.get(head, 0), block.index)
+    return found
+
+
+def entered(block: Block, ends: Mapping[int, int]) -> list[int]:
+    """Return the heads of the loops that a block leads into. `ends`: the `loops` of its kernel."""
+    return [head for head in block.successors() if head in ends and not head <= block.index <= ends[head]]

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warplab.simulator.constants import SECTOR_BYTES
-from warplab.simulator.ptx.program import Address, Immediate, Instruction, Symbol, as_address, items_of, name_of
+from warplab.simulator.ptx.program import Immediate, Instruction, Symbol, as_address, items_of, name_of
 from warplab.simulator.translate import kept_code, narrow_access, narrow_compiler
 from warplab.simulator.translate.basic_blocks import BARRIER, Block, destinations, sources
 from warplab.simulator.translate.block_writer import DTYPES, _fit, item_bytes
@@ -582,13 +582,8 @@ class BlockCode(NarrowWriter):
             self.written.add(name_of(i.operands[0]))
         else:
             super().instruction(i)
-        single = all(self.single.get(name, False) for name in sources(i))
-        for operand in i.operands:
-            base = operand.base if isinstance(operand, Address) else operand
-            if isinstance(base, Symbol) and base.name not in self.translator.params:
-                variable = self.translator.variables.get(base.name)
-                space = "" if variable is None else variable.space
-                single = single and space != "local" and (space != "shared" or self.one_block)
+        apart = self.own_spaces(i) - ({"shared"} if self.one_block else set())
+        single = not apart and all(self.single.get(name, False) for name in sources(i))
         written = destinations(i)
         self.single.update(dict.fromkeys(written, single))
         self.patterns = {of: site for of, site in self.patterns.items() if of[0] not in written}
@@ -650,13 +645,7 @@ class BlockCode(NarrowWriter):
         return record
 
     def load(self, i: Instruction, dtype: str) -> None:
-        named = []
-        for item in items_of(i.operands[0]):
-            nowhere = isinstance(item, Symbol) and item.name == "_"
-            own = dtype if nowhere else self.dtype(item)
-            if own == "b1" or item_bytes(own) < item_bytes(dtype):
-                raise NotNarrow(i.text)
-            named.append((None if nowhere else name_of(item), own))
+        named = self.targets(i, dtype)
         site, start = self.access_site(i, 1)
         behind = [step for step in self.reaches if step.site.op == "store" and step.site.space == site.space]
         if behind and site.space != "global":
@@ -674,13 +663,9 @@ class BlockCode(NarrowWriter):
         self.emit("for i in lanes(32):")
         self.emit("    at = away + ld8(record + 8 * i)")
         for k, (name, own) in enumerate(named):
-            if name is None:
-                continue
-            value, have = f"ld{size}(at + {k * size})", item_bytes(own)
-            if have > size and dtype[0] == "i":
-                value = f"sx{8 * size}({value})" + ("" if have == 8 else f" & {hex((1 << 8 * have) - 1)}")
-            self.emit(f"    {self.keep(name, value)}")
-            self.written.add(name)
+            if name is not None:
+                self.emit(f"    {self.keep(name, self.loaded(f'at + {k * size}', dtype, own))}")
+                self.written.add(name)
 
     def store(self, i: Instruction, bits: int) -> None:
         dtype, size = DTYPES[i.modifiers[-1]], bits // 8

@@ -15,9 +15,8 @@ import numpy as np
 
 from warplab.simulator import numerics
 from warplab.simulator.translate import narrow_compiler
-from warplab.simulator.translate.basic_blocks import BRANCH, FALL, GUARD, JUMP, Block
+from warplab.simulator.translate.basic_blocks import BRANCH, FALL, GUARD, JUMP, Block, around, entered, leads_on, loops
 from warplab.simulator.translate.block_writer import DTYPES
-from warplab.simulator.translate.control_flow import around, entered, leads_on, loops
 from warplab.simulator.translate.narrow_access import CONSTANTS, NAMES, addresses
 from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter
 
@@ -60,13 +59,17 @@ class NarrowLoops:
         self.declined: dict[int, str] = {}
         self._costs: dict[bool, list[float]] = {}
         self._found: dict[int, NarrowLoop | None] = {}
-        self._known: dict[int, bool] = {}
+        self._known: dict[int, str] = {}  # by block: why it can be part of no loop here, "" if it can
 
     def at(self, number: int) -> NarrowLoop | None:
         """Return the loop that this block is part of; None if there is none."""
         if number not in self._found:
             translator, loop = self._translator, None
-            if not translator.maybe_unwritten and not translator.register_faults and narrow_compiler.available():
+            if translator.maybe_unwritten or translator.register_faults:
+                self.declined[number] = "registers are examined"
+            elif not narrow_compiler.available():
+                self.declined[number] = "there is no compiler"
+            else:
                 loop = self._loop_around(number)
             self._found.update(dict.fromkeys([number] if loop is None else loop.inside, loop))
         return self._found[number]
@@ -82,12 +85,15 @@ class NarrowLoops:
         return self._costs[observed]
 
     def _loop_around(self, number: int) -> NarrowLoop | None:
-        if not self._good(number):
-            return None
         blocks = self._blocks
-        inside = {n for n in around(blocks, number) if self._good(n)}
+        every = around(blocks, number)
+        inside = {n for n in every if not self._why_not(n)}
         nodes = sorted(inside.union(*(blocks[n].successors() for n in inside)))
-        if number not in inside or len(nodes) > _MOST_NODES:
+        if number not in every:
+            return None
+        why = self._why_not(number) or ("it is too large" if len(nodes) > _MOST_NODES else "")
+        if why:
+            self.declined[number] = why
             return None
         try:
             return _compiled(self._translator, blocks, inside, nodes)
@@ -95,17 +101,18 @@ class NarrowLoops:
             self.declined[number] = str(error) or type(error).__name__
             return None
 
-    def _good(self, number: int) -> bool:
-        """Tell whether this block can be part of a loop."""
+    def _why_not(self, number: int) -> str:
+        """Return why this block can be part of no loop here; "" if it can."""
         if number not in self._known:
-            block = self._blocks[number]
-            good = block.end in (FALL, JUMP, BRANCH, GUARD) and block.warp_wide is None and number not in self._waiting
-            try:
-                if good:
-                    NarrowWriter(self._translator).block(block)
-            except UNKNOWN:
-                good = False
-            self._known[number] = good
+            block, why, writer = self._blocks[number], "", NarrowWriter(self._translator)
+            if block.end not in (FALL, JUMP, BRANCH, GUARD) or block.warp_wide is not None or number in self._waiting:
+                why = "lanes wait or end there"
+            else:
+                try:
+                    writer.block(block)
+                except UNKNOWN:
+                    why = block.body[writer.position].text
+            self._known[number] = why
         return self._known[number]
 
 

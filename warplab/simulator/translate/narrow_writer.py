@@ -7,6 +7,7 @@ to the arrays' code, by a call back to Python (`run.narrow_runs`).
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -284,12 +285,7 @@ class NarrowWriter:
         compute from such. `Addresses.atomic_sectors` depends on it."""
         of: dict[str, set[str]] = {}
         for i in block.body:
-            inputs = set[str]().union(*(of.get(name, {name}) for name in sources(i)))
-            for operand in i.operands:
-                base = operand.base if isinstance(operand, Address) else operand
-                if isinstance(base, Symbol) and base.name not in self.translator.params:
-                    variable = self.translator.variables.get(base.name)
-                    inputs |= {"" if variable is None else variable.space} & {"shared", "local"}
+            inputs = self.own_spaces(i).union(*(of.get(name, {name}) for name in sources(i)))
             of.update(dict.fromkeys(destinations(i), inputs))
         written = [(name, inputs) for name, inputs in sorted(of.items()) if name in block.live_out]
         if not written:
@@ -307,6 +303,13 @@ class NarrowWriter:
             known.append((name, variable))
         for name, variable in known:
             self.emit(f"st1(single + {self.number(name)}, {variable})")
+
+    def own_spaces(self, i: Instruction) -> set[str]:
+        """Return in which of shared and local memory variables lie that an instruction names."""
+        bases = [operand.base if isinstance(operand, Address) else operand for operand in i.operands]
+        names = {base.name for base in bases if isinstance(base, Symbol)} - self.translator.params.keys()
+        variables = self.translator.variables
+        return {variables[name].space for name in names & variables.keys()} & {"shared", "local"}
 
     def needed(self) -> set[str]:
         """Return registers that matter from the present instruction on."""
@@ -377,15 +380,32 @@ class NarrowWriter:
             return site, self.address_of(base)
         raise NotNarrow
 
-    def _reach(self, i: Instruction, operand: Operand) -> tuple[Any, str]:
-        """Write the addresses of an access, and its test. Returns the site."""
-        site, start = self.start(i, operand)
-        self.line(f"st8(address + 8 * i, {start} + {site.offset})")
-        place = self.fresh()
-        return site, place
+    def targets(self, i: Instruction, dtype: str) -> list[tuple[str | None, str]]:
+        """Return the registers that a load of `dtype` writes and their types; None for one that is thrown away."""
+        named: list[tuple[str | None, str]] = []
+        for item in items_of(i.operands[0]):
+            nowhere = isinstance(item, Symbol) and item.name == "_"
+            own = dtype if nowhere else self.dtype(item)
+            if own == "b1" or item_bytes(own) < item_bytes(dtype):
+                raise NotNarrow(i.text)
+            named.append((None if nowhere else name_of(item), own))
+        return named
 
-    def _test(self, site, place: str) -> None:
-        """Write what decides who makes the access."""
+    @staticmethod
+    def loaded(at: str, dtype: str, own: str) -> str:
+        """Return a number of `dtype` in memory as a register of type `own` holds it."""
+        size, have = item_bytes(dtype), item_bytes(own)
+        if have == size or dtype[0] != "i":
+            return f"ld{size}({at})"
+        return f"sx{8 * size}(ld{size}({at}))" + ("" if have == 8 else f" & {hex((1 << 8 * have) - 1)}")
+
+    def _access(self, i: Instruction, operand: Operand, dtype: str, items: list[Any], lines: Iterable[str]) -> None:
+        """Write an access: its addresses, what decides who makes it, what each lane does at `at`, and the call that
+        tells of it when it has been made."""
+        site, start = self.start(i, operand)
+        place = self.fresh()
+        self.line(f"st8(address + 8 * i, {start} + {site.offset})")
+        self.sites[site.index] = NarrowSite(site.index, dtype, items)
         self.finish(self.needed())
         self.emit(f"{place} = ld8(S + PLACES) + {PLACE_BYTES * site.index}")
         self.emit(f"if call(F_ACCESS, S, {place}):")
@@ -393,64 +413,36 @@ class NarrowWriter:
         self.emit("        return 3")
         self.emit("else:")
         self.emit(f"    away = ld8({place} + P_DATA) - ld8({place} + P_LOW)")
-
-    def load(self, i: Instruction, dtype: str) -> None:
-        items = items_of(i.operands[0])
-        named: list[tuple[str | None, Any]] = []
-        for item in items:
-            nowhere = isinstance(item, Symbol) and item.name == "_"
-            named.append((None, dtype) if nowhere else (name_of(item), self.dtype(item)))
-            if not nowhere and (self.dtype(item) == "b1" or item_bytes(self.dtype(item)) < item_bytes(dtype)):
-                raise NotNarrow
-        site, place = self._reach(i, i.operands[1])
-        self.sites[site.index] = NarrowSite(site.index, dtype, named)
-        for name, _ in named:
-            if name is not None:
-                self.number(name)
-                self.written.add(name)
-        self._test(site, place)
-        size = item_bytes(dtype)
         self.emit("    n = ld8(S + COUNT)")
         self.emit("    for i in range(n):")
         self.emit("        lane = ld4(list + 4 * i)")
         self.emit("        at = away + ld8(address + 8 * i)")
+        for line in lines:
+            self.emit(f"        {line}")
+        self.emit("    if ld8(S + DONE_SEEN):")
+        self.emit(f"        if call(ld8(S + CALLBACK), {SEEN}, {site.index}, 1, 0, 0):")
+        self.emit("            return 3")
+
+    def load(self, i: Instruction, dtype: str) -> None:
+        named, size, lines = self.targets(i, dtype), item_bytes(dtype), list[str]()
         for k, (name, own) in enumerate(named):
-            if name is None:
-                continue
-            value, have = f"ld{size}(at + {k * size})", item_bytes(own)
-            if have > size and dtype[0] == "i":
-                value = f"sx{8 * size}({value})" + ("" if have == 8 else f" & {hex((1 << 8 * have) - 1)}")
-            self.emit(f"        st8({self.place(name)} + 8 * lane, {value})")
-        self._done(site)
+            if name is not None:
+                self.written.add(name)
+                lines.append(f"st8({self.place(name)} + 8 * lane, {self.loaded(f'at + {k * size}', dtype, own)})")
+        self._access(i, i.operands[1], dtype, named, lines)
 
     def store(self, i: Instruction, bits: int) -> None:
-        dtype = DTYPES[i.modifiers[-1]]
         items: list[tuple[str | None, Any]] = []
+        values = []
         for item in items_of(i.operands[1]):
             if isinstance(item, Immediate):
                 items.append((None, int(_fit(item.value, f"u{bits // 8}"))))
+                values.append(str(items[-1][1]))
                 continue
             own = self.dtype(item)
             if own == "b1" or 8 * item_bytes(own) < bits:
                 raise NotNarrow
             items.append((name_of(item), own))
-        site, place = self._reach(i, i.operands[0])
-        self.sites[site.index] = NarrowSite(site.index, dtype, items)
-        for name, _ in items:
-            if name is not None:
-                self.number(name)
-        self._test(site, place)
-        self.emit("    n = ld8(S + COUNT)")
-        self.emit("    for i in range(n):")
-        self.emit("        lane = ld4(list + 4 * i)")
-        self.emit("        at = away + ld8(address + 8 * i)")
-        for k, (name, own) in enumerate(items):
-            value = own if name is None else f"ld8({self.place(name)} + 8 * lane)"
-            self.emit(f"        st{bits // 8}(at + {k * bits // 8}, {value})")
-        self._done(site)
-
-    def _done(self, site) -> None:
-        """Write the call that tells of an access when it has been made."""
-        self.emit("    if ld8(S + DONE_SEEN):")
-        self.emit(f"        if call(ld8(S + CALLBACK), {SEEN}, {site.index}, 1, 0, 0):")
-        self.emit("            return 3")
+            values.append(f"ld8({self.place(name_of(item))} + 8 * lane)")
+        lines = [f"st{bits // 8}(at + {k * bits // 8}, {value})" for k, value in enumerate(values)]
+        self._access(i, i.operands[0], DTYPES[i.modifiers[-1]], items, lines)

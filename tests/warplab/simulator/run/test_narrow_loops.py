@@ -468,3 +468,19 @@ def random_outcome(seed: int, narrow: bool) -> tuple:
 @pytest.mark.parametrize("seed", range(25))
 def test_random_programs_do_what_the_arrays_do(seed, eager):
     assert random_outcome(seed, True) == random_outcome(seed, False), f"seed {seed}\n{random_source(seed)}"
+
+
+@pytest.mark.parametrize(
+    ("inside", "why"), [("__syncthreads();", "wait"), ("atomicAdd(a + 40, 1);", "atom|red"), ("", "")]
+)
+def test_the_log_says_which_loops_numpy_runs(inside, why, eager):
+    source = f"""extern "C" __global__ void k(int* a, int n) {{
+        for (int i = 0; i < n; i++) {{
+            {inside}
+            a[threadIdx.x] += i;
+        }}
+    }}"""
+    log = simulate(CudaSource(source, "k"), 1, 40, (zeros(41), np.int32(500))).log
+    said = [line for line in log if line.startswith("NumPy ran the loop around line ")]
+    assert bool(said) == bool(why)
+    assert all(re.search(why, line) for line in said)

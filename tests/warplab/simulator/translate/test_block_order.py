@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warplab import simulator
-from warplab.simulator.translate.block_order import convergent_order
+from warplab.simulator.translate.basic_blocks import convergent_order
 
 # The branch's rare side stands behind the kernel's end and jumps back to the join before the barrier.
 RARE_SIDE_LAST = """

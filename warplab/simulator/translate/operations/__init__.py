@@ -18,12 +18,10 @@ from warplab.simulator.translate.operations import (
     half,
     matrix,
     memory,
-    moves,
     tensor_map_fields,
     tensor_memory,
     textures,
     warp,
-    warpgroup,
 )
 
 TABLE = {
@@ -33,7 +31,6 @@ TABLE = {
     **bits.TABLE,
     **comparisons.TABLE,
     **conversions.TABLE,
-    **moves.TABLE,
     **memory.TABLE,
     **atomics.TABLE,
     **asynchronous.TABLE,  # leaves other st and red to these two
@@ -41,7 +38,6 @@ TABLE = {
     **textures.TABLE,
     **warp.TABLE,
     **matrix.TABLE,
-    **warpgroup.TABLE,
     **tensor_memory.TABLE,
     **calls.TABLE,
 }

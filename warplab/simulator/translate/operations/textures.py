@@ -1,10 +1,10 @@
 """Textures and surfaces: tex, tld4, txq; suld, sust, suq."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from warplab.simulator.ptx.program import Indexed, Instruction, Operand, Register, items_of
-from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
-from warplab.simulator.translate.texel_site import TexelSite
+from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Site
 
 _GEOMETRIES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 2, "a2d": 3, "cube": 3, "acube": 4}  # and their coordinates
 _RESULTS = ("u32", "s32", "f32", "f16")
@@ -142,3 +142,20 @@ TABLE = {
     "sust": _surface_store,
     "suq": _query,
 }
+
+
+@dataclass(eq=False)
+class TexelSite(Site):
+    """One instruction, as `run.textures` needs it. `geometry`: "1d", "2d", "3d", "a1d", "a2d" (layered), "cube" or
+    "acube", "" for a query. `result`: dtype of a fetched value. `integer`: are the coordinates integers? `component`:
+    the channel that is gathered.
+
+    Of surfaces, `outside`: "trap", "clamp" or "zero", what becomes of coordinates outside; `formatted`: is it sust.p?
+    """
+
+    geometry: str = ""
+    result: str = "f4"
+    integer: bool = False
+    component: int = 0
+    outside: str = "trap"
+    formatted: bool = False
