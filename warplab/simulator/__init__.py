@@ -17,13 +17,13 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             whole arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes,
             with `special_registers`, `matrix_instructions`, `warpgroup_instructions` and `tensor_memory_instructions`
             for these kinds. `ptxas_model` estimates the machine code, `access_fusion` finds the accesses that ptxas
-            fuses, `value_numbering` the instructions that access one location, `plain_tests` the loads that only test a
-            word before an atomic operation, `waiting_loops` the loops that spin and what their flags guard,
-            `unwritten_fragments` the registers that may be read before they are written, `warpgroup_registers` those
-            that a wgmma or a tcgen05.ld still uses. `narrow_loops` writes a loop that a few lanes run as machine code
-            (`narrow_writer`, with `narrow_operations`, or the arrays' code where these lack one, `narrow_access` and
-            `narrow_groups`; `narrow_compiler` compiles it, `kept_code` keeps it), `machine_blocks` a block that all
-            lanes run, and `aligned_sums` what tensor cores add.
+            fuses, `value_numbering` the instructions that access one location, and the loads that only test it before
+            an atomic operation, `waiting_loops` the loops that spin and what their flags guard, `unwritten_fragments`
+            the registers that may be read before they are written, `warpgroup_registers` those that a wgmma or a
+            tcgen05.ld still uses. `narrow_loops` writes a loop that a few lanes run as machine code (`narrow_writer`,
+            with `narrow_operations`, or the arrays' code where these lack one, `narrow_access` and `narrow_groups`;
+            `narrow_compiler` compiles it, `kept_code` keeps it), `machine_blocks` a block that all lanes run, and
+            `aligned_sums` what tensor cores add.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `warp_steps` traces the accesses and the source lines of the first warps. `sampling` scales the
@@ -55,8 +55,8 @@ How a launch runs:
     lanes that go round in a loop run it in machine code, once they have done so for a while (`narrow_runs`); so do all
     lanes of a chunk of 4,096 or more a block of plain arithmetic, loads and stores (`machine_runs`).
 3.  `barriers` and `warp_convergence` hold lanes back at block-wide barriers and warp-wide instructions until the others
-    arrive. In a `cooperative` launch, blocks wait for one another too. `standstill` finds deadlocks, and
-    `instruction_limits` explains what is wrong with a launch that does not end.
+    arrive. In a cooperative launch, blocks wait for one another too. `standstill` finds deadlocks, and explains what is
+    wrong with a launch that does not end.
 4.  `atomics` lets lanes take turns without a loop over them. `async_copies`, `tensor_copies` (by TMA, with
     `copy_reductions`) and `mbarriers` serve copies that arrive only where a thread waits for them. `warp_operations`
     exchanges values between the lanes of a warp (`undefined_values` finds out whether a result depends on one that no

@@ -229,7 +229,7 @@ class AssertFailed(SimulatorError):
 
 
 class InstructionLimit(SimulatorError):
-    """The launch executed more instructions than its limits allow (see `instruction_limits`).
+    """The launch executed more instructions than its limits allow (see `standstill`).
 
     `one_path`: more than `Options.path_limit` on one path, which suggests an endless loop or a deadlock. Otherwise more
     than `instruction_limit` in all threads, which may just be a lot of work. `advice`: the end of `reason` if it names

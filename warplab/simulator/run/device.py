@@ -19,10 +19,16 @@ from warplab.simulator.memory.device_memory import DeviceMemory, Heap
 from warplab.simulator.memory.lane_groups import BankPassCache, Group
 from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Entry, Program
-from warplab.simulator.run import cooperative, undefined_values
+from warplab.simulator.run import undefined_values
 from warplab.simulator.run.chunk import Chunk, LaunchState
 from warplab.simulator.run.geometry import chunk_geometry
-from warplab.simulator.run.launch_limits import MAX_LOCAL_BYTES, check_cluster, check_launch
+from warplab.simulator.run.launch_limits import (
+    MAX_LOCAL_BYTES,
+    check_cluster,
+    check_launch,
+    grid_workspace,
+    is_cooperative,
+)
 from warplab.simulator.run.observation import observers_of, unwritten_reads_of
 from warplab.simulator.run.options import Options
 from warplab.simulator.run.printf import Printed
@@ -115,9 +121,9 @@ class Device:
         launch = LaunchState(bytes(buffer))
         room, lanes = self._room_for(translation, threads, shared_bytes), options.chunk_lanes
         step, later = max(1, min(lanes // threads, room)), min(LATER * lanes // threads, room // LATER_ROOM)
-        if cooperative.is_wanted(translation, options.cooperative, total, threads):
+        if is_cooperative(translation, options.cooperative, total, threads):
             step, options = total, replace(options, sample_blocks=None)
-            launch.workspace = cooperative.workspace(self.memory)
+            launch.workspace = grid_workspace(self.memory)
         cluster = check_cluster(entry, grid, options.cluster, options.wide_clusters)
         runs = sampling.split(total, step, options.sample_blocks, math.prod(cluster), later)
         observers = observers_of(options, translation, self.memory, runs, threads, total)

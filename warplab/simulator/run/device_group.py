@@ -22,9 +22,8 @@ from warplab.simulator.memory.device_memory import Allocation, DeviceMemory, Hea
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Entry
-from warplab.simulator.run.cooperative import MOST_THREADS
 from warplab.simulator.run.device import Device, launching
-from warplab.simulator.run.launch_limits import check_launch
+from warplab.simulator.run.launch_limits import MOST_THREADS, check_launch
 from warplab.simulator.run.options import Options
 from warplab.simulator.run.scheduler import Scheduler
 from warplab.simulator.translate.translation import translate

@@ -59,6 +59,8 @@ class MachineRuns(MachineState):
         self.possible = chunk.options.machine_code and not why
         if why and chunk.options.machine_code:
             chunk.launch.log[f"NumPy ran all blocks of code: {why}"] = None
+        if not self.possible:
+            return
         self.spent: dict[Any, float] = {}  # by blocks that may be compiled (`MachineBlocks.at`)
         self.loads, self.stores = self.observers_of("load"), self.observers_of("store")
         # Of stores, who wants more than is told.

@@ -39,10 +39,6 @@ class NarrowRuns(MachineState):
         self.scheduler = scheduler
         self.loops = self.chunk.translation.narrow_loops
         self.possible = self.chunk.options.machine_code and not self.why
-        # Reads and races, too, the function knows by itself.
-        self.told = {
-            event: [of for of in self.observers_of(event) if of[1] not in (self.races, self.reuse)] for event in _EVENTS
-        }
         self.runs: dict[NarrowLoop, int] = {}
         self.saved: dict[NarrowLoop, float] = {}
         self.costs = self.loops.costs(self.checked or self.counting is not None)
@@ -88,6 +84,10 @@ class NarrowRuns(MachineState):
     def _begin(self) -> None:
         """Make the arrays that all runs of the chunk share."""
         lanes = self.chunk.lanes
+        # Reads and races, too, the function knows by itself.
+        self.told = {
+            event: [of for of in self.observers_of(event) if of[1] not in (self.races, self.reuse)] for event in _EVENTS
+        }
         self.list = np.zeros(lanes, np.int32)
         self.address = np.zeros(lanes, np.uint64)
         own = {name: np.zeros(lanes, np.int32) for name in ("TAKEN", "OTHER", "OLD")}

@@ -29,7 +29,7 @@ class Options:
     which some compilers leave out.
     `ended_arrive`: a barrier of the whole block does not wait for threads that have ended, as on a GPU since Volta.
     `replicas`: lanes of a warp may store different values to one element of shared memory at once, of which one stays.
-    `cooperative`: all blocks run together and can wait for one another (see `cooperative`).
+    `cooperative`: all blocks run together and can wait for one another (see `launch_limits`).
     `cluster`: blocks of a cluster along x, y and z, for a kernel that does not say so itself (__cluster_dims__).
     `wide_clusters`: a cluster may have 16 blocks, as on GPUs that are asked (NonPortableClusterSizeAllowed).
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory

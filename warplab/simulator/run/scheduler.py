@@ -17,12 +17,12 @@ import numpy as np
 
 from warplab.simulator.errors import SimulatorError
 from warplab.simulator.memory.lane_groups import Group
-from warplab.simulator.run import counted_loops, instruction_limits
+from warplab.simulator.run import counted_loops
 from warplab.simulator.run.barriers import Barriers
-from warplab.simulator.run.cooperative import HINT, uses_registers
+from warplab.simulator.run.launch_limits import COOPERATIVE_HINT, seeks_grid_barrier
 from warplab.simulator.run.machine_runs import MachineRuns
 from warplab.simulator.run.narrow_runs import NarrowRuns
-from warplab.simulator.run.standstill import Standstill
+from warplab.simulator.run.standstill import Standstill, deadlock, limit_error
 from warplab.simulator.run.warp_convergence import WarpConvergence
 from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC, leads_on
 
@@ -97,7 +97,7 @@ class Scheduler:
             if pending:
                 current, group = self._next(current, group)
                 if self.stuck:
-                    raise instruction_limits.deadlock(self, blocks[current], group, path)
+                    raise deadlock(self, blocks[current], group, path)
             elif group is None:
                 if not self._idle():
                     self.executed = executed
@@ -123,7 +123,7 @@ class Scheduler:
                     self.path_budget = path + max(self.path_share, path // 4)
                 if executed > self.budget or path > self.path_budget:
                     if self.deadline is None or time.thread_time() > self.deadline:
-                        raise instruction_limits.error(self, block, group, executed, path)
+                        raise limit_error(self, block, group, executed, path)
                     self.budget, self.path_budget = executed + self.share, path + self.path_share
                 if self.turn or current in late:
                     yield current, group
@@ -131,7 +131,7 @@ class Scheduler:
             if current in moving:
                 self.standstill.moved = True
             elif moving and not pending and self.alone and self.standstill.reached_by_all(current, group):
-                raise instruction_limits.deadlock(self, block, group, path)
+                raise deadlock(self, block, group, path)
             for notify in observers.block:
                 notify(current, group, path - lengths[current])
             chunk.group, chunk.clock = group, path
@@ -154,7 +154,7 @@ class Scheduler:
             elif end == WARP_SYNC:
                 current, group = self.convergence.sync(block, group)
             elif end == TRAP:
-                reason = "" if chunk.launch.workspace or not uses_registers(translation) else HINT
+                reason = "" if chunk.launch.workspace or not seeks_grid_barrier(translation) else COOPERATIVE_HINT
                 raise SimulatorError("the kernel stopped itself (trap)", reason=reason, **self.where(block, group))
             else:
                 current += 1

@@ -20,10 +20,9 @@ from warplab.simulator.translate.basic_blocks import CARRY, Block, cut
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Site
 from warplab.simulator.translate.machine_blocks import MachineBlocks
 from warplab.simulator.translate.narrow_loops import NarrowLoops
-from warplab.simulator.translate.plain_tests import plain_tests
 from warplab.simulator.translate.ptxas_model import machine_instructions, predicated, rare_ways
 from warplab.simulator.translate.special_registers import SPECIAL
-from warplab.simulator.translate.value_numbering import ValueNumbering
+from warplab.simulator.translate.value_numbering import ValueNumbering, plain_tests
 from warplab.simulator.translate.waiting_loops import guarded_data, waiting_loops
 
 

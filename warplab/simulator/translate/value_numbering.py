@@ -4,10 +4,15 @@ Registers that are written once, by an instruction without side effects, get the
 operation on operands with the same numbers gives the same number; a register plus a constant keeps its number and
 records the constant. So an address is recognised that is passed to a function or, without optimisation, recomputed or
 kept on the stack (where the latest store in program text counts).
+
+Also plain loads that only test a word before an atomic operation on it, as in `if (x > *most) atomicMax(most, x)`. The
+test may see any value that the word has had, since the atomic operation looks again. So it is no race.
 """
 
 from collections import Counter
+from collections.abc import Callable
 
+from warplab.simulator.ptx.graphs import reached
 from warplab.simulator.ptx.program import (
     Address,
     Entry,
@@ -20,7 +25,7 @@ from warplab.simulator.ptx.program import (
     as_address,
     items_of,
 )
-from warplab.simulator.translate.basic_blocks import destinations
+from warplab.simulator.translate.basic_blocks import Block, destinations, sources
 
 _SAME = frozenset(("mov", "cvta"))
 _PURE = frozenset(
@@ -83,3 +88,49 @@ class ValueNumbering:
     def _set(self, destination: Operand, value: Value) -> None:
         if isinstance(destination, Register) and self._written[destination.name] == 1:
             self._values[destination.name] = value
+
+
+_ATOMIC = frozenset(("atom", "red"))
+_COMPUTES = frozenset(
+    ("add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "not", "neg", "cvt", "min", "max", "mov", "setp")
+)
+
+
+def plain_tests(blocks: list[Block], location: Callable[[Instruction], object]) -> frozenset[int]:
+    """Return the `id` of each plain load whose value does nothing but decide on branches, and from which the program
+    comes to an atomic operation on the same location, none before it. `location`: where an instruction goes."""
+    atomics: dict[object, list[int]] = {}  # the numbers of their blocks
+    for block in blocks:
+        for i in block.counted:
+            if i.opcode in _ATOMIC:
+                atomics.setdefault(location(i), []).append(block.index)
+    if not atomics:
+        return frozenset()
+    following = [block.successors() for block in blocks]
+    users: dict[str, list[Instruction]] = {}
+    for block in blocks:
+        for i in block.counted:
+            for name in sources(i):
+                users.setdefault(name, []).append(i)
+    found = set()
+    for block in blocks:
+        for i in block.counted:
+            places = atomics.get(location(i), []) if i.opcode == "ld" else []
+            before = bool(places) and block.index < min(places)
+            if before and _only_decides(i, users) and not reached(following, block.index).isdisjoint(places):
+                found.add(id(i))
+    return frozenset(found)
+
+
+def _only_decides(load: Instruction, users: dict[str, list[Instruction]]) -> bool:
+    """Tell whether only guards and branches depend on what is loaded."""
+    known = set(destinations(load))
+    work = list(known)
+    while work:
+        for user in users.get(work.pop(), ()):
+            if user.opcode not in _COMPUTES:
+                return False
+            more = set(destinations(user)) - known
+            known |= more
+            work += more
+    return True
