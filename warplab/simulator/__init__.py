@@ -22,8 +22,8 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             the registers that may be read before they are written, `warpgroup_registers` those that a wgmma or a
             tcgen05.ld still uses. `narrow_loops` writes a loop that a few lanes run as machine code (`narrow_writer`,
             with `narrow_operations`, or the arrays' code where these lack one, `narrow_access` and `narrow_groups`;
-            `narrow_compiler` compiles it, `kept_code` keeps it), `machine_blocks` a block that all lanes run, and
-            `aligned_sums` what tensor cores add.
+            `narrow_compiler` compiles it, `kept_code` keeps it), `machine_blocks` a block that all lanes run,
+            `half_products` and `aligned_sums` what tensor cores multiply and add.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `warp_steps` traces the accesses and the source lines of the first warps. `sampling` scales the
@@ -56,7 +56,7 @@ How a launch runs:
     lanes of a chunk of 4,096 or more a block of plain arithmetic, loads and stores (`machine_runs`).
 3.  `barriers` and `warp_convergence` hold lanes back at block-wide barriers and warp-wide instructions until the others
     arrive. In a cooperative launch, blocks wait for one another too. `standstill` finds deadlocks, and explains what is
-    wrong with a launch that does not end.
+    wrong with a launch that does not end; `counted_loops` knows loops that do.
 4.  `atomics` lets lanes take turns without a loop over them. `async_copies`, `tensor_copies` (by TMA, with
     `copy_reductions`) and `mbarriers` serve copies that arrive only where a thread waits for them. `warp_operations`
     exchanges values between the lanes of a warp (`undefined_values` finds out whether a result depends on one that no
