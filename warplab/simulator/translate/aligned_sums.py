@@ -3,7 +3,6 @@
 NumPy goes through all sums once for each product and step; here 16 of them stay in the nearest cache.
 """
 
-import ctypes
 import functools
 from collections import Counter
 from collections.abc import Callable
@@ -102,11 +101,9 @@ _spent: Counter[str] = Counter()  # nanoseconds that NumPy has taken in this pro
 
 
 @functools.cache
-def _compiled(of: str) -> tuple[Any, Any, narrow_compiler.Compiled]:
+def _compiled(of: str) -> tuple[Any, Any]:
     code = narrow_compiler.Compiled(_source(of))
-    number = ctypes.c_int64
-    powers = ctypes.CFUNCTYPE(number, *[number] * 5)(code.address("powers"))
-    return powers, ctypes.CFUNCTYPE(number, number)(code.address(of)), code
+    return code.function("powers", 5), code.function(of)
 
 
 def _of(a: np.ndarray) -> str:
@@ -140,7 +137,7 @@ def _hot(log: dict[str, None], a, b, c, *rest) -> np.ndarray:
 def by_machine_code(a, b, c, least: tuple[float, float, float], bits: int, kind: str) -> np.ndarray:
     """Return what `tensor_cores.aligned` does, for a multiple of four products."""
     of, row = _of(a), c.shape[-1]
-    powers_of, sums_of, _ = _compiled(of)
+    powers_of, sums_of = _compiled(of)
     a = np.ascontiguousarray(a) if of == "one" else _whole(a)
     b, c = _whole(b), _whole(c)
     *least_of, one = np.array([*least, 2.0**bits]).view(np.int64).tolist()

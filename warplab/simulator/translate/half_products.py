@@ -8,7 +8,6 @@ being the half of the register; B, 16 × 8n, in register 2j + r column 8j + g, r
 4j + 2h + e row g + 8h, column 8j + 2t + e. The code orders k by r, i and t.
 """
 
-import ctypes
 import functools
 from collections.abc import Sequence
 
@@ -154,8 +153,7 @@ def _indented(name: str, lines: list[str]) -> str:
 
 @functools.cache
 def _compiled():
-    code = narrow_compiler.Compiled(_source())
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("products")), code
+    return narrow_compiler.Compiled(_source()).function("products")
 
 
 def ready(options, log: dict[str, None], kinds: tuple[str, ...], products: int) -> bool:
@@ -211,4 +209,4 @@ def _multiply(a: Sequence[np.ndarray], b: Sequence[int], b_next: int, c: Sequenc
     # The room begins with a line of the cache.
     fields = *tables, 4 * WARP_SIZE, b_next, warps, sharing, tiles, -(-place_of(room) // 64) * 64
     state = np.array(fields, np.int64)
-    return None if _compiled()[0](place_of(state)) else list(out)
+    return None if _compiled()(place_of(state)) else list(out)

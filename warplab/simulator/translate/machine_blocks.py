@@ -16,7 +16,6 @@ atomic and volatile accesses, generic addresses, loads of shared or local memory
 not all lanes, short blocks of chunks of few lanes, chunks of warps that are not full.
 """
 
-import ctypes
 import functools
 import hashlib
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ from warplab.simulator.translate.basic_blocks import BARRIER, Block, destination
 from warplab.simulator.translate.block_writer import DTYPES, _fit, item_bytes
 from warplab.simulator.translate.narrow_access import CONSTANTS, PLACE_BYTES
 from warplab.simulator.translate.narrow_operations import TABLE, NotNarrow
-from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter
+from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter, left_to_arrays
 
 # Nanoseconds that the arrays' code takes for an instruction, and more for each lane, roughly; those to write a block
 # and each of its instructions, to compile them where no earlier process has, and before the first one of a process;
@@ -719,7 +718,6 @@ class MachineBlock:
     rows: int
     variables: list[str]
     like: dict[int, int]
-    compiled: narrow_compiler.Compiled
     call: Any
 
 
@@ -861,10 +859,9 @@ class MachineBlocks:
         self, number: int, single: tuple[str, ...], one_block: bool
     ) -> tuple[BlockCode, narrow_compiler.Source] | None:
         """Return what writes a block's code, and this; None if there can be none."""
-        if not narrow_compiler.available():
-            self.declined[number] = "there is no compiler"
-        elif self._translator.maybe_unwritten or self._translator.register_faults:
-            self.declined[number] = "registers are examined"
+        why = left_to_arrays(self._translator)
+        if why:
+            self.declined[number] = why
         elif sum(key[0] == number for key in self._codes) < _MOST_VERSIONS:
             w = BlockCode(self._translator, self._blocks[number], frozenset(single), one_block)
             try:
@@ -890,12 +887,11 @@ class MachineBlocks:
             outputs.append((dtype, slot, name is not None and w.single[name]))
             if name is not None and block.condition is not None and name == block.condition.name:
                 condition = k
-        function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(compiled.address("block"))
         spaces: dict[tuple[str, bool], list[Any]] = {}
         for step in w.reaches:
             spaces.setdefault((step.site.space, step.site.op == "load"), []).append(step.site)
         inputs, rows = [(slots[name], name in single) for name in w.inputs], len(w.numbers)
-        known = list(w.variables), w.like, compiled, function
+        known = list(w.variables), w.like, compiled.function("block")
         return MachineBlock(inputs, outputs, condition, w.reaches, spaces, rows, *known)
 
     def quiet(self, number: int) -> bool:
@@ -939,7 +935,7 @@ def _access() -> narrow_compiler.Compiled:
 @functools.cache
 def store() -> Any:
     """Return the function that makes a store of all lanes (`store` in `SOURCE`)."""
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(_access().address("store"))
+    return _access().function("store", 4)
 
 
 def _of_whole_blocks(i: Instruction) -> bool:

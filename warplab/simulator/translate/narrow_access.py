@@ -628,6 +628,9 @@ def addresses() -> dict[str, int]:
 def examined() -> Any:
     """Return the function of that name in `SOURCE`; None where it cannot be compiled."""
     try:
-        return ctypes.CFUNCTYPE(*[ctypes.c_int64] * 3)(addresses()["F_EXAMINED"]) if available() else None
+        if not available():
+            return None
+        addresses()
+        return _compiled[0].function("examined", 2)
     except (RuntimeError, OSError):  # from LLVM
         return None

@@ -10,6 +10,7 @@ A function takes tens of milliseconds to compile, but for one that an earlier pr
 """
 
 import ast
+import ctypes
 import functools
 import hashlib
 import itertools
@@ -134,6 +135,12 @@ class Compiled:
 
     def address(self, name: str) -> int:
         return self._code[name]
+
+    def function(self, name: str, arguments: int = 1) -> Any:
+        """Return a function in it, which keeps the code."""
+        function: Any = ctypes.CFUNCTYPE(*[ctypes.c_int64] * (1 + arguments))(self._code[name])
+        function.code = self
+        return function
 
 
 def to_llvm(source: str, constants: Mapping[str, int], others: Iterable[str] = ()) -> str:

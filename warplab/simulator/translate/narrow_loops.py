@@ -7,7 +7,6 @@ where they meet. It leaves the loop, and returns to the scheduler, for all that 
 calls it.
 """
 
-import ctypes
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from warplab.simulator.translate import narrow_compiler
 from warplab.simulator.translate.basic_blocks import BRANCH, FALL, GUARD, JUMP, Block, around, entered, leads_on, loops
 from warplab.simulator.translate.block_writer import DTYPES
 from warplab.simulator.translate.narrow_access import CONSTANTS, NAMES, addresses
-from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter
+from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter, left_to_arrays
 
 _MOST_NODES = 250  # blocks, and those behind them
 # Microseconds, measured on one core of an x86-64 server in November 2026: only their proportions matter.
@@ -41,7 +40,6 @@ class NarrowLoop:
     heads: list[int]
     steps: list[tuple[Any, list[tuple[str, str]], list[str]]]
     results: list[tuple[Any, int, int]]
-    compiled: narrow_compiler.Compiled
     call: Any
 
 
@@ -65,10 +63,9 @@ class NarrowLoops:
         """Return the loop that this block is part of; None if there is none."""
         if number not in self._found:
             translator, loop = self._translator, None
-            if translator.maybe_unwritten or translator.register_faults:
-                self.declined[number] = "registers are examined"
-            elif not narrow_compiler.available():
-                self.declined[number] = "there is no compiler"
+            why = left_to_arrays(translator)
+            if why:
+                self.declined[number] = why
             else:
                 loop = self._loop_around(number)
             self._found.update(dict.fromkeys([number] if loop is None else loop.inside, loop))
@@ -125,7 +122,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
     w.indent = "        "
     for number in sorted(inside):
         block = blocks[number]
-        w.emit(f"if cur == {node[number]}:")
+        w.emit(f"{'elif' if w.text else 'if'} cur == {node[number]}:")
         w.indent = "            "
         sites = sum(i.opcode in ("ld", "ldu") for i in block.body)
         begun = entries[number]
@@ -172,7 +169,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
             "                    return 0",
             "                st8(S + WAITED, waited)",
             "        first = 0",
-            *_as_chain(w.text),
+            *w.text,
         ]
     )
     compiled = narrow_compiler.Compiled(narrow_compiler.Source(source, CONSTANTS, NAMES), addresses())
@@ -187,19 +184,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
         (eval(f"lambda a=None, b=None, c=None: {template.format('a', 'b', 'c')}", scope), bits, out)
         for template, bits, out in w.results
     ]
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(compiled.address("loop"))
-    return NarrowLoop(nodes, frozenset(inside), w, heads, steps, results, compiled, function)
-
-
-def _as_chain(lines: list[str]) -> list[str]:
-    """Return the tests for the block, of which only one is true, as one chain."""
-    result, seen = [], False
-    for line in lines:
-        if line.startswith("        if cur == "):
-            line = line.replace("if cur", "elif cur", 1) if seen else line
-            seen = True
-        result.append(line)
-    return result
+    return NarrowLoop(nodes, frozenset(inside), w, heads, steps, results, compiled.function("loop"))
 
 
 def _branch(w: NarrowWriter, blocks: list[Block], block: Block, node: dict[int, int]) -> None:

@@ -27,6 +27,7 @@ from warplab.simulator.ptx.program import (
     items_of,
     name_of,
 )
+from warplab.simulator.translate import narrow_compiler
 from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block, destinations, sources
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Local, _fit, item_bytes
 from warplab.simulator.translate.narrow_access import PLACE_BYTES
@@ -39,6 +40,13 @@ UNKNOWN = (NotNarrow, KeyError, IndexError, AttributeError, ValueError, TypeErro
 # that NumPy computes; a block, a good access or a branch of which an observer is told.
 ACCESS, INSTRUCTION, RESULT, STEP, SEEN, BRANCHED = range(6)
 _OF_CHUNK = re.compile(r"\b(m|L)\b")
+
+
+def left_to_arrays(translator) -> str:
+    """Return why no code of a kernel can be machine code; "" if it can."""
+    if not narrow_compiler.available():
+        return "there is no compiler"
+    return "registers are examined" if translator.maybe_unwritten or translator.register_faults else ""
 
 
 @dataclass
@@ -292,16 +300,12 @@ class NarrowWriter:
             return
         self.emit("every = 1 if ld8(S + COUNT) == ld8(S + LANES) else 0")
         self.emit("single = ld8(S + SINGLE)")
-        known = []
+        spaces = {"shared": "ld8(S + ONE_BLOCK)", "local": "0"}
+        known = {name: self.fresh() for name, _ in written}
         for name, inputs in written:
-            terms = ["every"]
-            for of_it in sorted(inputs):
-                number = f"ld1(single + {self.number(of_it)})" if of_it not in ("shared", "local") else ""
-                terms.append(number or ("ld8(S + ONE_BLOCK)" if of_it == "shared" else "0"))
-            variable = self.fresh()
-            self.emit(f"{variable} = {' & '.join(terms)}")
-            known.append((name, variable))
-        for name, variable in known:
+            terms = [spaces.get(of_it) or f"ld1(single + {self.number(of_it)})" for of_it in sorted(inputs)]
+            self.emit(f"{known[name]} = {' & '.join(['every', *terms])}")
+        for name, variable in known.items():
             self.emit(f"st1(single + {self.number(name)}, {variable})")
 
     def own_spaces(self, i: Instruction) -> set[str]:
