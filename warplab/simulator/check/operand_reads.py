@@ -34,17 +34,20 @@ class OperandReads:
             self._groups[lanes.shape[0]] = found
         self.latest[found[1], start // PIECE] = self.clocks.now + 1
 
-    def unaware(self, start: np.ndarray, lanes: np.ndarray) -> np.ndarray:
+    def unaware(self, start: np.ndarray, lanes: np.ndarray) -> np.ndarray | None:
         """Return, for each of `lanes` that is about to write at `start`, a lane whose warpgroup may still read there as
-        far as it knows, or -1. Then these reads no longer count."""
+        far as it knows, or -1; None for -1 throughout. Then these reads no longer count."""
         chunk, piece = self.chunk, start // PIECE
-        block, found = start // chunk.shared_stride, np.full(lanes.shape, -1)
-        for group, latest in enumerate(self.latest):
-            if not (time := latest[piece]).any():
-                continue
-            known = (chunk.block_of[lanes] == block) & (time <= self.passed[block])
-            if not known.all():
-                known |= self.clocks.knows(lanes, block * chunk.threads + group * THREADS, time - 1)
-                found[~known] = group
-            latest[piece] = 0
+        times = self.latest[:, piece]
+        if not times.any():
+            return None
+        self.latest[:, piece] = 0
+        block = start // chunk.shared_stride
+        passed = (chunk.block_of[lanes] == block) & (times <= self.passed[block])
+        if passed.all():
+            return None
+        found = np.full(lanes.shape, -1)
+        for group, time in enumerate(times):
+            other = block * chunk.threads + group * THREADS
+            found[~(passed[group] | self.clocks.knows(lanes, other, time - 1))] = group
         return np.where(found < 0, -1, block * chunk.threads + found * THREADS)

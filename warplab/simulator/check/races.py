@@ -311,6 +311,8 @@ class Races(WordRaces):
     def _after_operands(self, operands: OperandReads, access: RecordedAccess, word, addresses, values) -> None:
         """Compare a write with the reads of wgmma before it."""
         reader = operands.unaware(word * self.word["shared"], access.by.thread - self.numbers.first_thread)
+        if reader is None:
+            return
         race = reader >= 0
         if race.any():
             race &= ~self._unchanged(access.site, "shared", addresses, values)
