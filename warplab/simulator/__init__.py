@@ -20,10 +20,10 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             fuses, `value_numbering` the instructions that access one location, and the loads that only test it before
             an atomic operation, `waiting_loops` the loops that spin and what their flags guard, `unwritten_fragments`
             the registers that may be read before they are written, `warpgroup_registers` those that a wgmma or a
-            tcgen05.ld still uses. `narrow_loops` writes a loop that a few lanes run as machine code (`narrow_writer`,
-            with `narrow_operations`, or the arrays' code where these lack one, `narrow_access` and `narrow_groups`;
-            `narrow_compiler` compiles it, `kept_code` keeps it), `machine_blocks` a block that all lanes run,
-            `half_products` and `aligned_sums` what tensor cores multiply and add.
+            tcgen05.ld still uses. Machine code has two forms: of a block that all lanes run (`machine_blocks`), of a
+            loop that a few lanes run (`narrow_loops`, with `narrow_groups`). Both are written by `machine_writer` and
+            `machine_operations`, with `machine_access` for what an access needs; `machine_compiler` compiles them, and
+            `kept_code` keeps that. `half_products` and `aligned_sums` do what tensor cores do.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `warp_steps` traces the accesses and the source lines of the first warps. `sampling` scales the

@@ -46,7 +46,7 @@ class LaneSnapshot:
     def __init__(self, numbers: GridNumbers, lanes: np.ndarray | None, epochs: np.ndarray, times: np.ndarray) -> None:
         self.numbers, self.lanes, self.epochs, self.times = numbers, lanes, epochs, times
         self._lowest, self._compacted = 0, False
-        self.state: tuple[np.ndarray, ...] = ()  # what `narrow_access.FIELDS` holds of it, and what that refers to
+        self.state: tuple[np.ndarray, ...] = ()  # what `machine_access.FIELDS` holds of it, and what that refers to
 
     def _of_lanes(self, values: np.ndarray) -> np.ndarray:
         return values if self.lanes is None else values[self._lowest :][self.lanes]
@@ -155,7 +155,7 @@ class Record:
         self.words, self.allocation = words, allocation
         self._dtypes = self._DTYPES | dict.fromkeys(("write_site", "read_site"), np.min_scalar_type(sites))
         self.stored = self.was_read = False
-        self.place: np.ndarray | None = None  # what `narrow_access.PLACE` holds of it
+        self.place: np.ndarray | None = None  # what `machine_access.PLACE` holds of it
         self.pending: list[RecordedAccess] = []
         self._compacted = 0  # how many of them are compact
 

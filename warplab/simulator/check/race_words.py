@@ -1,6 +1,6 @@
 """When an access to a word races with those before it, and what is recorded of it then: the base of `Races`.
 
-Machine code (`translate.narrow_access`) does so for accesses that race with none; where they may, nothing is changed,
+Machine code (`translate.machine_access`) does so for accesses that race with none; where they may, nothing is changed,
 and NumPy looks at them again.
 """
 
@@ -14,8 +14,8 @@ from warplab.simulator.check.vector_clocks import WARP_BITS, Clocks
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Observer
-from warplab.simulator.translate import narrow_access
-from warplab.simulator.translate.narrow_access import FIELDS, PLACE, F, P, fill, place_of
+from warplab.simulator.translate import machine_access
+from warplab.simulator.translate.machine_access import FIELDS, PLACE, F, P, fill, place_of
 
 _NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that a record of zeros is empty
 # Nanoseconds that NumPy takes to examine an access, and for each lane, roughly; those that must have been spent before
@@ -82,10 +82,10 @@ class WordRaces(Observer):
             self.chunk.launch.log[f"NumPy looked for races: {why}"] = None
             return False
         words = self._words(site, space)
-        if WordRaces.spent < _LINKING or not (WordRaces.spent >= _COMPILING or narrow_access.ready()):
+        if WordRaces.spent < _LINKING or not (WordRaces.spent >= _COMPILING or machine_access.ready()):
             WordRaces.spent += words * (_ACCESS + _LANE * word.shape[0])
             return False
-        examine = narrow_access.examined()
+        examine = machine_access.examined()
         if examine is None:
             self.chunk.launch.log["NumPy looked for races: there is no compiler"] = None
             return False
@@ -118,7 +118,7 @@ class WordRaces(Observer):
         return "atomic operations order their own block alone" if atomic and ".cta" in site.text else ""
 
     def _state(self, by: LaneSnapshot) -> tuple[np.ndarray, ...]:
-        """Return what `narrow_access.FIELDS` holds of lanes, and the arrays that it refers to."""
+        """Return what `machine_access.FIELDS` holds of lanes, and the arrays that it refers to."""
         lane, numbers = by.lane, by.numbers
         if numbers is not self._stated[0]:
             block_of, warp_of = numbers.small
@@ -136,7 +136,7 @@ class WordRaces(Observer):
         return state, *own.values(), *self._stated[2:]
 
     def fields_of(self, numbers: GridNumbers) -> dict[str, int]:
-        """Return what `narrow_access.FIELDS` holds of a chunk, and does not change."""
+        """Return what `machine_access.FIELDS` holds of a chunk, and does not change."""
         return {
             "FIRST_THREAD": numbers.first_thread,
             "FIRST_BLOCK": numbers.first_block,
@@ -146,7 +146,7 @@ class WordRaces(Observer):
         }
 
     def words_of(self, record: Record, site, space: str) -> dict[str, Any]:
-        """Return what `narrow_access.PLACE` holds of a record."""
+        """Return what `machine_access.PLACE` holds of a record."""
         size = self.word[space]
         return {
             "WRITER": record.writer,

@@ -124,7 +124,7 @@ class ReuseWatch(Observer):
 
     def add(self, sectors: np.ndarray, requests: int, lines: int, passes: int) -> None:
         """Do what `load` does for several loads, in order: the sectors that warps read of global memory, marked as in
-        `narrow_access`, the requests, and the sums of their lines and of their passes through the banks."""
+        `machine_access`, the requests, and the sums of their lines and of their passes through the banks."""
         begins = np.flatnonzero(sectors & 2)
         firsts = (begins, sectors.size), (np.flatnonzero(sectors[begins] & 1), begins.size)
         self.streams[-1].append(Reads(sectors >> 2, *(np.diff(first, append=n) for first, n in firsts)))

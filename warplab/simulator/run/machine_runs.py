@@ -13,8 +13,8 @@ from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Observer
 from warplab.simulator.run.machine_state import SUMS, MachineState
+from warplab.simulator.translate.machine_access import F, P, place_of
 from warplab.simulator.translate.machine_blocks import PHASE, RECORD_ENTRIES, BlockAccess, MachineBlock, store
-from warplab.simulator.translate.narrow_access import F, P, place_of
 
 FEWEST = 4096  # lanes of a chunk for which a call pays off
 _FEW = f"fewer than {FEWEST:,} threads run at one time"

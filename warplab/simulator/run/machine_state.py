@@ -15,7 +15,7 @@ from warplab.simulator.count.launch_counting import Counting
 from warplab.simulator.count.reuse import ReuseWatch
 from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.observer import Observer
-from warplab.simulator.translate.narrow_access import FIELDS, PLACE_BYTES, F, P, fill
+from warplab.simulator.translate.machine_access import FIELDS, PLACE_BYTES, F, P, fill
 
 SUMS = slice(P["REQUESTS"], P["NEEDED"] + 1)  # of a place: what `Counting.accesses` holds
 

@@ -15,10 +15,10 @@ from warplab.simulator.memory.device_memory import WINDOW_LOCAL, WINDOW_SHARED, 
 from warplab.simulator.memory.lane_access import Addresses, SeveralSpaces
 from warplab.simulator.memory.lane_groups import Group, bits_of, lanes_of
 from warplab.simulator.run.machine_state import SUMS, MachineState, of_space
-from warplab.simulator.translate import narrow_access
-from warplab.simulator.translate.narrow_access import F, P, place_of
+from warplab.simulator.translate import machine_access
+from warplab.simulator.translate.machine_access import F, P, place_of
+from warplab.simulator.translate.machine_writer import ACCESS, BRANCHED, INSTRUCTION, SEEN, STEP
 from warplab.simulator.translate.narrow_loops import LIMIT, PARTED, NarrowLoop
-from warplab.simulator.translate.narrow_writer import ACCESS, BRANCHED, INSTRUCTION, SEEN, STEP
 
 MOST_LANES = 1024  # that run together or wait for one another in a loop, of a chunk of any size
 # A loop is compiled once a block of it has run so often, and the kernel's blocks have taken about as long as compiling
@@ -57,7 +57,7 @@ class NarrowRuns(MachineState):
         loops.spent += self.costs[number]
         if visits[number] < _WARM or loops.spent < max(_NEXT, _EACH * len(visits)):
             return None
-        if loops.spent < _FIRST and not narrow_access.ready():
+        if loops.spent < _FIRST and not machine_access.ready():
             return None
         loop = loops.at(number)
         if number in loops.declined:

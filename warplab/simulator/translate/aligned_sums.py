@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from warplab.simulator.numerics import tensor_cores
-from warplab.simulator.translate import narrow_compiler
-from warplab.simulator.translate.narrow_access import place_of
+from warplab.simulator.translate import machine_compiler
+from warplab.simulator.translate.machine_access import place_of
 
 # Nanoseconds that NumPy takes for a product, and for a call; those to compile, or to link what an earlier process has
 # compiled; and how many times over they are spent before: who stops just then has lost a fifth of its products' time.
@@ -82,11 +82,11 @@ _ADDED = f"total = f64add(total, f64trunc(f64mul({_PRODUCT_OF}, scale)))"
 
 
 @functools.cache
-def _source(of: str) -> narrow_compiler.Source:
+def _source(of: str) -> machine_compiler.Source:
     lane = "" if of == "one" else " + 8 * i"
     powers, products = ("; ".join(text.format(k=k, lane=lane) for k in range(4)) for text in (_LARGER, _ADDED))
     text = _POWERS + _SUMS.format(of=of, each=128 if lane else 0, powers=powers, products=products)
-    return narrow_compiler.Source(text, {**{name: 8 * k for k, name in enumerate(_FIELDS)}, **_BITS})
+    return machine_compiler.Source(text, {**{name: 8 * k for k, name in enumerate(_FIELDS)}, **_BITS})
 
 
 _FIELDS = (
@@ -102,7 +102,7 @@ _spent: Counter[str] = Counter()  # nanoseconds that NumPy has taken in this pro
 
 @functools.cache
 def _compiled(of: str) -> tuple[Any, Any]:
-    code = narrow_compiler.Compiled(_source(of))
+    code = machine_compiler.Compiled(_source(of))
     return code.function("powers", 5), code.function(of)
 
 
@@ -115,13 +115,13 @@ def aligned(options, log: dict[str, None]) -> tensor_cores.Aligned:
     return functools.partial(_hot, log) if options.machine_code else tensor_cores.aligned
 
 
-def hot(of: str, source: Callable[[], narrow_compiler.Source], products: int, log: dict[str, None]) -> bool:
+def hot(of: str, source: Callable[[], machine_compiler.Source], products: int, log: dict[str, None]) -> bool:
     """Tell whether machine code for sums of a kind, made from a source, pays off for so many products more."""
     if _spent[of] < TIMES * _COMPILE:
-        if _spent[of] < TIMES * _LINK or not (narrow_compiler.available() and source().kept):
+        if _spent[of] < TIMES * _LINK or not (machine_compiler.available() and source().kept):
             _spent[of] += int(_CALL + _PRODUCT * products)
             return False
-    elif not narrow_compiler.available():
+    elif not machine_compiler.available():
         log["NumPy multiplied matrices: there is no compiler"] = None
         return False
     return True

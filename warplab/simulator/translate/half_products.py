@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
-from warplab.simulator.translate import aligned_sums, narrow_compiler
-from warplab.simulator.translate.narrow_access import place_of
+from warplab.simulator.translate import aligned_sums, machine_compiler
+from warplab.simulator.translate.machine_access import place_of
 from warplab.simulator.translate.warpgroup_instructions import THREADS
 
 _Result = list[np.ndarray] | None  # None: numbers that are left to NumPy
@@ -127,7 +127,7 @@ _BITS |= {"NONE": -1000, "LEAST": -72}
 
 
 @functools.cache
-def _source() -> narrow_compiler.Source:
+def _source() -> machine_compiler.Source:
     parts: dict[str, list[str]] = {"left": [], "powers": [], "products": []}
     for k in range(16):
         x, y, of = 32 * k, 32 * (k // 4) + 4 * (k % 4), "low" if k < 8 else "high"
@@ -143,7 +143,7 @@ def _source() -> narrow_compiler.Source:
             take = f"pick{size}({'x' if size == 4 else 'p'}, (i & 28) | {t})"
             parts["left"].append(f"for i in lanes(32, {bits}): st{size}({to}, {take})")
     text = _SOURCE.format(**{name: _indented(name, lines) for name, lines in parts.items()})
-    return narrow_compiler.Source(text, {**{name: 8 * k for k, name in enumerate(_FIELDS)}, **_BITS})
+    return machine_compiler.Source(text, {**{name: 8 * k for k, name in enumerate(_FIELDS)}, **_BITS})
 
 
 def _indented(name: str, lines: list[str]) -> str:
@@ -153,7 +153,7 @@ def _indented(name: str, lines: list[str]) -> str:
 
 @functools.cache
 def _compiled():
-    return narrow_compiler.Compiled(_source()).function("products")
+    return machine_compiler.Compiled(_source()).function("products")
 
 
 def ready(options, log: dict[str, None], kinds: tuple[str, ...], products: int) -> bool:

@@ -11,7 +11,7 @@ Warps often access memory in one pattern: a record of the latest one, with what 
 is kept for each memory instruction, and compared in a few vector instructions. Whoever wants addresses gets, for each
 warp, the first one and the record. Of loads of shared memory from one base, the first is tested and counted for all.
 
-Left to the arrays' code (`LaunchProfile.log` says why): instructions that `narrow_operations` does not know,
+Left to the arrays' code (`LaunchProfile.log` says why): instructions that `machine_operations` does not know,
 atomic and volatile accesses, generic addresses, loads of shared or local memory behind a store there, groups that are
 not all lanes, short blocks of chunks of few lanes, chunks of warps that are not full.
 """
@@ -24,12 +24,12 @@ from typing import Any
 
 from warplab.simulator.constants import SECTOR_BYTES
 from warplab.simulator.ptx.program import Immediate, Instruction, Symbol, as_address, items_of, name_of
-from warplab.simulator.translate import kept_code, narrow_access, narrow_compiler
+from warplab.simulator.translate import kept_code, machine_access, machine_compiler
 from warplab.simulator.translate.basic_blocks import BARRIER, Block, destinations, sources
 from warplab.simulator.translate.block_writer import DTYPES, _fit, item_bytes
-from warplab.simulator.translate.narrow_access import CONSTANTS, PLACE_BYTES
-from warplab.simulator.translate.narrow_operations import TABLE, NotNarrow
-from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter, left_to_arrays
+from warplab.simulator.translate.machine_access import CONSTANTS, PLACE_BYTES
+from warplab.simulator.translate.machine_operations import TABLE, NoMachineCode
+from warplab.simulator.translate.machine_writer import UNKNOWN, MachineWriter, left_to_arrays
 
 # Nanoseconds that the arrays' code takes for an instruction, and more for each lane, roughly; those to write a block
 # and each of its instructions, to compile them where no earlier process has, and before the first one of a process;
@@ -455,7 +455,7 @@ class BlockAccess:
     values: tuple[tuple[int, bool], ...] = ()
 
 
-class BlockCode(NarrowWriter):
+class BlockCode(MachineWriter):
     """Writes one block for all lanes. `single`: registers that it reads and that hold a single entry."""
 
     def __init__(self, translator, block: Block, single: frozenset[str], one_block: bool) -> None:
@@ -555,7 +555,7 @@ class BlockCode(NarrowWriter):
         self.lines, self.read_here, self.written_here, self.flushes = [], set(), {}, {}
 
     def _single(self, block: Block) -> None:
-        """Leave what `NarrowWriter` does for single entries: here they are known while code is written."""
+        """Leave what `MachineWriter` does for single entries: here they are known while code is written."""
 
     def rows_of(self, i: Instruction) -> list[str] | None:
         """Return where 32 entries of each of an instruction's registers of 32 bits lie; None if there are none."""
@@ -588,7 +588,7 @@ class BlockCode(NarrowWriter):
         self.patterns = {of: site for of, site in self.patterns.items() if of[0] not in written}
 
     def by_arrays(self, i: Instruction) -> None:
-        raise NotNarrow(i.text)
+        raise NoMachineCode(i.text)
 
     def rarely(self, *lines: str) -> None:
         """Leave the block to the arrays' code where the condition that has just been written holds."""
@@ -602,7 +602,7 @@ class BlockCode(NarrowWriter):
     def access_site(self, i: Instruction, place: int) -> tuple[Any, str]:
         site, start = self.start(i, i.operands[place])
         if site.flag or site.strong or ".volatile" in site.text or site.space == "generic":
-            raise NotNarrow(i.text)
+            raise NoMachineCode(i.text)
         return site, start
 
     def reached(self, i: Instruction, site: Any, start: str, place: int, row: str = "", size: int = 0) -> str:
@@ -648,7 +648,7 @@ class BlockCode(NarrowWriter):
         site, start = self.access_site(i, 1)
         behind = [step for step in self.reaches if step.site.op == "store" and step.site.space == site.space]
         if behind and site.space != "global":
-            raise NotNarrow(i.text)
+            raise NoMachineCode(i.text)
         self.reaches.append(BlockAccess(site, self.single_address(i, 1), bool(behind)))
         size = item_bytes(dtype)
         (name, own), *others = named
@@ -676,7 +676,7 @@ class BlockCode(NarrowWriter):
             else:
                 own = self.dtype(item)
                 if own == "b1" or item_bytes(own) < size:
-                    raise NotNarrow(i.text)
+                    raise NoMachineCode(i.text)
                 value, single = self.register(item), self.single.get(name_of(item), False)
             self.line(f"st{size}({self.output(dtype, None, 'lane')}, {value})")
             step.values += ((len(self.outputs) - 1, single),)
@@ -752,7 +752,7 @@ class MachineBlocks:
         self._spent: dict[Version, float] = {}
         self._kept: dict[Version, float] = {}  # of these, what later processes will know
         self._codes: dict[Version, MachineBlock | None] = {}
-        self._written: dict[Version, tuple[BlockCode, narrow_compiler.Source] | None] = {}
+        self._written: dict[Version, tuple[BlockCode, machine_compiler.Source] | None] = {}
         self._quiet: dict[int, bool] = {}
         self._read: dict[int, list[tuple[str, int]]] = {}  # by block: registers that live when it begins, their slots
         self.declined: dict[int, str] = {}
@@ -823,7 +823,7 @@ class MachineBlocks:
             self._keep(key, self._spent[key], compiling)
             return False
         self._keep(key, self.times * compiling, 0)
-        known = _access.cache_info().currsize or (narrow_access.ready() and _source().kept)
+        known = _access.cache_info().currsize or (machine_access.ready() and _source().kept)
         return bool(known or _process.spent >= self.times * _FIRST or spent[None] * ahead >= _TIMES_AHEAD * _FIRST)
 
     def _keep(self, key: Version, spent: float, step: float) -> None:
@@ -857,7 +857,7 @@ class MachineBlocks:
 
     def _write(
         self, number: int, single: tuple[str, ...], one_block: bool
-    ) -> tuple[BlockCode, narrow_compiler.Source] | None:
+    ) -> tuple[BlockCode, machine_compiler.Source] | None:
         """Return what writes a block's code, and this; None if there can be none."""
         why = left_to_arrays(self._translator)
         if why:
@@ -865,7 +865,7 @@ class MachineBlocks:
         elif sum(key[0] == number for key in self._codes) < _MOST_VERSIONS:
             w = BlockCode(self._translator, self._blocks[number], frozenset(single), one_block)
             try:
-                return w, narrow_compiler.Source(w.write(), CONSTANTS, _CALLED)
+                return w, machine_compiler.Source(w.write(), CONSTANTS, _CALLED)
             except UNKNOWN as error:
                 self.declined[number] = str(error) or type(error).__name__
         return None
@@ -874,12 +874,12 @@ class MachineBlocks:
         written = self._written[key]
         try:
             return None if written is None else self._compiled(self._blocks[key[0]], key[1], *written)
-        except (narrow_compiler.Untranslatable, RuntimeError, OSError) as error:  # the latter from LLVM
+        except (machine_compiler.Untranslatable, RuntimeError, OSError) as error:  # the latter from LLVM
             self.declined[key[0]] = str(error) or type(error).__name__
         return None
 
     def _compiled(self, block: Block, single: Sequence[str], w: BlockCode, source: Any) -> MachineBlock:
-        compiled = narrow_compiler.Compiled(source, {name: _access().address(name.lower()) for name in _CALLED})
+        compiled = machine_compiler.Compiled(source, {name: _access().address(name.lower()) for name in _CALLED})
         slots, condition = self._translator.slots, None
         outputs: list[tuple[str, int | None, bool]] = []
         for k, (dtype, name) in enumerate(w.outputs):
@@ -922,14 +922,14 @@ class MachineBlocks:
 
 
 @functools.cache
-def _source() -> narrow_compiler.Source:
-    return narrow_compiler.Source(SOURCE, {**CONSTANTS, **_NAMES}, narrow_access.NAMES)
+def _source() -> machine_compiler.Source:
+    return machine_compiler.Source(SOURCE, {**CONSTANTS, **_NAMES}, machine_access.NAMES)
 
 
 @functools.cache
-def _access() -> narrow_compiler.Compiled:
+def _access() -> machine_compiler.Compiled:
     """Return the code of `access`, which that of all blocks calls."""
-    return narrow_compiler.Compiled(_source(), narrow_access.addresses())
+    return machine_compiler.Compiled(_source(), machine_access.addresses())
 
 
 @functools.cache

@@ -1,7 +1,7 @@
-"""Which of a few lanes run together, in the language of `narrow_compiler`: groups part, wait and are taken up again, as
-`run.scheduler` has them, and what is counted then.
+"""Which of a few lanes run together, in the language of `machine_compiler`: groups part, wait and are taken up again,
+as `run.scheduler` has them, and what is counted then.
 
-The functions find the numbers of the present run at `S` (`narrow_access.FIELDS`).
+The functions find the numbers of the present run at `S` (`machine_access.FIELDS`).
 """
 
 FUNCTIONS = ("entered", "round", "put", "take", "split", "part", "enter", "all_taken")

@@ -1,9 +1,9 @@
 """Loops that a few lanes run, as machine code.
 
 For a warp or two, an array operation costs as much as for thousands of lanes, and looking after each block and access
-in Python many times more. The blocks of a loop therefore become one function (`narrow_writer`, `narrow_compiler`) that
-does what the scheduler does: it runs the group of lanes at the lowest block, parts groups at branches and merges them
-where they meet. It leaves the loop, and returns to the scheduler, for all that it does not know. `run.narrow_runs`
+in Python many times more. The blocks of a loop therefore become one function (`machine_writer`, `machine_compiler`)
+that does what the scheduler does: it runs the group of lanes at the lowest block, parts groups at branches and merges
+them where they meet. It leaves the loop, and returns to the scheduler, for all that it does not know. `run.narrow_runs`
 calls it.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from warplab.simulator import numerics
-from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate import machine_compiler
 from warplab.simulator.translate.basic_blocks import BRANCH, FALL, GUARD, JUMP, Block, around, entered, leads_on, loops
 from warplab.simulator.translate.block_writer import DTYPES
-from warplab.simulator.translate.narrow_access import CONSTANTS, NAMES, addresses
-from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowWriter, left_to_arrays
+from warplab.simulator.translate.machine_access import CONSTANTS, NAMES, addresses
+from warplab.simulator.translate.machine_writer import UNKNOWN, MachineWriter, left_to_arrays
 
 _MOST_NODES = 250  # blocks, and those behind them
 # Microseconds, measured on one core of an x86-64 server in November 2026: only their proportions matter.
@@ -36,7 +36,7 @@ class NarrowLoop:
 
     nodes: list[int]
     inside: frozenset[int]
-    code: NarrowWriter
+    code: MachineWriter
     heads: list[int]
     steps: list[tuple[Any, list[tuple[str, str]], list[str]]]
     results: list[tuple[Any, int, int]]
@@ -94,14 +94,14 @@ class NarrowLoops:
             return None
         try:
             return _compiled(self._translator, blocks, inside, nodes)
-        except (*UNKNOWN, narrow_compiler.Untranslatable, RuntimeError, OSError) as error:  # the latter from LLVM
+        except (*UNKNOWN, machine_compiler.Untranslatable, RuntimeError, OSError) as error:  # the latter from LLVM
             self.declined[number] = str(error) or type(error).__name__
             return None
 
     def _why_not(self, number: int) -> str:
         """Return why this block can be part of no loop here; "" if it can."""
         if number not in self._known:
-            block, why, writer = self._blocks[number], "", NarrowWriter(self._translator)
+            block, why, writer = self._blocks[number], "", MachineWriter(self._translator)
             if block.end not in (FALL, JUMP, BRANCH, GUARD) or block.warp_wide is not None or number in self._waiting:
                 why = "lanes wait or end there"
             else:
@@ -118,7 +118,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
     ends = loops(blocks)
     entries = {n: entered(blocks[n], ends) for n in inside}
     heads = sorted((inside & ends.keys()).union(*entries.values()))
-    w = NarrowWriter(translator)
+    w = MachineWriter(translator)
     w.indent = "        "
     for number in sorted(inside):
         block = blocks[number]
@@ -172,7 +172,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
             *w.text,
         ]
     )
-    compiled = narrow_compiler.Compiled(narrow_compiler.Source(source, CONSTANTS, NAMES), addresses())
+    compiled = machine_compiler.Compiled(machine_compiler.Source(source, CONSTANTS, NAMES), addresses())
     scope: dict[str, Any] = {"np": np, **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())}}
     scope.update(numerics.FUNCTIONS)
     scope.update(translator.constants)
@@ -187,7 +187,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
     return NarrowLoop(nodes, frozenset(inside), w, heads, steps, results, compiled.function("loop"))
 
 
-def _branch(w: NarrowWriter, blocks: list[Block], block: Block, node: dict[int, int]) -> None:
+def _branch(w: MachineWriter, blocks: list[Block], block: Block, node: dict[int, int]) -> None:
     """Write what the scheduler does at a branch or guard."""
     assert block.condition is not None
     here, target, following = node[block.index], node[block.target], node[block.index + 1]

@@ -15,10 +15,10 @@ from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.run import narrow_runs
-from warplab.simulator.translate import narrow_compiler
-from warplab.simulator.translate.narrow_writer import NarrowWriter
+from warplab.simulator.translate import machine_compiler
+from warplab.simulator.translate.machine_writer import MachineWriter
 
-pytestmark = pytest.mark.skipif(not narrow_compiler.available(), reason="llvmlite does not know this processor")
+pytestmark = pytest.mark.skipif(not machine_compiler.available(), reason="llvmlite does not know this processor")
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def eager(monkeypatch):
         monkeypatch.setattr(cls, method, noted)
 
     note_runs(narrow_runs.NarrowRuns)
-    note_left(NarrowWriter, "by_arrays")
+    note_left(MachineWriter, "by_arrays")
     return runs, left
 
 

@@ -14,11 +14,11 @@ from warplab.launch.simulate import simulate
 from warplab.simulator.check import races
 from warplab.simulator.observer import Observer
 from warplab.simulator.run import machine_runs
-from warplab.simulator.translate import machine_blocks, narrow_compiler
+from warplab.simulator.translate import machine_blocks, machine_compiler
 from warplab.simulator.translate.machine_blocks import MachineBlocks
-from warplab.simulator.translate.narrow_operations import TABLE
+from warplab.simulator.translate.machine_operations import TABLE
 
-pytestmark = pytest.mark.skipif(not narrow_compiler.available(), reason="llvmlite does not know this processor")
+pytestmark = pytest.mark.skipif(not machine_compiler.available(), reason="llvmlite does not know this processor")
 
 SHAPES = [(1, 32), (1, 96), (3, 64), (2, 128)]
 OF_BLOCKS = """
@@ -361,7 +361,7 @@ def test_a_block_that_llvm_does_not_take_is_left_to_numpy(eager, monkeypatch):
         raise RuntimeError("LLVM ERROR: no such instruction")
 
     source = 'extern "C" __global__ void k(int* a) { a[threadIdx.x & 3] = 7; }'
-    monkeypatch.setattr(narrow_compiler, "Compiled", fails)
+    monkeypatch.setattr(machine_compiler, "Compiled", fails)
     assert log_of(source) == ["NumPy ran the code from line 1 on: LLVM ERROR: no such instruction"]
 
 

@@ -26,10 +26,10 @@ from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.run import narrow_runs
-from warplab.simulator.translate import narrow_compiler
-from warplab.simulator.translate.narrow_operations import TABLE
+from warplab.simulator.translate import machine_compiler
+from warplab.simulator.translate.machine_operations import TABLE
 
-pytestmark = pytest.mark.skipif(not narrow_compiler.available(), reason="llvmlite does not know this processor")
+pytestmark = pytest.mark.skipif(not machine_compiler.available(), reason="llvmlite does not know this processor")
 
 OF_WARPS = """
 KERNEL sums(const float* a, float* out, int n) {

@@ -12,10 +12,10 @@ from warplab.checks.thread_work import ThreadWork
 from warplab.simulator.check.access_checks import Checks
 from warplab.simulator.observer import Observer
 from warplab.simulator.run import narrow_runs
-from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate import machine_compiler
 
 __all__ = ["eager"]
-pytestmark = pytest.mark.skipif(not narrow_compiler.available(), reason="llvmlite does not know this processor")
+pytestmark = pytest.mark.skipif(not machine_compiler.available(), reason="llvmlite does not know this processor")
 EVENTS = ("block", "diverge", "jump", "load", "loaded", "store", "stored")
 
 

@@ -15,10 +15,10 @@ from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.run import machine_runs, narrow_runs
-from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate import machine_compiler
 from warplab.simulator.translate.machine_blocks import MachineBlocks
 
-pytestmark = pytest.mark.skipif(not narrow_compiler.available(), reason="LLVM does not know this processor")
+pytestmark = pytest.mark.skipif(not machine_compiler.available(), reason="LLVM does not know this processor")
 
 FIRST, OF_A_TEST, TESTS = int(os.environ.get("WARPLAB_SEED", "0")), 10, 50
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.random_inputs import generator
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.run.options import Options
-from warplab.simulator.translate import aligned_sums, narrow_compiler
+from warplab.simulator.translate import aligned_sums, machine_compiler
 
 ODD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0**-149, 2.0**-140, -1.9999999 * 2.0**127, 2.0**127, 65504, 2.0**-24]
 # Shapes of A, B and C: of warps, of a warpgroup, of a sparse A.
@@ -17,7 +17,7 @@ SHAPES = {
     "warpgroup": lambda k, p, q, row: ((k, p, q, 1), (k, p, 1, row)),
     "sparse": lambda k, p, q, row: ((k, p, 1, row), (k, p, q, row)),
 }
-compiled = pytest.mark.skipif(not narrow_compiler.available(), reason="LLVM does not know this processor")
+compiled = pytest.mark.skipif(not machine_compiler.available(), reason="LLVM does not know this processor")
 
 
 def numbers(random, shape: tuple[int, ...], odd: bool) -> np.ndarray:
@@ -89,7 +89,7 @@ def test_numpy_comes_first_and_alone_where_no_machine_code_is_wanted(monkeypatch
 
 def test_the_log_says_when_there_is_no_compiler(monkeypatch):
     monkeypatch.setattr(aligned_sums, "TIMES", 0)
-    monkeypatch.setattr(narrow_compiler, "available", lambda: False)
+    monkeypatch.setattr(machine_compiler, "available", lambda: False)
     arguments, log = case(generator(), "warpgroup"), {}
     with np.errstate(all="ignore"):
         got = aligned_sums.aligned(Options(), log)(*arguments)

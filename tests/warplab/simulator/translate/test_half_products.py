@@ -8,10 +8,10 @@ from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.program import Where
 from warplab.simulator.run.matrix_operations import MatrixOperations
 from warplab.simulator.run.warpgroups import Warpgroups
-from warplab.simulator.translate import half_products, matrix_instructions, narrow_compiler
+from warplab.simulator.translate import half_products, machine_compiler, matrix_instructions
 from warplab.simulator.translate.warpgroup_instructions import warpgroup_product
 
-pytestmark = pytest.mark.skipif(not narrow_compiler.available(), reason="LLVM does not know this processor")
+pytestmark = pytest.mark.skipif(not machine_compiler.available(), reason="LLVM does not know this processor")
 KINDS = "f16", "f16", "f32", "f32"
 WHERE = Where("", 0)
 # Ranges of bits without sign: any finite number, the largest, subnormal ones and zeros, around 1, one number.

@@ -11,11 +11,11 @@ import pytest
 from warpcourse.grading.sandbox.isolation import _environment
 from warplab import CudaSource, simulate
 from warplab.simulator.run import machine_runs
-from warplab.simulator.translate import kept_code, machine_blocks, narrow_compiler
+from warplab.simulator.translate import kept_code, machine_blocks, machine_compiler
 from warplab.simulator.translate.machine_blocks import MachineBlocks
-from warplab.simulator.translate.narrow_compiler import Compiled, Source
+from warplab.simulator.translate.machine_compiler import Compiled, Source
 
-pytestmark = pytest.mark.skipif(not narrow_compiler.available(), reason="LLVM does not know this processor")
+pytestmark = pytest.mark.skipif(not machine_compiler.available(), reason="LLVM does not know this processor")
 TEXT = "def f(a):\n    return call(OTHER, a + MORE) + 1\n"
 
 
@@ -50,7 +50,7 @@ def test_a_later_process_only_links(folder, monkeypatch):
 
 def test_code_is_kept_for_what_it_was_made_from(folder, monkeypatch):
     keys = {source().key, source(more=11).key, source(TEXT + "\n").key, Source(TEXT, {"MORE": 10}, ["OTHER", "A"]).key}
-    monkeypatch.setattr(narrow_compiler, "_made_by", lambda: "another processor")
+    monkeypatch.setattr(machine_compiler, "_made_by", lambda: "another processor")
     assert len(keys | {source().key}) == 5
 
 

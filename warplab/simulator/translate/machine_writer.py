@@ -1,9 +1,10 @@
-"""Writes the blocks of code of a loop for a few lanes, instruction by instruction (`narrow_operations`).
+"""Writes blocks of code in the language of `machine_compiler`, instruction by instruction (`machine_operations`).
 
-Between two accesses to memory each lane runs its instructions alone, in a loop over the lanes of the group. An access
-is made by all lanes before the next instruction, as on a GPU: first all addresses are computed, then they are tested
-and counted (`narrow_access`), then every lane loads or stores. What an instruction does that is not known here is left
-to the arrays' code, by a call back to Python (`run.narrow_runs`).
+`MachineWriter` writes those of a loop for a few lanes; for all lanes of a chunk, `machine_blocks` builds on it. Between
+two accesses to memory each lane runs its instructions alone, in a loop over the lanes of the group. An access is made
+by all lanes before the next instruction, as on a GPU: first all addresses are computed, then they are tested and
+counted (`machine_access`), then every lane loads or stores. What an instruction does that is not known here is left to
+the arrays' code, by a call back to Python (`run.narrow_runs`).
 """
 
 import re
@@ -27,15 +28,15 @@ from warplab.simulator.ptx.program import (
     items_of,
     name_of,
 )
-from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate import machine_compiler
 from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block, destinations, sources
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Local, _fit, item_bytes
-from warplab.simulator.translate.narrow_access import PLACE_BYTES
-from warplab.simulator.translate.narrow_operations import TABLE, NotNarrow
+from warplab.simulator.translate.machine_access import PLACE_BYTES
+from warplab.simulator.translate.machine_operations import TABLE, NoMachineCode
 from warplab.simulator.translate.special_registers import REGISTERS
 
 # What writing an instruction raises for a form that it does not know.
-UNKNOWN = (NotNarrow, KeyError, IndexError, AttributeError, ValueError, TypeError)
+UNKNOWN = (NoMachineCode, KeyError, IndexError, AttributeError, ValueError, TypeError)
 # Why a function calls back: an access that is not known to be good, an instruction for the arrays, a result of one lane
 # that NumPy computes; a block, a good access or a branch of which an observer is told.
 ACCESS, INSTRUCTION, RESULT, STEP, SEEN, BRANCHED = range(6)
@@ -44,7 +45,7 @@ _OF_CHUNK = re.compile(r"\b(m|L)\b")
 
 def left_to_arrays(translator) -> str:
     """Return why no code of a kernel can be machine code; "" if it can."""
-    if not narrow_compiler.available():
+    if not machine_compiler.available():
         return "there is no compiler"
     return "registers are examined" if translator.maybe_unwritten or translator.register_faults else ""
 
@@ -69,29 +70,29 @@ class ArrayCode(BlockWriter):
         try:
             self.instruction(i)
         except UnsupportedInstruction:
-            raise NotNarrow from None
+            raise NoMachineCode from None
         if any(_OF_CHUNK.search(line) for line in self.lines):
-            raise NotNarrow
+            raise NoMachineCode
 
     def local(self, register: str) -> Local:
         if register not in self.current:
             dtype = self.translator.dtypes.get(register)
             if dtype is None or register in REGISTERS:
-                raise NotNarrow
+                raise NoMachineCode
             name = f"a{len(self.read)}"
             self.read[register] = name
             self.current[register] = Local(name, dtype, register)
         return self.current[register]
 
     def address_of(self, symbol: str, dtype: str) -> str:
-        raise NotNarrow
+        raise NoMachineCode
 
     def site(self, op: str, space: str, dtype: str, count: int, offset: int) -> str:
-        raise NotNarrow
+        raise NoMachineCode
 
 
 @dataclass
-class NarrowSite:
+class LoopSite:
     """A memory instruction: registers and types of what it loads; of what it stores, also literals."""
 
     index: int
@@ -99,15 +100,15 @@ class NarrowSite:
     items: list[tuple[str | None, Any]]  # register (None: nowhere, or a literal) and its dtype, or the literal's bits
 
 
-class NarrowWriter:
-    """Writes code for blocks. The emitters in `narrow_operations` call its methods."""
+class MachineWriter:
+    """Writes code for blocks of a loop. The emitters in `machine_operations` call its methods."""
 
     def __init__(self, translator) -> None:
         self.translator = translator
         self.follows_single = any(site.summed for site in translator.sites)
         self.numbers: dict[str, int] = {}  # of the registers that are used
         self.variables: dict[str, int] = {}  # of the module, numbered
-        self.sites: dict[int, NarrowSite] = {}  # by number
+        self.sites: dict[int, LoopSite] = {}  # by number
         self.steps: list[ArrayStep] = []
         self.results: list[tuple[str, int, int]] = []  # NumPy expression, bits of operands and of the result
         self.written: set[str] = set()
@@ -126,10 +127,10 @@ class NarrowWriter:
 
     def dtype(self, operand: Operand) -> str:
         if not isinstance(operand, Register) or operand.name in REGISTERS:
-            raise NotNarrow
+            raise NoMachineCode
         dtype = self.translator.dtypes.get(operand.name)
         if dtype is None or dtype in ("V16", "f2"):
-            raise NotNarrow
+            raise NoMachineCode
         return dtype
 
     def number(self, register: str) -> int:
@@ -175,14 +176,14 @@ class NarrowWriter:
         dtype = self.dtype(operand)
         have = 8 * item_bytes(dtype)
         if dtype == "b1" or have < bits:
-            raise NotNarrow
+            raise NoMachineCode
         name = self.register(operand)
         return name if have == bits else f"({name} & {hex((1 << bits) - 1)})"
 
     def f(self, operand: Operand, bits: int) -> str:
         """Return the bits of a float."""
         if isinstance(operand, Immediate) and not isinstance(operand.value, float):
-            raise NotNarrow
+            raise NoMachineCode
         return self.u(operand, bits)
 
     def s(self, operand: Operand, bits: int) -> str:
@@ -199,7 +200,7 @@ class NarrowWriter:
         if isinstance(operand, Immediate):
             return str(int(bool(operand.value)))
         if self.dtype(operand) != "b1":
-            raise NotNarrow
+            raise NoMachineCode
         return self.register(operand)
 
     @staticmethod
@@ -214,7 +215,7 @@ class NarrowWriter:
         translator, name = self.translator, symbol.name
         variable = translator.variables.get(name)
         if variable is None or name in translator.params or name in translator.entry.program.functions:
-            raise NotNarrow
+            raise NoMachineCode
         if variable.space == "shared":
             offset = "ld8(S + DYNAMIC)" if variable.dynamic else translator.shared_offsets[name]
             return f"(ld8(ld8(S + SHARED) + 8 * lane) + {offset})"
@@ -230,7 +231,7 @@ class NarrowWriter:
         dtype = self.dtype(destination)
         have = 1 if dtype == "b1" else 8 * item_bytes(dtype)
         if have < bits or (have > bits and signed is None):
-            raise NotNarrow
+            raise NoMachineCode
         if have > bits and signed:
             expression = f"sx{bits}({expression})" + ("" if have == 64 else f" & {hex((1 << have) - 1)}")
         name = name_of(destination)
@@ -331,7 +332,7 @@ class NarrowWriter:
                 return emit(self, i)
             except UNKNOWN:
                 if len(self.text) > kept[3]:
-                    raise NotNarrow from None
+                    raise NoMachineCode from None
                 del self.lines[kept[0] :]
                 self.read_here, self.written_here, self.flushes = kept[1], kept[2], {}
         return self.by_arrays(i)
@@ -341,7 +342,7 @@ class NarrowWriter:
         code = ArrayCode(self.translator, i)
         writes = [name for name, local in code.current.items() if local.alias_of != name]
         if not writes:
-            raise NotNarrow
+            raise NoMachineCode
         reads = [(name, self.dtype(Register(name))) for name in code.read]
         outputs = []
         for name in writes:
@@ -362,7 +363,7 @@ class NarrowWriter:
     def load_parameter(self, i: Instruction, dtype: str) -> None:
         address = as_address(i.operands[1])
         if not isinstance(address.base, Symbol):
-            raise NotNarrow
+            raise NoMachineCode
         offset = self.translator.params[name_of(address.base)].offset + address.offset
         size = item_bytes(dtype)
         for k, item in enumerate(items_of(i.operands[0])):
@@ -373,16 +374,16 @@ class NarrowWriter:
         """Return the site of an access, and the address to which it adds its offset."""
         site = self.translator.site_of.get(id(i))
         if site is None:
-            raise NotNarrow
+            raise NoMachineCode
         base = as_address(operand).base
         if isinstance(base, Register):
             bits = 8 * item_bytes(self.dtype(base))
             if bits < 32:
-                raise NotNarrow
+                raise NoMachineCode
             return site, self.s(base, 32 if site.space in ("shared", "local") else bits)  # as BlockWriter.addresses
         if isinstance(base, Symbol):
             return site, self.address_of(base)
-        raise NotNarrow
+        raise NoMachineCode
 
     def targets(self, i: Instruction, dtype: str) -> list[tuple[str | None, str]]:
         """Return the registers that a load of `dtype` writes and their types; None for one that is thrown away."""
@@ -391,7 +392,7 @@ class NarrowWriter:
             nowhere = isinstance(item, Symbol) and item.name == "_"
             own = dtype if nowhere else self.dtype(item)
             if own == "b1" or item_bytes(own) < item_bytes(dtype):
-                raise NotNarrow(i.text)
+                raise NoMachineCode(i.text)
             named.append((None if nowhere else name_of(item), own))
         return named
 
@@ -409,7 +410,7 @@ class NarrowWriter:
         site, start = self.start(i, operand)
         place = self.fresh()
         self.line(f"st8(address + 8 * i, {start} + {site.offset})")
-        self.sites[site.index] = NarrowSite(site.index, dtype, items)
+        self.sites[site.index] = LoopSite(site.index, dtype, items)
         self.finish(self.needed())
         self.emit(f"{place} = ld8(S + PLACES) + {PLACE_BYTES * site.index}")
         self.emit(f"if call(F_ACCESS, S, {place}):")
@@ -445,7 +446,7 @@ class NarrowWriter:
                 continue
             own = self.dtype(item)
             if own == "b1" or 8 * item_bytes(own) < bits:
-                raise NotNarrow
+                raise NoMachineCode
             items.append((name_of(item), own))
             values.append(f"ld8({self.place(name_of(item))} + 8 * lane)")
         lines = [f"st{bits // 8}(at + {k * bits // 8}, {value})" for k, value in enumerate(values)]

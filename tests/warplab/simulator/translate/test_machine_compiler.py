@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate import machine_compiler
 
-pytestmark = pytest.mark.skipif(not narrow_compiler.available(), reason="LLVM does not know this processor")
-
-
-def _adds(number: int) -> narrow_compiler.Compiled:
-    return narrow_compiler.Compiled(narrow_compiler.Source(f"def f(a):\n    return a + {number}\n", {}))
+pytestmark = pytest.mark.skipif(not machine_compiler.available(), reason="LLVM does not know this processor")
 
 
-def _called(code: narrow_compiler.Compiled, value: int) -> int:
+def _adds(number: int) -> machine_compiler.Compiled:
+    return machine_compiler.Compiled(machine_compiler.Source(f"def f(a):\n    return a + {number}\n", {}))
+
+
+def _called(code: machine_compiler.Compiled, value: int) -> int:
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("f"))(value)
 
 

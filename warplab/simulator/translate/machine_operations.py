@@ -1,8 +1,9 @@
-"""What a PTX instruction becomes in machine code, of loops and of blocks: code of `narrow_compiler` for one lane.
+"""What a PTX instruction becomes in machine code, of loops and of blocks: code of `machine_compiler` for one lane.
 
 `TABLE` maps an opcode to its emitter, `emit(writer, instruction)`. Registers are integers with their bits, zeros above.
-`NarrowWriter` reads operands (`u` unsigned, `s` signed, `p` predicates) and writes results (`define`). An emitter
-raises `NotNarrow` for a form that it leaves to the arrays' code. The results are those of `operations`, bit for bit.
+`MachineWriter` reads operands (`u` unsigned, `s` signed, `p` predicates) and writes results (`define`). An emitter
+raises `NoMachineCode` for a form that it leaves to the arrays' code. The results are those of `operations`, bit for
+bit.
 """
 
 from collections.abc import Iterable
@@ -14,10 +15,10 @@ from warplab.simulator.translate.operations.arithmetic import FLOATS
 from warplab.simulator.translate.operations.bits import lop3
 from warplab.simulator.translate.operations.memory import space_of
 
-Writer = Any  # a NarrowWriter, whose module imports this one
+Writer = Any  # a MachineWriter, whose module imports this one
 
 
-class NotNarrow(Exception):
+class NoMachineCode(Exception):
     """This form of an instruction has no code for single lanes."""
 
 
@@ -38,7 +39,7 @@ def _cut(expression: str, bits: int) -> str:
 
 def _require(condition: object) -> None:
     if not condition:
-        raise NotNarrow
+        raise NoMachineCode
 
 
 def _only(modifiers: Iterable[str], allowed: Iterable[str]) -> None:
@@ -374,7 +375,7 @@ def _convert(w: Writer, i: Instruction) -> None:
         template = "narrow_f32({0}, 'rn')" if to == "f32" else "{0}.astype(f8, copy=False)"
         w.line(f"    {result} = {w.again(template, [value], _FLOATS[have], _FLOATS[to])}")
         return w.define(i.operands[0], result, _FLOATS[to])
-    raise NotNarrow
+    raise NoMachineCode
 
 
 def _to_integer(w: Writer, i: Instruction, rounding: str, to: str, have: str) -> None:

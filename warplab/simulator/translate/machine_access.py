@@ -1,4 +1,4 @@
-"""What an access to memory by machine code needs besides the bytes, in the language of `narrow_compiler`.
+"""What an access to memory by machine code needs besides the bytes, in the language of `machine_compiler`.
 
 `access` tests an access as the checks and race detection do, and counts it as `count.launch_counting` does. It returns
 1, with nothing changed, where anything is unusual: then the arrays' code does all of it.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from warplab.simulator.translate import narrow_groups
-from warplab.simulator.translate.narrow_compiler import Compiled, Source, available
+from warplab.simulator.translate.machine_compiler import Compiled, Source, available
 
 FIELDS = (
     # Addresses of arrays: the group's lanes (int32), the addresses that they access, for each lane its warp, number in
