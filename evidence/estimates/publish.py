@@ -57,6 +57,16 @@ CHANGED = ("gather", "hash_insert", "merge_path", "scatter", "layer_norm", "perm
 CHANGED += ("chacha20", "coulomb_plane", "ray_balls", "group_norm")
 CHANGED += ("smooth_series", "dequantise_int4", "base64", "median_of_5", "rule_110")
 CHANGED += ("relax_edges", "rnn_sequence", "add_to_clusters", "sobel_tile")
+CHANGED += (
+    "common_subsequence",
+    "tree_search",
+    "march_rays",
+    "queens",
+    "top_p",
+    "kth_largest",
+    "spmm_rows",
+    "join_probe",
+)
 Groups = Mapping[tuple[str, str], Sequence[Result]]  # by group, or set, and card
 
 

@@ -22,8 +22,9 @@ import math
 from dataclasses import dataclass, replace
 
 from warplab.estimating.atomics import global_seconds, shared_wavefronts
+from warplab.estimating.dependence import looked_up
 from warplab.estimating.rates import L2_USED, RARE, SLOW, SLOW_OTHERS, Rates
-from warplab.estimating.uneven_work import stretch
+from warplab.estimating.uneven_work import MOST_ENTRIES, longer, stretch
 from warplab.estimating.warp_latency import BARRIER_WARP, SHARED, Access, cycles, cycles_by_line
 from warplab.estimating.work import LINE_BYTES, Row, Work
 from warplab.hardware import occupancy
@@ -32,6 +33,7 @@ from warplab.simulator.ptx import fragments
 
 SM_KNEE = 4  # assumed: of the bends between the resources of an SM, and between these and what waits
 L2_PATH = 64  # bytes per clock from the L2 to an SM: assumed, as usual in microbenchmarks; no sweep here reaches it
+LOOKED_UP = 0.25  # share of loads whose places were loaded, from which on blocks read anywhere
 OWN = 0.5  # share of distinct bytes among those that blocks read first, from which on they count as the blocks' own
 SINGLE = 1.77  # sectors that take the L2 as long as a single one (sweeps.json: scattered, 136 against 241 billion)
 APART, MANY_LINES = 1.5, 8  # bytes in pairs for each byte read, and lines of a request, from which on lanes read apart
@@ -150,8 +152,9 @@ class _Model:
         missed = read * (1 - l1) * SECTOR_BYTES
         return l1, 1 - min(1.0, self.loaded / missed) if missed else 0.0
 
-    def _waits(self) -> tuple[float, float]:
-        """Return the shares of loads that wait for the L2, and of those that wait for the memory.
+    def _waits(self, later: float) -> tuple[float, float]:
+        """Return the shares of loads that wait for the L2, and of those that wait for the memory. `later`: the share of
+        the loads that come after the first wave's.
 
         Warps advance in step, and all that ask for a sector before it is there wait; between barriers one that waits
         keeps its block. Blocks of the first wave ask for what they share at the same time, too.
@@ -163,13 +166,13 @@ class _Model:
             return requests + self._between * (blocks - requests)
 
         served = self._in_l1() * of(reuse.get("whole_requests", 0.0), reuse.get("whole_blocks", 0.0))
-        waits = max(0.0, 1 - of(ready, ready_blocks) - served)
+        fresh = of(reuse.get("fresh", 1.0), reuse.get("fresh_blocks", 1.0))
+        served = max(served, fresh * self._roaming_in_l1())
+        waits, fresh = max(0.0, 1 - of(ready, ready_blocks) - served), max(0.0, fresh - served)
         if not waits or not self.loaded:
             return waits, 0.0
-        fresh = max(0.0, of(reuse.get("fresh", 1.0), reuse.get("fresh_blocks", 1.0)) - served)
         read = self._count("global_load_sectors") * SECTOR_BYTES
         first = read * (1 - work.again)  # by some warp of a block
-        later = self._later()
         share = min(1.0, self.loaded / max(1.0, first))
         share += self._between * (1 - (1 - share) ** work.warps_per_block - share)  # if any of a block's warps waits
         new = 1 - later + later * share
@@ -185,6 +188,12 @@ class _Model:
         the first wave, if the L1 holds what blocks read."""
         read = self._count("global_load_sectors") * SECTOR_BYTES * (1 - self.work.again)
         return self._later() * min(1.0, self._l1_of_block() * self.work.blocks / read) if read else 0.0
+
+    def _roaming_in_l1(self) -> float:
+        """Return the share of what a block reads first that lies anywhere in arrays which the L1 holds, where blocks
+        after the first wave find it."""
+        roamed, reuse = self.work.reuse.get("roamed", 0.0), self.work.reuse
+        return self._later() * reuse["roaming"] if 0 < roamed < self._l1_of_block() * self.at_once else 0.0
 
     def _in_step(self) -> float:
         """Return the share of a warp's cycles for which all warps of the block wait for the same sectors."""
@@ -205,7 +214,7 @@ class _Model:
         # What all blocks read whole, again and again, those of an SM read at about the same time.
         if again < 1:
             own += max(0.0, again - own) * min(1.0, whole / (1 - again)) * (1 - 1 / self.at_once)
-        return min(1.0, own + self._in_l1() * whole)
+        return min(1.0, own + max(self._in_l1() * whole, self._roaming_in_l1() * (1 - again)))
 
     def _lost(self) -> float:
         """Return the bytes that blocks read again after the L2 has lost them, where each block reads data of its own,
@@ -213,8 +222,11 @@ class _Model:
         read = self._count("global_load_sectors") * SECTOR_BYTES
         first = read * (1 - self.work.again)
         l2 = L2_USED * self.rates.card.l2_bytes
-        if self._anywhere() and self.work.loaded > l2:
-            return max(0.0, first - self.work.loaded) * (1 - l2 / self.work.loaded)
+        if self.work.reuse.get("roaming") and (self._anywhere() or looked_up(self.work) > LOOKED_UP):
+            # Each half of the L2 keeps what its SMs read, so that all of them find in it what half of it holds.
+            area = min(self.work.loaded, self.work.reuse["roamed"])
+            again = max(0.0, first * self.work.reuse["roaming"] - area)
+            return again * max(0.0, 1 - l2 / 2 / area) if area else 0.0
         if not first or self.work.loaded < OWN * first:
             return 0.0
         # What blocks store takes its part of the L2, too.
@@ -227,14 +239,16 @@ class _Model:
         loop = self.work.code[row.block].loop
         return loop if loop >= 0 else -1 - row.block
 
-    def _in_order(self) -> dict[int, tuple[_Turns, _Turns]]:
+    def _in_order(self, later: float | None = None) -> dict[int, tuple[_Turns, _Turns]]:
         """Return which loads the L1 and the L2 do not serve: what is read first is not there yet, so those that come
         first."""
         times: dict[int, float] = {}
         for row in self.work.rows:
             if row.name in LOADS:
                 times[self._group(row)] = times.get(self._group(row), 0.0) + row.warps
-        missed, from_memory = (share * sum(times.values()) for share in self._waits())
+        missed, from_memory = (
+            share * sum(times.values()) for share in self._waits(self._later() if later is None else later)
+        )
         found = {}
         for group, often in times.items():
             past_l1 = min(often, missed)
@@ -250,7 +264,9 @@ class _Model:
             of_l1, of_l2 = self._misses[self._group(row)]
             past_l1 = of_l1.next()
             past = rates.memory_latency if past_l1 and of_l2.next() else rates.l2_latency
-            conflicts = self.work.reuse.get("passes", 1.0) - 1  # once more than they have the L1 (sweeps: conflicts)
+            # As often again as they have the L1, by passes and by lines (sweeps: conflicts).
+            passes, lines = (self.work.reuse.get(name, 1.0) for name in ("passes", "lines"))
+            conflicts = passes + min(passes, max(1.0, lines / LINES)) - 2
             return Access((past if past_l1 else rates.l1_latency) + conflicts, self._turns["load"])
         if row.name in ("STG", "ST"):
             return Access(0.0, self._turns["store"])
@@ -454,7 +470,7 @@ class _Model:
         # What the L2 loses before it is filled stays unfilled.
         warps = self.work.warps_per_block * self.at_once * min(self.sms, self.work.blocks)
         if self.work.reuse.get("store_span", 0.0) * LINE_BYTES * warps > L2_USED * self.rates.card.l2_bytes:
-            left = 1.0
+            left = max(left, self.work.reuse["store_again"])
         alone = min(1.0, max(0.0, 2 * self.work.reuse.get("store_lines", 1.0) - 1))
         return left * alone, left * (1 - alone)
 
@@ -468,7 +484,7 @@ class _Model:
         rest = work.blocks - whole * self.sms * self.resident
         if waves < MANY_WAVES and rest > 1e-9:
             seconds += self._wave(math.ceil(rest / self.sms - 1e-9), min(self.sms, rest), rest)
-        seconds *= self._stretch()
+        seconds = max(seconds * self._stretch(), self._longest() / self.rates.clock_hz)
         launch = 0.0 if LAUNCH in self.without else self.rates.launch_seconds
         latency = work.blocks / (self.sms * self.at_once) if waves >= 1 else 1.0
         resources = (
@@ -479,6 +495,18 @@ class _Model:
         return LaunchTime(
             launch + seconds, resources, self.resident, waves, self.l1_hits, self.l2_hits, self.warp_cycles
         )
+
+    def _longest(self) -> float:
+        """Return the cycles of the warp of the longest thread, before whose end no launch is over. What its loops ask
+        for beyond the average warp's passes others have brought to the L2."""
+        uneven = self.work.uneven
+        if LATENCY in self.without or uneven is None or uneven.entries > MOST_ENTRIES or uneven.mean <= 0:
+            return 0.0
+        took = []
+        for times in (1.0, max(uneven.trips) / uneven.mean):
+            self._misses = self._in_order(later=1.0)
+            took.append(cycles(longer(self.work, times), self._latency))
+        return self.waits + took[1] - took[0]
 
     def _stretch(self) -> float:
         """Return what it costs that warps differ in length."""

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from warplab.estimating.work import Uneven
+from warplab.estimating.work import Uneven, Work
 
 SMS = 8  # that are followed, of all
 WAVES = 6  # of blocks that are followed; in longer launches the waves before add nothing but their own time
 MOST_ENTRIES = 2.0  # of the loop in a thread; where it begins more often, the trips even out
 MOST_WARPS = 20_000
+SLACK = 0.05  # of the instructions, by which the machine's loops and the PTX's may differ
 _SEED = 1
 
 
@@ -46,6 +48,23 @@ def _cumulated(trips: dict[float, float]) -> tuple[np.ndarray, np.ndarray]:
     numbers = np.array(sorted(trips))
     threads = np.cumsum([trips[n] for n in numbers])
     return numbers, threads / threads[-1]
+
+
+def longer(work: Work, times: float) -> Work:
+    """Return the code of a warp that goes round the uneven loop so many times as often: the machine's loops with most
+    instructions, until they have the loop's share."""
+    assert work.uneven is not None
+    of_loops: dict[int, float] = {}
+    for row in work.rows:
+        loop = work.code[row.block].loop
+        of_loops[loop] = of_loops.get(loop, 0.0) + row.warps
+    of_loops.pop(-1, None)
+    left, loops = (work.uneven.share - SLACK) * work.instructions, set()
+    while left > 0 and of_loops:
+        loops.add(most := max(of_loops, key=of_loops.__getitem__))
+        left -= of_loops.pop(most)
+    code = (replace(one, warps=one.warps * (times if one.loop in loops else 1.0)) for one in work.code)
+    return replace(work, code=tuple(code))
 
 
 def stretch(

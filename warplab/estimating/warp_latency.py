@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from warplab.compile.control_codes import NONE, SCOREBOARDS
+from warplab.estimating.dependence import of_longest_warp
 from warplab.estimating.work import CodeBlock, Row, Work
 
 # Assumed: nobody has measured these two here.
@@ -105,13 +106,15 @@ def cycles(work: Work, latency: Latency) -> float:
     stall."""
     warp, at = _Warp(barrier=BARRIER + BARRIER_WARP * work.warps_per_block), 0
     total = PARTING * work.counts.get("divergent_branches", 0.0) / work.warps
+    more_often = of_longest_warp(work)
     while at < len(work.code):
         loop = work.code[at].loop
         end = at + 1
         while loop >= 0 and end < len(work.code) and work.code[end].loop == loop:
             end += 1
-        run = [block for block in work.code[at:end] if block.warps > 0]
-        times = [_times(work, block) for block in run]
+        those = [k for k in range(at, end) if work.code[k].warps > 0]
+        run = [work.code[k] for k in those]
+        times = [_times(work, work.code[k]) * more_often[k] for k in those]
         passes = min(PASSES, math.ceil(max(times, default=1))) if loop >= 0 else 1
         took = [[warp.run(_rows(work, block), latency) for block in run] for _ in range(passes)]
         for number, often in enumerate(times):

@@ -6,6 +6,7 @@ launch stands for a large one of the same kind.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +21,7 @@ from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.translate.basic_blocks import loops
 
-VERSION = 7  # of what is kept
+VERSION = 8  # of what is kept
 # Machine instructions by the beginning of the counters that they add to; all others add to them all.
 _COUNTED = {
     "global_load": ("LDG", "LD", "LDGSTS"),
@@ -37,7 +38,7 @@ _REUSE = (
     *("requests", "lines", "passes", "atomics", "hottest_word"),
     *("atomic_lines", "atomic_requests", "atomic_passes", "atomic_turns", "even_lines", "sectors"),
     *("fresh", "fresh_blocks", "page_sectors"),
-    *("in_step", "whole", "whole_requests", "whole_blocks"),
+    *("in_step", "whole", "whole_requests", "whole_blocks", "roaming", "roamed"),
 )
 LINE_BYTES = 128
 ALL_BLOCKS = 0.9  # of the bytes that atomics reach, in lines of watched blocks, from which on all blocks share them
@@ -61,12 +62,12 @@ class Row:
     file: str
     line: int
 
-    @property
+    @functools.cached_property
     def boards(self) -> tuple[int, ...]:
         """Return numbers of the scoreboards that it waits for."""
         return Control(self.stall, self.writes, self.reads, self.waits).boards
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         """Return the opcode without modifiers."""
         return self.opcode.partition(".")[0]
@@ -160,7 +161,9 @@ class Work:
             loaded=loaded,
             stored=stored,
             products={name: n * blocks * self._longer("tensor", each) for name, n in self.products.items()},
-            reuse=self.reuse | self._atomic_bytes(blocks * each, stored if footprint else math.inf),
+            reuse=self.reuse
+            | self._atomic_bytes(blocks * each, stored if footprint else math.inf)
+            | ({} if footprint else {"roamed": self.reuse.get("roamed", 0.0) * blocks * each}),
             rows=tuple(replace(row, warps=row.warps * longer[row.block]) for row in self.rows),
             code=tuple(replace(one, warps=one.warps * more) for one, more in zip(self.code, longer, strict=True)),
         )
@@ -234,7 +237,7 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
             **{name: float(getattr(reuse, name)) for name in _REUSE},
             "atomic_bytes": float(launch.footprint.get("global_atomic_bytes", 0)),
             "store_lines": _lines_of_stores(launch),
-            "store_span": _span_of_stores(launch),
+            **dict(zip(("store_span", "store_again"), _span_of_stores(launch), strict=True)),
         },
         uneven=uneven_of(launch),
         ready=dict(reuse.ready),
@@ -254,9 +257,10 @@ def _lines_of_stores(launch: LaunchRecord) -> float:
     return lines / sectors if sectors else 1.0
 
 
-def _span_of_stores(launch: LaunchRecord) -> float:
+def _span_of_stores(launch: LaunchRecord) -> tuple[float, float]:
     """Return how many lines of 128 bytes the first traced warp touches from its first store to a sector until its last,
-    on average of the sectors that it fills by several stores; 0 without."""
+    on average of the sectors that it fills by several stores, and the share of these among those that a store fills in
+    part; 0 without."""
     touched: list[np.ndarray] = []
     ends: dict[int, tuple[int, int]] = {}
     for access in launch.accesses:
@@ -273,7 +277,7 @@ def _span_of_stores(launch: LaunchRecord) -> float:
         if first < last
     }
     lines = [spans[one] for one in ends.values() if one in spans]
-    return float(np.mean(lines)) if lines else 0.0
+    return (float(np.mean(lines)), len(lines) / len(ends)) if lines else (0.0, 0.0)
 
 
 def uneven_of(launch: LaunchRecord) -> Uneven | None:

@@ -23,14 +23,15 @@ extern "C" __global__ void copy(const float *x, float *y, int n) {
 
 
 @pytest.mark.parametrize(
-    ("kernel", "lines"),
+    ("kernel", "lines", "again"),
     [
-        ("rows", 64.0),  # a row of each lane is read and one is stored
-        ("copy", 0.0),  # each store fills its sectors
+        ("rows", 64.0, 1.0),  # a row of each lane is read and one is stored
+        ("copy", 0.0, 0.0),  # each store fills its sectors
     ],
 )
-def test_lines_touched_while_stores_fill_a_sector(kernel, lines):
+def test_lines_touched_while_stores_fill_a_sector(kernel, lines, again):
     x, y = np.ones(128 * 32, np.float32), np.zeros(128 * 32, np.float32)
     n = 32 if kernel == "rows" else x.size
     launch = simulate(CudaSource(ROWS, kernel), 1 if kernel == "rows" else 32, 128, (x, y, np.int32(n)), races=False)
-    assert work_of(launch, card("H100")).reuse["store_span"] == lines
+    reuse = work_of(launch, card("H100")).reuse
+    assert (reuse["store_span"], reuse["store_again"]) == (lines, again)

@@ -23,6 +23,8 @@ MOST_BLOCKS = 16
 _MOST_KNOWN = 256
 MOST_KEPT = 1 << 18  # reads of a launch, 2 MB; of more the reuse is computed at once
 WHOLE = 0.9  # of an array's sectors, from which on it counts as read whole
+ALL_OVER = 0.25  # of an array, between the quartiles of places in it; of places anywhere it is a half
+UP = 0.2  # share of blocks that read further on than the one before, or back, at least, where they read anywhere
 CAPACITIES = tuple(1 << k for k in range(11, 19))  # bytes of cache for one block
 _WARP_BIT = 44
 _PLACE = (1 << _WARP_BIT) - 1
@@ -45,7 +47,8 @@ class Reuse:
     the block waits for all its warps. `fresh`, `fresh_blocks`: the shares that ask for a pair of sectors for which the
     block has not asked before. `in_step`: of the requests for new sectors, the share of those that another warp has
     just asked for. `whole`: the share of the sectors read that are new and of an array that the block reads whole, as
-    other blocks will; `whole_requests`, `whole_blocks`: of requests that wait for nothing else.
+    other blocks will; `whole_requests`, `whole_blocks`: of requests that wait for nothing else. `roaming`: the share of
+    the different sectors that lie all over an array, and `roamed`: the bytes of such arrays.
 
     `requests`: of loads; each needs `lines` lines of 128 bytes and `passes` passes through the banks of the L1, which
     are those of shared memory, on average.
@@ -71,6 +74,8 @@ class Reuse:
     whole: float = 0.0
     whole_requests: float = 0.0
     whole_blocks: float = 0.0
+    roaming: float = 0.0
+    roamed: int = 0
     requests: int = 0
     lines: float = 1.0
     passes: float = 1.0
@@ -232,6 +237,7 @@ class Watched:
         found = Reuse(len(self._streams), none, ready=none.copy(), ready_blocks=none.copy())
         found.requests, found.lines, found.passes = self._requests, self._lines, self._passes
         reads = sectors = pairs = pages = whole = 0
+        each: list[np.ndarray] = []
         waits = np.zeros((len(CAPACITIES) + 5, 2))  # as `_waits` returns
         for parts in self._streams:
             if not parts:
@@ -245,6 +251,7 @@ class Watched:
             sectors += distinct.size
             pairs += np.unique(distinct >> 1).size
             pages += np.unique(distinct - distinct[0] >> _PAGE_BITS).size  # wherever the arrays begin
+            each.append(distinct)
             wholly = self._wholly_read(stream, distinct)
             whole += np.unique(stream[wholly]).size
             waits += _waits(all_reads, wholly)
@@ -254,6 +261,8 @@ class Watched:
             found.pair_bytes = 2 * pairs / sectors
             found.page_sectors = sectors / pages
             found.whole = whole / reads
+            roaming, roamed = self._roamed(each)
+            found.roaming, found.roamed = roaming / sectors, SECTOR_BYTES * roamed
             found.in_step = 1 - waits[-3, 0] / max(1, waits[-2, 0])
             shares = (waits / waits[-1]).tolist()
             *ready, (found.fresh, found.fresh_blocks), (found.whole_requests, found.whole_blocks) = shares[:-3]
@@ -264,6 +273,27 @@ class Watched:
             _fill_atomics(found, *map(np.concatenate, zip(*self._atomics, strict=True)))
         self._streams, self._atomics = [], []
         return found
+
+    def _roamed(self, blocks: Sequence[np.ndarray]) -> tuple[int, int]:
+        """Return how many sectors blocks read of arrays all over which they read, and the sectors of these arrays.
+
+        Such is one over which each block's sectors lie, or where those of block after block jump up and down.
+        `blocks`: the different sectors of each, in order.
+        """
+        sectors = size = 0
+        for start, end in self._arrays:
+            parts = [of[slice(*np.searchsorted(of, (start, end)))] for of in blocks]
+            parts = [of for of in parts if of.size]
+            if not parts:
+                continue
+            own = float(np.mean([of[3 * of.size // 4] - of[of.size // 4] for of in parts]))
+            middles = np.array([of[of.size // 2] for of in parts])
+            up = np.count_nonzero(np.diff(middles) > 0) / max(1, middles.size - 1)
+            between = float(np.subtract(*np.quantile(middles, (0.75, 0.25)))) if UP <= up <= 1 - UP else 0.0
+            if max(own, between) > ALL_OVER * (end - start):
+                sectors += sum(of.size for of in parts)
+                size += end - start
+        return sectors, size
 
     def _wholly_read(self, stream: np.ndarray, distinct: np.ndarray) -> np.ndarray:
         """Return for each read whether it is of an array that a block reads whole. `distinct`: all sectors in order."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from warplab import CudaSource, simulate
-from warplab.simulator.count.reuse import CAPACITIES, MOST_BLOCKS, hit_shares
+from warplab.simulator.count.reuse import CAPACITIES, MOST_BLOCKS, Watched, hit_shares
 from warplab.simulator.run import device
 
 SECTOR = 32
@@ -55,6 +55,26 @@ def launch(body: str, *, blocks: int = 4):
 def test_a_copy_reads_nothing_again() -> None:
     reuse = launch("out[i] = a[i];").reuse
     assert (reuse.again, reuse.pair_bytes, set(reuse.hits.values())) == (0.0, 1.0, {0.0})
+
+
+@pytest.mark.parametrize(
+    ("body", "share"),
+    [
+        ("out[i] = a[i];", 0.0),
+        ("out[i] = a[i * 7919 % 16384];", 1.0),  # all over the array
+    ],
+)
+def test_which_reads_lie_all_over_an_array(body: str, share: float) -> None:
+    reuse = launch(body, blocks=16).reuse
+    assert (reuse.roaming, reuse.roamed) == (share, share * 4 * 16384)
+
+
+def test_blocks_that_jump_up_and_down_in_an_array_read_all_over_it() -> None:
+    """Each reads 16 sectors in a row, of one row after the other or of any."""
+    rows = np.random.default_rng(1).permutation(64)[:16]
+    watched = Watched([], [], arrays=[(0, 1024 * SECTOR)])
+    for order, found in ((rows, (256, 1024)), (np.sort(rows), (0, 0))):
+        assert watched._roamed([16 * row + np.arange(16) for row in order]) == found
 
 
 def test_a_block_that_reads_twice_hits_its_cache_half_the_time() -> None:
