@@ -103,6 +103,11 @@ READ = {
     "haversine": "the table of places that it reads is not in the repository.",
     "intrinsics-cast": "the host's loop fills elements 1 to n of arrays of n, one past their end; at the full size the "
     "arrays have pages of their own, which forgive it.",
+    "pad": "blocks pad a matrix in place, one after the other by flags, and each sets its flag by `atomicAdd` with no "
+    "`__threadfence()` before: what it read is not known to be read when the next one overwrites it.",
+    "perlin": "the table has 256 elements, and `_hash[h0 + iy0]` asks for up to 510; noise by Perlin repeats it.",
+    "phmm": "the two buffers change places after each launch, and the second is `cudaMalloc`'s: of its first row and "
+    "column the kernel reads elements that no launch wrote.",
     "pitch": "no element is filled before the kernels take the sigmoid of each.",
     "permute": "it needs cuBLAS.",
     "unfold": "its kernel is a template of a lambda's type, which NVRTC cannot name.",
