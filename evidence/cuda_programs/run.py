@@ -289,7 +289,7 @@ def _expanded(makefile: str) -> str:
 
 def _files(program: Path, makefile: str) -> list[str]:
     """Return the program's files, which its Makefile lists as sources or as objects; else all that have kernels."""
-    words = [word for source in re.findall(r"^(?:\w*source|kernels)[ \t]*=(.*)", makefile, re.M) for word in source.split()]
+    words = " ".join(re.findall(r"^(?:\w*source|kernels)[ \t]*=(.*)", makefile, re.M)).split()
     objects = re.findall(r"(?<![\w/])(?:\./)?([\w/]+)\.o\b", makefile)  # in folders, as of b+tree
     named = [str(file.relative_to(program)) for stem in objects for file in program.glob(f"{stem}.c*")]
     named += re.findall(r"^\w+\.o[ \t]*:[ \t]*(\.\./\S+\.c\w+)", makefile, re.M)  # of another program's folder
