@@ -65,7 +65,7 @@ class UnseenKernel:
 
     `case`: makes a case from its parameters. `tested`: parameters of the case whose results are checked. `warm`: timed
     again and again on the same data; otherwise on sets of data in turns, so that none is found in the L2.
-    `of_set`: 1 to 5, in the order in which they were made; all but the first was held out as a whole.
+    `of_set`: 1 to 6, in the order in which they were made; all but the first was held out as a whole.
     """
 
     name: str
