@@ -54,7 +54,7 @@ class ClusterLifetimes:
         column = block % chunk.cluster_blocks * warps
         known = self.clocks.known.arrays
         heard = self.begun[every, block % chunk.cluster_blocks]
-        for warp in range(warps):
+        for warp in () if heard.all() else range(warps):
             heard |= (known["whole"][every, column + warp] > 0) | (known["part"][every, column + warp] > 0)
         if not heard.all():
             place = int(np.argmin(heard))
