@@ -45,6 +45,7 @@ PARTS = {
         "other compilers' kernels in the simulator", "-m evidence.front_ends.run", f"{CLONES}; packages"
     ),
     "cuda-programs": Part("whole CUDA C++ programs of others", "-m evidence.cuda_programs.run", CLONES),
+    "cuda-barriers": Part("public kernels with a barrier less", "-m evidence.cuda_programs.barriers", CLONES),
     "cuda-suites": Part("programs of other suites", "-m evidence.cuda_programs.suites", CLONES),
     "kernelbench": Part("the judge on right and wrong answers to KernelBench's tasks", "-m evidence.kernelbench.run"),
     "onnx-nodes": Part("onnx's own tests of operators and lab 09's engine", "-m evidence.onnx_nodes.run"),
