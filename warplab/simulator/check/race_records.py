@@ -148,7 +148,7 @@ class Record:
         "plain_reader": np.int32,
         **dict.fromkeys(("write_epoch", "write_time", "write_fences", "write_wide"), np.int32),
         **dict.fromkeys(("read_epoch", "read_time"), np.int32),
-        "atomic": bool,
+        "atomic": np.uint8,  # 1: written so; 2: by several threads that do not know of each other
     }
 
     def __init__(self, words: int, sites: int, allocation=None) -> None:

@@ -4,6 +4,7 @@ Machine code (`translate.machine_access`) does so for accesses that race with no
 and NumPy looks at them again.
 """
 
+import re
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Observer
 from warplab.simulator.translate import machine_access
 from warplab.simulator.translate.machine_access import FIELDS, PLACE, F, P, fill, place_of
+from warplab.simulator.translate.waiting_loops import used_registers
 
+_REGISTER = re.compile(r"%\w+")
+_BY_SEVERAL = 2  # of `Record.atomic`
 _NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that a record of zeros is empty
 # Nanoseconds that NumPy takes to examine an access, and for each lane, roughly; those that must have been spent before
 # code is linked that an earlier process has compiled, and before it is compiled.
@@ -39,6 +43,10 @@ class WordRaces(Observer):
             for space in ("shared", "global")
         }
         self.atomics = any(s.op == "atomic" for s in sites)
+        used = used_registers(translation.blocks)
+        # Atomic operations whose result nobody uses, so that a thread does not know who came before it.
+        results = (_REGISTER.findall(s.text.partition("[")[0]) for s in sites)
+        self.blind = [s.op == "atomic" and used.isdisjoint(result) for s, result in zip(sites, results, strict=True)]
         self.clocks: Clocks | None = None
         self._stated: tuple[Any, ...] = (None,)  # whose numbers `_state` was last asked for, and what it holds of them
         # Sites whose accesses do not race with those of their own warp.
@@ -101,7 +109,7 @@ class WordRaces(Observer):
             state[F["FENCES"]], state[F["WIDE_FENCES"]] = map(place_of, self.fences)
             place[P["WRITE_FENCES"]], place[P["WRITE_WIDE"]] = map(place_of, (record.write_fences, record.write_wide))
         place[P["SITE"]], place[P["RACE_WORDS"]], place[P["LIMIT"]] = site.index, words, record.words - words
-        place[P["IS_LOAD"]], place[P["IS_ATOMIC"]] = reads, atomic
+        place[P["IS_LOAD"]], place[P["IS_ATOMIC"]] = reads, atomic and 1 + self._is_blind(site)
         if examine(place_of(state), place_of(place)):
             return False
         record.was_read |= reads
@@ -174,6 +182,8 @@ class WordRaces(Observer):
         """Return the lanes whose word another thread wrote, with nothing to order the two."""
         writer = record.writer[word]
         race = (writer != _NONE) & (writer != access.by.thread)
+        if self.atomics:
+            race |= record.atomic[word] == _BY_SEVERAL
         if race.any():  # rarely: most words belong to one thread
             block, thread = np.divmod(writer - 1, self.threads)
             warp = block * self.warps_per_block + thread // WARP_SIZE + 1
@@ -213,14 +223,14 @@ class WordRaces(Observer):
             )
         )
         here = block == access.by.block
-        return np.where(here, any_fence, wide) | (record.atomic[word] & (here | self.wide))
+        return np.where(here, any_fence, wide) | ((record.atomic[word] != 0) & (here | self.wide))
 
     def _read(self, record: Record, space: str, access: RecordedAccess, word: np.ndarray) -> None:
         race = self._behind_writer(record, access, word)
         if race.any() and space == "global":
             race &= ~self._published(record, access, word)
         if self.atomics and self.volatile[access.site.index]:  # as a loop that compares and swaps begins
-            race &= ~record.atomic[word]
+            race &= record.atomic[word] == 0
         if race.any():
             self._report("reads", "wrote", record, record.writer, record.write_site, space, access, word, race)
         record.was_read = True
@@ -313,9 +323,10 @@ class WordRaces(Observer):
     def _write(self, record: Record, space: str, access: RecordedAccess, word: np.ndarray, addresses, values) -> None:
         atomic = access.site.op == "atomic"
         race = self._behind_writer(record, access, word)
+        beside = race & (record.atomic[word] != 0) if atomic and self._is_blind(access.site) else None
         if race.any():
             if atomic:
-                race &= ~record.atomic[word] | self._apart(record, access, word)
+                race &= (record.atomic[word] == 0) | self._apart(record, access, word)
             if space == "global":
                 race &= ~self._published(record, access, word)
             race &= ~self._unchanged(access.site, space, addresses, values)
@@ -343,8 +354,13 @@ class WordRaces(Observer):
             record.written_at[word] = access.now
         if self.atomics:
             record.atomic[word] = atomic
+            if beside is not None:
+                record.atomic[word[beside | (record.writer[word] != access.by.thread)]] = _BY_SEVERAL
         if self.fences is not None:
             record.write_fences[word], record.write_wide[word] = self.fences[:, access.by.thread]
+
+    def _is_blind(self, site) -> bool:
+        return self.clocks is None and self.blind[site.index]
 
     def _apart(self, record: Record, access: RecordedAccess, word: np.ndarray) -> np.ndarray:
         """Return the lanes whose atomic operation holds for their block alone, and whose word another block wrote."""
@@ -427,10 +443,11 @@ class WordRaces(Observer):
         the program; None for this access."""
         place = int(np.argmax(race))
         at, site = word[place], access.site
+        thread, other = int(access.by.thread[place]), int(others[at])
         raise race_error(
             self.chunk,
             (does, did),
-            threads=(int(access.by.thread[place]) - 1, int(others[at]) - 1),
+            threads=(thread - 1, (_SEVERAL if other == thread and did == "wrote" else other) - 1),
             sites=(site, site if sites is None else self.translation.sites[int(sites[at])]),
             allocation=None if space == "shared" else record.allocation,
             offset=int(at) * self.word[space],

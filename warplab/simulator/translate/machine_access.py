@@ -346,7 +346,10 @@ def race(S, P, lane, word):
     me = lane + ld8(S + FIRST_THREAD)
     for k in range(ld8(P + P_RACE_WORDS)):
         writer = sx32(ld4(ld8(P + P_WRITER) + 4 * (word + k)))
-        if writer != 0 and writer != me:
+        several = 0
+        if ld8(P + P_ATOMIC):
+            several = ld1(ld8(P + P_ATOMIC) + word + k) == 2
+        if writer != 0 and (writer != me or several):
             other = writer - ld8(S + FIRST_THREAD)
             known = behind(S, P, lane, other, word + k, ld8(P + P_WRITE_EPOCH), ld8(P + P_WRITE_TIME))
             if known == 0 and ld8(S + COLUMNS):
@@ -450,6 +453,13 @@ def record_write(S, P, lane, word):
     warp = ld4(ld8(S + WARP_OF) + 4 * lane)
     for k in range(ld8(P + P_RACE_WORDS)):
         at = 4 * (word + k)
+        kind = ld8(P + P_IS_ATOMIC)
+        if kind == 2:
+            kind = 1
+            known = ld1(ld8(P + P_ATOMIC) + word + k)
+            other = sx32(ld4(ld8(P + P_WRITER) + at)) - ld8(S + FIRST_THREAD)
+            if known == 2 or (known != 0 and other != lane):
+                kind = 2 - behind(S, P, lane, other, word + k, ld8(P + P_WRITE_EPOCH), ld8(P + P_WRITE_TIME))
         st4(ld8(P + P_WRITER) + at, lane + ld8(S + FIRST_THREAD))
         st4(ld8(P + P_READER) + at, 0)
         write_site(S, ld8(P + P_WRITE_SITE), word + k, ld8(P + P_SITE))
@@ -459,7 +469,7 @@ def record_write(S, P, lane, word):
         if ld8(S + COLUMNS):
             st4(ld8(P + P_WRITTEN_AT) + at, ld8(S + NOW))
         if ld8(P + P_ATOMIC):
-            st1(ld8(P + P_ATOMIC) + word + k, ld8(P + P_IS_ATOMIC))
+            st1(ld8(P + P_ATOMIC) + word + k, kind)
         if ld8(S + FENCES):
             me = lane + ld8(S + FIRST_THREAD)
             st4(ld8(P + P_WRITE_FENCES) + at, ld4(ld8(S + FENCES) + 4 * me))

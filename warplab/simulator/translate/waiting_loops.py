@@ -16,14 +16,14 @@ _NEUTRAL = frozenset(("add", "or", "xor"))  # with 0
 
 def waits_for_memory(blocks: list[Block], block: Block) -> bool:
     """Return whether an access in the loop around `block` is meant to see what other threads write?"""
-    read = _read(blocks)
+    read = used_registers(blocks)
     return any(_looks(blocks[number], read) for number in around(blocks, block.index))
 
 
 def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
     """Return the innermost loops that look at what other threads write: for each block of one, all its blocks."""
     loops = sorted((b.index - head, head, b.index) for b in blocks for head in b.successors() if head <= b.index)
-    read = _read(blocks)
+    read = used_registers(blocks)
     looking = set()
     for block in blocks:
         around = next((loop for loop in loops if loop[1] <= block.index <= loop[2]), None)
@@ -71,7 +71,7 @@ def working_blocks(blocks: list[Block], inside: bool = True) -> frozenset[int]:
 
     `inside`: also those that do so inside their thread block alone, at its barriers and in its shared memory.
     """
-    read = _read(blocks)
+    read = used_registers(blocks)
     return frozenset(
         block.index for block in blocks if any(_works(i, read) and (inside or not _inside(i)) for i in block.counted)
     )
@@ -123,7 +123,8 @@ def _looks(block: Block, read: set[str]) -> bool:
     )
 
 
-def _read(blocks: list[Block]) -> set[str]:
+def used_registers(blocks: list[Block]) -> set[str]:
+    """Return the registers that a kernel reads."""
     read = {name for block in blocks for i in block.counted for name in sources(i)}
     return read.union(block.condition.name for block in blocks if block.condition is not None)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numba import cuda, float32
 
+from tests.support.race_twins import compare_races
 from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
@@ -599,6 +600,49 @@ def test_other_plain_loads_beside_an_atomic_operation_are_races(kernel):
     arrays = np.arange(64, dtype=np.int32), np.zeros(1, np.int32), np.zeros(64, np.int32)
     with pytest.raises(simulator.DataRace):
         simulate(CudaSource(PLAIN_TESTS, kernel), 1, 64, arrays)
+
+
+BEHIND_ATOMICS = """
+extern "C" __global__ void count(unsigned* out) {
+    __shared__ unsigned c[2], d[64];
+    unsigned t = threadIdx.x, last = blockDim.x - 1, got = 0;
+    d[t] = 0;
+    if (t < 2) c[t] = 0;
+    __syncthreads();
+    CODE
+    if (got) out[t] = got;
+}"""
+
+
+@pytest.mark.parametrize("twins", [True, False], ids=["code and NumPy", "NumPy"])
+@pytest.mark.parametrize(
+    ("code", "races"),
+    [
+        ("atomicAdd(c, t); if (t == last) out[0] = c[0];", True),
+        ("atomicAdd(c, t); if (t == last) c[0] = 0;", True),
+        ("atomicAdd(c, t); __syncthreads(); if (t == last) got = c[0];", False),
+        ("for (int k = 0; k < 3; k++) atomicAdd(c + k % 2, t); if (t == last) out[0] = c[0];", True),
+        ("if (t == 5) atomicAdd(c, 1); if (t == 7) { atomicAdd(c, 1); got = c[0]; }", True),
+        ("if (t == 5) atomicAdd(c, 1); __syncthreads(); if (t == 7) { atomicAdd(c, 1); got = c[0]; }", False),
+        ("atomicAdd(out, 1); if (t == last) out[last] = out[0];", True),
+        ("atomicAdd(d + t, 1); atomicAdd(d + t, 1); got = d[t];", False),
+        ("atomicAdd(d + t / 2 * 2, 1); if (t % 2) got = d[t - 1];", True),
+        ("atomicAdd(d + t / 2 * 2, 1); __syncwarp(); if (t % 2) got = d[t - 1];", False),
+        # What an atomic operation brings back tells who came before.
+        ("if (atomicAdd(c, 1) == last) { got = c[0]; c[0] = 0; }", False),
+    ],
+)
+def test_a_thread_races_with_atomic_operations_beside_its_own(monkeypatch, code, races, twins):
+    """Though its own was the last."""
+    by_code = compare_races(monkeypatch) if twins else []
+    source = CudaSource(BEHIND_ATOMICS.replace("CODE", code), "count")
+    launch = source, 1, 64, (np.zeros(64, np.uint32),)
+    if races:
+        with pytest.raises(simulator.DataRace, match="which other threads wrote"):
+            simulate(*launch, machine_code=twins)
+    else:
+        simulate(*launch, machine_code=twins)
+    assert any(by_code) == twins
 
 
 VOLATILE_BESIDE_ATOMICS = """
