@@ -249,7 +249,7 @@ class UnsupportedInstruction(SimulatorError):
 
 
 # What reading malformed PTX raises: an operand is missing or of another kind, or text is not a number.
-_MALFORMED = (
+MALFORMED = (
     ArithmeticError,
     AttributeError,
     LookupError,
@@ -272,7 +272,7 @@ class refusing:
         pass
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback) -> None:
-        if isinstance(error, _MALFORMED) and not isinstance(error, SimulatorError):
+        if isinstance(error, MALFORMED) and not isinstance(error, SimulatorError):
             raise UnsupportedInstruction(f"{self.what} ({type(error).__name__}: {str(error)[:200]})") from error
 
 

@@ -115,7 +115,8 @@ class Checks(Observer):
         start, _ = self.chunk.own_memory("shared", lanes)
         if self.chunk.cluster_blocks > 1:
             start = address // np.uint64(self.chunk.shared_stride) * np.uint64(self.chunk.shared_stride)
-        return int((address - start)[chosen][0])
+        distance = address - start  # of an absolute address one for all lanes, unlike `start`
+        return int(distance[np.broadcast_to(chosen, distance.shape)][0])
 
     def _scattered(self, site, addresses: Addresses, lanes) -> None:
         """Examine an access whose lanes' addresses lie in several allocations, or outside all of them."""

@@ -7,12 +7,12 @@ way: with `L`, the registers that it reads are gathered first, and those that li
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from warplab.simulator import numerics
-from warplab.simulator.errors import UnsupportedInstruction, refusing
+from warplab.simulator.errors import MALFORMED, UnsupportedInstruction, refusing
 from warplab.simulator.ptx.program import Entry, Instruction, Param, Variable, Where, layout
 from warplab.simulator.translate import operations, unwritten_fragments, warpgroup_registers
 from warplab.simulator.translate.access_fusion import fused_accesses
@@ -86,8 +86,33 @@ def translate(entry: Entry) -> Translation:
     """Translate a kernel, once. Raises UnsupportedInstruction naming the instruction and its source line."""
     if entry.translated is None:
         with refusing(f"cannot read the PTX of kernel {entry.name}"):
-            entry.translated = _Translator(entry.inlined).run()
+            try:
+                entry.translated = _Translator(entry.inlined).run()
+            except MALFORMED:
+                _name_malformed(entry.inlined)
+                raise
     return entry.translated
+
+
+def _name_malformed(entry: Entry) -> None:
+    """Raise UnsupportedInstruction for an instruction that could not be read though it were all of the kernel."""
+    refused: UnsupportedInstruction | None = None
+    for instruction in entry.instructions:
+        where, labels = instruction.where, dict.fromkeys(entry.labels, 0)
+        try:
+            _Translator(replace(entry, instructions=[instruction], labels=labels, translated=None)).run()
+        except UnsupportedInstruction as error:
+            refused = refused or error
+        except MALFORMED:
+            raise UnsupportedInstruction(
+                f"malformed PTX: `{instruction.text[:200]}`",
+                kernel=entry.name,
+                file=where.file or None,
+                line=where.line or None,
+                source=entry.program.source_line(where),
+            ) from None
+    if refused is not None:
+        raise refused
 
 
 class _Translator:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.ptx_harness import put
+from tests.support.ptx_harness import run as run_ptx
 from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
@@ -197,6 +198,12 @@ def test_uninitialised_shared_read():
     ) as caught:
         run("shared_unwritten", 2, 64, c)
     assert caught.value.thread == (32, 0, 0)
+
+
+def test_a_misaligned_address_that_is_a_number_is_placed():
+    body = ".shared .align 4 .b8 s[64]; st.shared.b32 [5], %a; mov.b32 %d, %a;"
+    with pytest.raises(simulator.MisalignedAddress, match=r"4 bytes at byte 5 of shared memory"):
+        run_ptx(body, [("b32", np.arange(128))], "b32")
 
 
 @pytest.mark.parametrize("blocks", [1, 3])

@@ -128,8 +128,9 @@ def test_a_slip_in_ptx_is_an_error_of_the_kernel_never_of_the_simulator(count):
         try:
             run(name, ptx)
             ran += 1
-        except simulator.SimulatorError:
-            pass
+        except simulator.SimulatorError as error:
+            if "cannot read the PTX of kernel" in str(error):
+                raise AssertionError(f"no instruction is named: {error}: `{line}`") from error
         except Exception as error:
             raise AssertionError(f"seed {seed}, change {number} of {name}: `{line}`") from error
     assert 0.1 * count < ran < 0.9 * count
