@@ -37,8 +37,7 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             `operand_reads` keeps what each warpgroup's wgmma reads. `cluster_lifetimes` finds accesses to blocks that
             may have ended, `proxy_fences` what TMA and wgmma may not see yet, `stale_texels` textures of what the same
             launch has written. For kernels of several devices, `device_races` does the same between these, with
-            `device_clocks`, which know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that
-            wait for a flag.
+            `device_clocks`, which know PTX's rules for flags; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
             `device_group` runs kernels of several devices at the same time; `narrow_runs` calls the machine code of
             loops that few lanes run, `machine_runs` that of blocks that all lanes run, both from what `machine_state`

@@ -74,13 +74,6 @@ def load{n}(P, other, base, row):
         for i in lanes(16):
             st{n}(row + {n} * i, ld{n}(at + {n} * i))
             st{n}(row + {h} + {n} * i, ld{n}(half + {n} * i))
-
-
-def again{n}(S, P, other, base, first, row):
-    if settle(S, P, ld8(other + P_RECORD), base, first, 0, 0):
-        return 1
-    load{n}(P, other, base, row)
-    return 0
 """
 _FMAS = """
 def fma{ftz}(S, a, b, c, out):
@@ -99,7 +92,7 @@ _FMA = {
 }
 _LOADED = (2, 4, 8)  # bytes of numbers that these load
 # What the code of a block calls.
-_CALLED = ("ACCESS", "AGAIN", "FMA", "FMAFTZ", *(f"{what}{n}" for what in ("LOAD", "AGAIN") for n in _LOADED))
+_CALLED = ("ACCESS", "AGAIN", "FMA", "FMAFTZ", *(f"LOAD{n}" for n in _LOADED))
 
 SOURCE = (
     """
@@ -625,22 +618,16 @@ class BlockCode(MachineWriter):
             if together:
                 self.like[site.index] = other.index
                 self.spans[other.index].append(away)
-            more = f"S, P, {record}, base{site.index}, first"
-            again = f"call(AGAIN{size}, {more}, {row})" if row else f"call(AGAIN, {more})"
-            if together and row:
-                self.emit("if plain:")
-                self.emit(f"    call(LOAD{size}, P, {record}, base{site.index}, {row})")
-                self.emit(f"elif {again}:")
-            else:
-                self.emit(f"if plain == 0 and {again}:" if together else f"if {again}:")
+            again = f"call(AGAIN, S, P, {record}, base{site.index}, first)"
+            self.emit(f"if plain == 0 and {again}:" if together else f"if {again}:")
         else:
             self.spans[site.index] = [0]
             self.emit(f"if call(ACCESS, S, P, first, {_SPAN.format(site.index)}):")
         self.emit("    return 1")
         if not known:
             self.emit(f"base{site.index} = ld8(address)")
-            if row:
-                self.emit(f"call(LOAD{size}, P, P, base{site.index}, {row})")
+        if row:
+            self.emit(f"call(LOAD{size}, P, {record if known else 'P'}, base{site.index}, {row})")
         return record
 
     def load(self, i: Instruction, dtype: str) -> None:
