@@ -21,7 +21,8 @@ READ = {
         ),
         "the data that it reads are not in the repository, or too large for the clone.",
     ),
-    **dict.fromkeys(("daphne", "hungarian"), "it has `__managed__` variables."),
+    "hungarian": "the last rounds of its reductions add through `volatile` shared memory and trust that a warp goes in "
+    "step.",
     "bmf": "its parser of options is host code in classes that NVRTC cannot read without `std::string`.",
     "dxtc2": "16 lanes permute `colors` in place, `colors[xrefs[idx]] = colors[idx]`, with no `__syncwarp()` between "
     "load and store: it trusts that a warp goes in step.",

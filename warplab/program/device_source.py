@@ -50,6 +50,7 @@ extern "C" __device__ void __assertfail(const char*, const char*, unsigned, cons
 template <class T> struct warplab_value { typedef T type; };
 template <class T> struct warplab_value<T&> { typedef T type; };
 #define __null 0
+#define __managed__ __device__
 #define __builtin_inff() __builtin_bit_cast(float, 0x7f800000)
 #define __builtin_inf() __builtin_bit_cast(double, 0x7ff0000000000000)
 #define __builtin_huge_valf __builtin_inff

@@ -43,11 +43,13 @@ class SourceError(Exception):
 @dataclass
 class HostCode:
     """`text` for the C++ compiler. `variables`: names of the device's variables, in the order of their numbers;
-    `templates`: of those that are templates, which have no number before they are instantiated."""
+    `templates`: of those that are templates, which have no number before they are instantiated; `managed`: of those
+    that the host reads and writes, too."""
 
     text: str = ""
     variables: list[str] = field(default_factory=list)
     templates: list[str] = field(default_factory=list)
+    managed: list[str] = field(default_factory=list)
 
 
 def host_code(preprocessed: str, cuda_folders: Sequence[str], unit: int) -> HostCode:
@@ -69,6 +71,8 @@ def host_code(preprocessed: str, cuda_folders: Sequence[str], unit: int) -> Host
         parts.append(text)
     for number, name in enumerate(made.variables):
         told = f"warplab_variable((const void*)&::{name}, {unit}, {number})"
+        if name in made.managed:
+            told += f", warplab_managed((void*)&::{name}, sizeof ::{name})"
         parts.append(f"\nstatic const int warplab_variable_{number} = ({told}, 0);")
     made.text = "".join(parts) + "\n"
     return made
@@ -111,14 +115,14 @@ def _declarations(text: str, made: HostCode | None, scopes: list[str], both: boo
             at = end
             continue
         end = end_of_variable(mask, first)
-        if "__managed__" in mask[start:end] and made is not None:
-            raise SourceError("__managed__ variables are not supported: allocate with cudaMallocManaged")
         if made is not None and not re.search(r"\bextern\b|__shared__", mask[start:first]):
             scope = _scope(mask, start, scopes)
             if scope is not None:
                 names = [re.split(r"[\[={(]", part)[0].split()[-1] for part in split(text[match.end() : end])]
                 kind = made.templates if re.match(r"\s*template\b", mask[start:first]) else made.variables
-                kind += [scope + name.lstrip("*&") for name in names]
+                kind += (found := [scope + name.lstrip("*&") for name in names])
+                if "__managed__" in mask[start:first]:
+                    made.managed += found
         seen = end
     _scope(mask, len(mask), scopes, keep=True)
     return "".join(done) + text[at:]

@@ -82,9 +82,14 @@ def test_variables_of_the_device_are_named_with_their_namespaces():
     assert "float c[3] = {1, 2, 3};" in found.text
 
 
-def test_what_has_no_counterpart_is_refused():
-    with pytest.raises(SourceError, match="__managed__ variables are not supported"):
-        made("__managed__ int x;")
+def test_managed_variables_are_told_with_their_sizes():
+    found = made(
+        "__managed__ int x = 2;\nnamespace a { static __device__ __managed__ float y[4], z; __device__ int n; }"
+    )
+    assert found.variables == ["x", "a::y", "a::z", "a::n"]
+    assert found.managed == ["x", "a::y", "a::z"]
+    assert found.text.count("warplab_managed(") == 3
+    assert "warplab_managed((void*)&::a::y, sizeof ::a::y)" in found.text
 
 
 @pytest.mark.parametrize("name", ["unsigned", "const unsigned", "long long", "const T&", "struct P", "unsigned* const"])

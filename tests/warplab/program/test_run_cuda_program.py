@@ -72,6 +72,11 @@ def test_a_class_with_functions_for_the_host_and_for_the_device(tmp_path):
     assert [line["line"] for line in report["kernels"][0]["lines"]][:1] == [25]
 
 
+def test_variables_that_host_and_kernels_share(tmp_path):
+    done, _ = run(tmp_path, "managed_variables.cu")
+    assert (done.returncode, done.stdout) == (0, "4 32640\n11 56897 9\n"), done.stderr
+
+
 @pytest.mark.thorough
 def test_managed_pinned_and_pitched_memory_streams_and_events(tmp_path):
     done, _ = run(tmp_path, "--card=A100", "memory_kinds.cu")

@@ -46,6 +46,7 @@
 extern "C" void warplab_configure(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = 0);
 extern "C" void warplab_launch(const void* kernel, void** arguments);
 extern "C" void warplab_variable(const void* variable, int unit, int number);
+extern "C" void warplab_managed(void* variable, size_t bytes);
 
 // What nvcc gives host code beyond the C++ library.
 namespace cooperative_groups {  // for declarations of functions that take them
@@ -252,6 +253,17 @@ cudaError_t copy(const char* name, const void* place, void* target, size_t targe
   return note(reply.error);
 }
 
+// A variable that host and kernels share. Each has its own memory, copied before and after each launch.
+struct Managed {
+  char *host, *here;
+  size_t bytes;
+};
+
+std::vector<Managed>& managed() {
+  static std::vector<Managed> known;
+  return known;
+}
+
 cudaError_t launch(const char* name, const void* place, const void* kernel, dim3 grid, dim3 block, void** arguments,
                    size_t shared_bytes, dim3 cluster = {0, 0, 0}) {
   std::lock_guard<std::recursive_mutex> turn(taking_turns);
@@ -265,8 +277,24 @@ cudaError_t launch(const char* name, const void* place, const void* kernel, dim3
   std::string bytes;
   size_t position = 0;
   for (Number size : parameters[kernel]) bytes.append(static_cast<char*>(arguments[position++]), size);
-  return note(ask(name, place, {Number(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                cluster.x, cluster.y, cluster.z, Number(shared_bytes)}, nullptr, bytes).error);
+  for (Managed& one : managed()) {
+    if (!one.here) one.here = reinterpret_cast<char*>(ask("cudaGetSymbolAddress", place, {Number(one.host)}).value[0]);
+    memmove(reachable(one.here), one.host, one.bytes);
+    position = 0;
+    for (Number size : parameters[kernel]) {  // an argument may point into it
+      char* value;
+      memcpy(&value, &bytes[position], size == sizeof value ? size : 0);
+      if (size == sizeof value && value >= one.host && value < one.host + one.bytes) {
+        value += one.here - one.host;
+        memcpy(&bytes[position], &value, size);
+      }
+      position += size;
+    }
+  }
+  Reply reply = ask(name, place, {Number(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                  cluster.x, cluster.y, cluster.z, Number(shared_bytes)}, nullptr, bytes);
+  for (Managed& one : managed()) memmove(one.host, reachable(one.here), one.bytes);
+  return note(reply.error);
 }
 
 struct sigaction before_us;
@@ -332,6 +360,7 @@ void warplab_launch(const void* kernel, void** arguments) {
   configurations.pop_back();
   launch("launch", made.place, kernel, made.grid, made.block, arguments, made.shared_bytes);
 }
+void warplab_managed(void* variable, size_t bytes) { managed().push_back({static_cast<char*>(variable), nullptr, bytes}); }
 void warplab_variable(const void* variable, int unit, int number) { ask("variable", HERE, {Number(variable), unit, number}); }
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t bytes, cudaStream_t) {
   return launch("launch", HERE, kernel, grid, block, arguments, bytes);
