@@ -51,8 +51,8 @@ _SPAN = "span_of_{}_"  # stands for how far below and above an access those lie 
 _RECORD = ("MASK", "PHASE", "LOWEST", "HIGHEST", "BITS", "KIND", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED")
 RECORD_ENTRIES = 96
 PHASE = 32 + _RECORD.index("PHASE")
-# One element behind the other, so in each half of a warp, all of a half at one place.
-_KINDS = ("ANY", "LINE", "HALVES", "SAME")
+# Anywhere; all of each half of a warp at one place; one element behind the other, so in each half.
+_KINDS = ("ANY", "SAME", "LINE", "HALVES")
 _NAMES = {f"R_{name}": ROW + 8 * k for k, name in enumerate(_RECORD)} | {"R_NUMBERS": 8 * 64}
 _NAMES |= {"RECORD_BYTES": 8 * RECORD_ENTRIES} | {name: k for k, name in enumerate(_KINDS)}
 
@@ -268,7 +268,7 @@ def taken(S, P, first, k, away):
     me = ld8(S + FIRST_THREAD) + first
     odd = 0
     half = ld8(record + 128)
-    rows = ld8(record + R_KIND) != ANY and ld8(record + R_KIND) != SAME and ld8(P + P_RACE_WORDS) == 1
+    rows = ld8(record + R_KIND) > SAME and ld8(P + P_RACE_WORDS) == 1
     if rows:
         for h in range(2):
             at = 4 * ((base + h * half) >> shift)
@@ -311,7 +311,7 @@ def put(P, first, k, base, record, values):
     data = ld8(P + P_DATA) + k * item + base
     if item == 4:
         values = values + 4 * first
-        if ld8(record + R_KIND) != ANY and ld8(record + R_KIND) != SAME and ld8(P + P_WIDTH) == 4:
+        if ld8(record + R_KIND) > SAME and ld8(P + P_WIDTH) == 4:
             half = data + ld8(record + 128)
             for i in lanes(16):
                 st4(data + 4 * i, ld4(values + 4 * i))
@@ -333,7 +333,7 @@ def put(P, first, k, base, record, values):
 
 def spread(to, shift, base, record, words, number):
     # Write a number of 32 bits for each word that a warp writes.
-    if ld8(record + R_KIND) != ANY and ld8(record + R_KIND) != SAME and words == 1:
+    if ld8(record + R_KIND) > SAME and words == 1:
         half = to + 4 * ((base + ld8(record + 128)) >> shift)
         to = to + 4 * (base >> shift)
         for i in lanes(16):
@@ -359,7 +359,7 @@ def noted(S, P, first, base, record):
             spread(ld8(P + P_WRITE_TIME), shift, base, record, words, time)
         if ld8(P + P_WAS_READ):
             spread(ld8(P + P_READER), shift, base, record, words, 0)
-        if ld8(record + R_KIND) != ANY and ld8(record + R_KIND) != SAME and words == 1 and ld8(S + SITE_BYTES) == 1:
+        if ld8(record + R_KIND) > SAME and words == 1 and ld8(S + SITE_BYTES) == 1:
             half = site + ((base + ld8(record + 128)) >> shift)
             site = site + (base >> shift)
             for i in lanes(16):
@@ -400,7 +400,7 @@ def store(S, P, values, items):
             base = ld8(ld8(P + P_BASES) + 16 * warp) - away
             record = ld8(ld8(P + P_BASES) + 16 * warp + 8)
             me = ld8(S + FIRST_THREAD) + 32 * warp
-            if words == 1 and ld8(record + R_KIND) != ANY and ld8(record + R_KIND) != SAME:
+            if words == 1 and ld8(record + R_KIND) > SAME:
                 at = writer + 4 * (base >> shift)
                 half = writer + 4 * ((base + ld8(record + 128)) >> shift)
                 for i in lanes(16):
