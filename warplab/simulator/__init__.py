@@ -25,10 +25,9 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             `machine_operations`, with `machine_access` for what an access needs; `machine_compiler` compiles them, and
             `kept_code` keeps that. `half_products` and `aligned_sums` do what tensor cores do.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
-count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
-            them. `warp_steps` traces the accesses and the source lines of the first warps. `sampling` scales the
-            counters of some blocks to a large grid. `trip_counts` tells how often loops went round, `reuse` what caches
-            may serve.
+count       `launch_counting` adds up instructions, requests, sectors and branches by source line, and how often loops
+            went round; `counters` names them. `warp_steps` traces the accesses and the source lines of the first warps.
+            `sampling` scales the counters of some blocks to a large grid. `reuse` tells what caches may serve.
 check       `access_checks` tests bounds, alignment and initialisation before each access; `operand_layouts` whether a
             wgmma reads its operands in the way that they were copied; `unwritten_reads` notes reads of local arrays
             that nobody wrote. `races` looks for accesses by different threads that nothing orders: `race_records` keeps

@@ -269,7 +269,7 @@ class BlockFlow:
     `threads`, `warps`: how often the block was run, by thread and by warp. For a block that ends in a branch or guard:
     `taken_threads`, `taken_warps` went to its target (warps that parted count on both sides), the others on to the
     next block; `parted`: warps that went both ways. `trips`: by the head of each loop, how many threads went round it
-    how often (`trip_counts`).
+    how often (`launch_counting.TripCounts`).
     """
 
     translation: Translation
