@@ -161,7 +161,10 @@ def main(arguments: list[str] | None = None) -> int:
         drawn = {f"{barrier.program}/{barrier.kernel}": barrier for barrier in chosen(clones)}
         drawn = {key: barrier for key, barrier in drawn.items() if key not in known}
     else:
-        asked = options.only or ([] if options.page else [*known])
+        there = [key for key in known if key.partition("/")[0] in clones]
+        asked = [] if options.page else options.only or there
+        if {*asked} - {*there} or not (asked or options.page):
+            parser.error("give clones, and kernels of barriers.json: HeCBench=DIR --only HeCBench/bincount/bincount")
         drawn = {key: recorded(key, known[key], clones) for key in asked}
     for key, barrier in drawn.items():
         now = tried(barrier, clones)
