@@ -6,8 +6,8 @@ errors      One exception class per kind of mistake. `constants` has the hardwar
 numerics    Arithmetic that NumPy lacks: `integers`, `bits`, `rounding`, `fma`, `halves`, `conversions`, the approximate
             functions (`special`), `tensor_cores`, and from coordinates to texels (`texture_filtering`).
 ptx         `parser` turns PTX text into a `program` of instructions, and `inlining` replaces calls with the bodies of
-            device functions, with registers for their `call_parameters`; `recursion` gives a call stack to those that
-            call themselves (`graphs` finds them). `fragments` says which lane holds which matrix element.
+            device functions, with registers for their parameters; `recursion` gives a call stack to those that call
+            themselves (`graphs` finds them). `fragments` says which lane holds which matrix element.
 memory      `device_memory` is one address space of allocations with gaps between them, which also serves malloc in
             kernels. `lane_access` gathers and scatters for a group of lanes (`lane_groups`); `address_patterns` finds
             what all warps have in common, so that it is computed once. `array_locations` names the array element in a
@@ -31,12 +31,12 @@ count       `launch_counting` adds up instructions, requests, sectors and branch
 check       `access_checks` tests bounds, alignment and initialisation before each access; `operand_layouts` whether a
             wgmma reads its operands in the way that they were copied; `unwritten_reads` notes reads of local arrays
             that nobody wrote. `races` looks for accesses by different threads that nothing orders: `race_records` keeps
-            who touched what, `race_words` compares, `vector_clocks` knows what synchronisation weaker than a barrier
-            orders, `lockstep` finds `volatile` used in place of __syncwarp, and `race_report` words the error;
-            `operand_reads` keeps what each warpgroup's wgmma reads. `cluster_lifetimes` finds accesses to blocks that
-            may have ended, `proxy_fences` what TMA and wgmma may not see yet, `stale_texels` textures of what the same
-            launch has written. For kernels of several devices, `device_races` does the same between these, with
-            `device_clocks`, which know PTX's rules for flags; `flag_waits` finds threads that wait for a flag.
+            who touched what, also by `volatile` in place of __syncwarp, `race_words` compares, `vector_clocks` knows
+            what synchronisation weaker than a barrier orders, and `race_report` words the error; `operand_reads` keeps
+            what each warpgroup's wgmma reads. `cluster_lifetimes` finds accesses to blocks that may have ended,
+            `proxy_fences` what TMA and wgmma may not see yet, `stale_texels` textures of what the same launch has
+            written. For kernels of several devices, `device_races` does the same between these, with `device_clocks`,
+            which know PTX's rules for flags; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
             `device_group` runs kernels of several devices at the same time; `narrow_runs` calls the machine code of
             loops that few lanes run, `machine_runs` that of blocks that all lanes run, both from what `machine_state`

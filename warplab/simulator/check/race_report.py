@@ -2,7 +2,7 @@
 
 import re
 
-from warplab.simulator.check.lockstep import REASON as NO_LOCKSTEP
+from warplab.simulator.check.race_records import LOCKSTEP_REASON as NO_LOCKSTEP
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import DataRace, Index3
 from warplab.simulator.memory.array_locations import describe_shared, element

@@ -11,7 +11,7 @@ that ends their epoch; an epoch without a store costs nothing.
 
 Not detected: acquire and release accesses are never races, nor are volatile ones in global memory, except what flags
 guard (`waiting_loops`). In shared memory, `volatile` excuses nothing but a load beside atomic operations; with
-`volatile_orders` it excuses the lanes of one warp, as reductions before 2017 need it (`lockstep` reports those that
+`volatile_orders` it excuses the lanes of one warp, as reductions before 2017 need it (`Lockstep` finds those that
 rely on it), but not two warps, unless the kernel waits for flags. In global memory, a write that its thread followed by
 a fence or a release counts as published to all.
 """
@@ -21,9 +21,17 @@ from typing import Any
 import numpy as np
 
 from warplab.simulator.check.cluster_lifetimes import ClusterLifetimes
-from warplab.simulator.check.lockstep import REASON, Lockstep, relies_on_it
 from warplab.simulator.check.operand_reads import OperandReads
-from warplab.simulator.check.race_records import GridNumbers, LaneSnapshot, Narrowing, Record, RecordedAccess
+from warplab.simulator.check.race_records import (
+    LOCKSTEP_REASON,
+    GridNumbers,
+    LaneSnapshot,
+    Lockstep,
+    Narrowing,
+    Record,
+    RecordedAccess,
+    relies_on_it,
+)
 from warplab.simulator.check.race_words import WordRaces
 from warplab.simulator.check.vector_clocks import Clocks, clocks_needed
 from warplab.simulator.memory.device_memory import ORIGIN
@@ -373,7 +381,7 @@ class Races(WordRaces):
             race = self.lockstep.load(access, word)
             if race.any():
                 written = self.lockstep.writer, self.lockstep.site
-                self._report("reads", "wrote", record, *written, space, access, word, race, REASON)
+                self._report("reads", "wrote", record, *written, space, access, word, race, LOCKSTEP_REASON)
 
     def _followed(self, site, space: str, addresses: Addresses, lanes) -> tuple[Record, RecordedAccess] | None:
         """Return the record that an access concerns, and the access; None if it is not followed."""
