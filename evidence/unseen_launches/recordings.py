@@ -2,7 +2,7 @@
 
 The first set is in two files, by the SHA-256 of the kernel's name: those open while the model was built, and those held
 out, which were read for the first time on 2026-11-23 and have been open since. The second set was made after that, and
-all of it was held out, and so were the third to the sixth, the last of which nobody has read yet. The files are an
+all of it was held out, and so were the third to the sixth. The files are an
 H100's; those of another card have its name at the end.
 """
 

@@ -1,7 +1,7 @@
 """The sixth set of unseen kernels, by a writer who had read neither the model nor a recorded or estimated time.
 
-All of it is held out and sealed: recorded by `record`, but not among the launches that estimates are held to until it
-is opened (2026-11-27).
+All of it was held out and sealed: recorded by `record`, but not among the launches that estimates are held to until the
+model was frozen; read on 2026-11-27.
 """
 
 from __future__ import annotations
