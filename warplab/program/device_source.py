@@ -59,6 +59,16 @@ template <class T> struct warplab_value<T&> { typedef T type; };
 #define __typeof__(...) typename warplab_value<decltype(__VA_ARGS__)>::type
 #define __assert_fail(what, file, line, function) __assertfail(what, file, line, function, 1)
 """
+# So that types which have one can be read. No kernel can use it, and what is not defined is not asked for.
+_STRING = """
+class warplab_string { alignas(8) char text[32]; public: warplab_string(); warplab_string(const warplab_string&);
+  template <class... T> warplab_string(T...); template <class T> warplab_string& operator=(T); ~warplab_string();
+  bool empty() const; const char* c_str() const; size_t size() const; size_t length() const; };
+template <class A> warplab_string operator+(warplab_string, A);
+template <class A> bool operator==(warplab_string, A);
+namespace std { using ::warplab_string; }
+#define string warplab_string
+"""
 _INTEGERS = """
 typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
 typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t;
@@ -116,6 +126,8 @@ class DeviceSource:
             made.parts[1] += _STANDARD + _LONG
         else:  # CUDA's own headers may have another int64_t
             made.parts[1] += f"#include <cuda/std/cstdint>\n{_LONG}" if includes else _INTEGERS
+        if any(kept and re.search(r"\bstring\b", text) for text, kept in pieces):
+            made.parts[1] += _STRING
         file, line, row = "", 1, ""
         for whole, kept in pieces:
             text = whole

@@ -72,6 +72,11 @@ def test_a_class_with_functions_for_the_host_and_for_the_device(tmp_path):
     assert [line["line"] for line in report["kernels"][0]["lines"]][:1] == [25]
 
 
+def test_a_type_with_a_string_in_it(tmp_path):
+    done, _ = run(tmp_path, "strings.cu")
+    assert (done.returncode, done.stdout) == (0, "seven of 7: 7, 1\n"), done.stderr
+
+
 def test_variables_that_host_and_kernels_share(tmp_path):
     done, _ = run(tmp_path, "managed_variables.cu")
     assert (done.returncode, done.stdout) == (0, "4 32640\n11 56897 9\n"), done.stderr
