@@ -4,6 +4,7 @@ Machine code (`translate.machine_access`) does so for accesses that race with no
 and NumPy looks at them again.
 """
 
+import functools
 import re
 from typing import Any
 
@@ -27,6 +28,15 @@ _NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so tha
 _ACCESS, _LANE, _LINKING, _COMPILING = 3e4, 80.0, 5e7, 1.5e9
 
 
+@functools.lru_cache(maxsize=64)
+def _blind(translation: Any) -> list[bool]:
+    """Tell of which sites nobody uses the result of an atomic operation, so that a thread does not know who came before
+    it."""
+    used, results = used_registers(translation.blocks), [s.text.partition("[")[0] for s in translation.sites]
+    atomic = [s.op == "atomic" for s in translation.sites]
+    return [of and used.isdisjoint(_REGISTER.findall(text)) for of, text in zip(atomic, results, strict=True)]
+
+
 class WordRaces(Observer):
     """Compares accesses with the records of their words. Threads are numbered through the whole grid."""
 
@@ -43,10 +53,7 @@ class WordRaces(Observer):
             for space in ("shared", "global")
         }
         self.atomics = any(s.op == "atomic" for s in sites)
-        used = used_registers(translation.blocks)
-        # Atomic operations whose result nobody uses, so that a thread does not know who came before it.
-        results = (_REGISTER.findall(s.text.partition("[")[0]) for s in sites)
-        self.blind = [s.op == "atomic" and used.isdisjoint(result) for s, result in zip(sites, results, strict=True)]
+        self.blind = _blind(translation) if self.atomics else [False] * len(sites)
         self.clocks: Clocks | None = None
         self._stated: tuple[Any, ...] = (None,)  # whose numbers `_state` was last asked for, and what it holds of them
         # Sites whose accesses do not race with those of their own warp.
