@@ -30,11 +30,10 @@ _ACCESS, _LANE, _LINKING, _COMPILING = 3e4, 80.0, 5e7, 1.5e9
 
 @functools.lru_cache(maxsize=64)
 def _blind(translation: Any) -> list[bool]:
-    """Tell of which sites nobody uses the result of an atomic operation, so that a thread does not know who came before
-    it."""
-    used, results = used_registers(translation.blocks), [s.text.partition("[")[0] for s in translation.sites]
-    atomic = [s.op == "atomic" for s in translation.sites]
-    return [of and used.isdisjoint(_REGISTER.findall(text)) for of, text in zip(atomic, results, strict=True)]
+    """Tell of which sites nobody uses the result of an atomic operation, which tells a thread who came before it."""
+    used, sites = used_registers(translation.blocks), translation.sites
+    results = [_REGISTER.findall(s.text.partition("[")[0]) for s in sites]
+    return [s.op == "atomic" and used.isdisjoint(of) for s, of in zip(sites, results, strict=True)]
 
 
 class WordRaces(Observer):
@@ -381,9 +380,7 @@ class WordRaces(Observer):
         others, reader = record.reader, record.reader[word]
         race = (reader != _NONE) & (reader != access.by.thread)
         if race.any():
-            if self.ordered:
-                race &= ~((record.reader_block[word] == access.by.block) & (record.read_epoch[word] < access.by.epoch))
-                race &= ~((record.reader_warp[word] == access.by.warp) & (record.read_time[word] < access.by.time))
+            race &= ~self._behind_readers(record, access, word)
             if self.any_volatile:
                 same = record.reader_warp[word] == access.by.warp
                 race &= ~(same & self._in_lockstep(access, record.read_site[word]))

@@ -190,8 +190,7 @@ class MachineRuns(MachineState):
         """Say where the accesses of a site are good: where they were the last time."""
         access, allocation = self.chunk.access, None
         if site.space in ("global", "const"):
-            holder: Any = access.latest(site)
-            allocation = holder
+            holder = allocation = access.latest(site)
             if allocation is None or allocation.address % SECTOR_BYTES:
                 self.places[site.index, P["LIMIT"]] = -1
                 self.held.pop(site.index, None)

@@ -79,7 +79,6 @@ class MachineState:
     def order(self) -> None:
         """Tell race detection which barriers blocks and warps have passed."""
         if self.races is not None:
-            self.kept["EPOCHS"], self.kept["TIMES"] = self.races.epochs, self.races.times
             self.set({"EPOCHS": self.races.epochs, "TIMES": self.races.times, "ORDERED": self.races.ordered})
 
     def bind(self, site, space: str, allocation) -> tuple[Any, ...]:

@@ -264,8 +264,7 @@ class NarrowRuns(MachineState):
         used = np.flatnonzero(places[:, P["FAST"]])
         sites = [self.chunk.translation.sites[k] for k in used.tolist()]
         if self.races is not None:
-            stored = any(site.op == "store" and self.spaces[site.index] == "shared" for site in sites)
-            self.races.epoch_stored |= stored
+            self.races.epoch_stored |= any(s.op == "store" and self.spaces[s.index] == "shared" for s in sites)
         if counting is not None:
             counting.add_blocks(self.loop.nodes, blocks)
             for site in sites:
@@ -301,8 +300,7 @@ class NarrowRuns(MachineState):
 
     def _present(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the lanes of the group, also as the arrays' code takes them."""
-        group = self._group(int(self.state[F["COUNT"]]))
-        self.chunk.group = group
+        group = self.chunk.group = self._group(int(self.state[F["COUNT"]]))
         return group.all_lanes, group.lanes
 
     def _notify(self, event: str, space: str, *what: Any) -> None:
