@@ -21,8 +21,8 @@ READ = {
         ),
         "the data that it reads are not in the repository, or too large for the clone.",
     ),
-    "hungarian": "the last rounds of its reductions add through `volatile` shared memory and trust that a warp goes in "
-    "step.",
+    "hungarian": "its `__managed__` variables were refused then. Since they are taken its reductions are found to "
+    "trust that a warp goes in step.",
     "bmf": "its parser of options is host code in classes that NVRTC cannot read without `std::string`.",
     "dxtc2": "16 lanes permute `colors` in place, `colors[xrefs[idx]] = colors[idx]`, with no `__syncwarp()` between "
     "load and store: it trusts that a warp goes in step.",
@@ -109,6 +109,8 @@ READ = {
     "perlin": "the table has 256 elements, and `_hash[h0 + iy0]` asks for up to 510; noise by Perlin repeats it.",
     "phmm": "the two buffers change places after each launch, and the second is `cudaMalloc`'s: of its first row and "
     "column the kernel reads elements that no launch wrote.",
+    **dict.fromkeys(("permutate", "prna"), "the data that it reads are not in the repository."),
+    "daphne": "it has `__managed__` variables, which were refused then, and has not been run since.",
     "pitch": "no element is filled before the kernels take the sigmoid of each.",
     "permute": "it needs cuBLAS.",
     "unfold": "its kernel is a template of a lambda's type, which NVRTC cannot name.",
