@@ -46,7 +46,8 @@ def _networks(value: dict[str, Any]) -> str:
 
 def _remarks(value: dict[str, Any]) -> Iterator[str]:
     if "options" in value:
-        yield f"autotuned: torch.compile with {', '.join(value['options'])}"
+        kernels = f" of {value['descents']} kernels" if "descents" in value else ""
+        yield f"autotuned: torch.compile with {', '.join(value['options'])}{kernels}"
     yield from (f"not measured: {name}: {why}" for name, why in value["missing"].items())
 
 

@@ -28,6 +28,7 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "resnet50_int8": functools.partial(measured_networks.int8, "ResNet-50"),
     "resnet50_autotuned": functools.partial(measured_networks.autotuned, "ResNet-50", 1),
     "resnet50_autotuned_32": functools.partial(measured_networks.autotuned, "ResNet-50", 32),
+    "googlenet_autotuned_32": functools.partial(measured_networks.autotuned, "GoogLeNet", 32),
     "mobilenet_v2_autotuned_32": functools.partial(measured_networks.autotuned, "MobileNetV2", 32),
     "weight_only": few_bits.weight_only,
     "autotuned": functools.partial(measured_peers.peers, autotuned=True),

@@ -59,7 +59,7 @@ def peers(batch: int = ENDS[0], autotuned: bool = False) -> dict[str, Any]:
             print(f"  {name}, {precision}: {lack!r}"[:1000], flush=True)
         print(f"  {name}, {precision}, batch {batch}: {time.perf_counter() - started:.0f} s", flush=True)
         gc.collect()
-    options = {"options": on_pytorch.OPTIONS[on_pytorch.AUTOTUNED]} if autotuned else {}
+    options = {"options": on_pytorch.MAX_AUTOTUNE} if autotuned else {}
     return {"rows": rows, "missing": missing, "ratios": ratios(rows), "versions": on_pytorch.versions(), **options}
 
 

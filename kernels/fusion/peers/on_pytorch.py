@@ -17,8 +17,9 @@ from warpcourse.bench.pytorch import torch_on_gpu
 
 AUTOTUNED = "autotuned"
 WAYS = ("eager", "CUDA graph", "compiled")  # beside AUTOTUNED, which searches for a minute
-# Of torch.compile. Its mode max-autotune has `coordinate_descent_tuning`, too: of kernels without products, one by one.
-OPTIONS = {"compiled": {"triton.cudagraphs": True}, AUTOTUNED: {"triton.cudagraphs": True, "max_autotune": True}}
+# Of torch.compile. All three are its mode max-autotune; the last tunes kernels without products, one by one.
+MAX_AUTOTUNE = dict.fromkeys(("triton.cudagraphs", "max_autotune", "coordinate_descent_tuning"), True)
+OPTIONS = {"compiled": {"triton.cudagraphs": True}, AUTOTUNED: MAX_AUTOTUNE}
 PRECISIONS = ("float32", "tf32", "float16")
 
 

@@ -1,6 +1,9 @@
 """Lab 09's measurements as far as no GPU is needed: variants, ratios, and what is said where something is missing."""
 
 import importlib.util
+import os
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -73,6 +76,22 @@ def test_without_a_gpu_nothing_is_measured(capsys):
 def test_without_pytorch_its_measurement_says_so():
     with pytest.raises(RuntimeError, match="torch is not installed"):
         on_pytorch.prepared(trained_graph(), np.zeros((1, 1, 8, 8), np.float32), "eager", "float32")
+
+
+@pytest.mark.parametrize(
+    ("shipped", "given", "taken"),
+    [(True, {}, "theirs"), (True, {"TRITON_PTXAS_PATH": "mine"}, "mine"), (False, {}, None)],
+)
+def test_triton_takes_the_ptxas_of_inductors_workers(monkeypatch, tmp_path, shipped, given, taken):
+    ptxas, seen = tmp_path / "bin/ptxas", []
+    if shipped:
+        ptxas.parent.mkdir()
+        ptxas.touch()
+    monkeypatch.setattr(os, "environ", dict(given))
+    workers = SimpleNamespace(wait_pool_ready=lambda: seen.append(os.environ.get("TRITON_PTXAS_PATH")))
+    monkeypatch.setitem(sys.modules, "torch._inductor.async_compile", SimpleNamespace(AsyncCompile=workers))
+    on_pytorch._compile_in_parallel(SimpleNamespace(__file__=str(tmp_path / "__init__.py")))
+    assert seen == [str(ptxas) if taken == "theirs" else taken]
 
 
 @pytest.mark.gpu
