@@ -149,9 +149,10 @@ def _kernels(lab: Lab) -> Iterator[str]:
     benchmark = lab.module(lab.benchmark).BENCHMARK
     measured = {key: m for key, m in lab.recordings.load().items() if key in benchmark.tables}
     for origin in dict.fromkeys(map(_origin, measured.values())):
-        own = {key: m.value for key, m in measured.items() if _origin(m) == origin}
+        own = {key: m for key, m in measured.items() if _origin(m) == origin}
+        values, machines = ({key: getattr(m, name) for key, m in own.items()} for name in ("value", "machine"))
         yield f"{origin}."
-        yield f"```text\n{benchmark.text(own)}\n```"
+        yield f"```text\n{benchmark.text(values, machines)}\n```"
     if benchmark.not_recorded:
         yield f"Not measured on a GPU yet: {', '.join(sorted(benchmark.not_recorded))}. `make record` measures it."
     profile = lab.folder / "profile.json"

@@ -36,20 +36,16 @@ def _of_any_shape(name: str, found: Mapping[str, Any]) -> str:
 
 
 def _of_every_shape(value: Mapping[str, Any]) -> str:
-    """Return the tables, the summaries of new processes and the empty launch, which a recording of 2026-11-26 lacks."""
+    """Return the tables and the summaries of new processes."""
     rows = [
         {"table": name, "process": i, "operands": of, **numbers}
-        for i, found in enumerate(value.get("processes", ()), 2)
+        for i, found in enumerate(value["processes"], 2)
         for name, both in found.items()
         for of, numbers in both.items()
     ]
     parts = [_of_any_shape(name, found) for name, found in value["tables"].items()]
-    if rows:
-        headers = ("table", "process", "L2", "layers", "geometric mean", "least", "below 0.8")
-        parts.append(
-            rows_table(headers, ("table", "process", "operands", "shapes", "mean", "least", "below_0.8"), rows)
-        )
-        parts.append(f"an empty launch takes {1e6 * value['empty']['seconds']:.2f} µs")
+    headers = ("table", "process", "L2", "layers", "geometric mean", "least", "below 0.8")
+    parts.append(rows_table(headers, ("table", "process", "operands", "shapes", "mean", "least", "below_0.8"), rows))
     return "\n\n".join(parts)
 
 

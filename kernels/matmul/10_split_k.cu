@@ -6,17 +6,18 @@
 // Expected: 128 × 128 × 65536 is 32 µs of multiply-adds for 132 multiprocessors, 0.8 ms for the four that step 9 has
 // tiles for. Added are writing and reading the sums, parts × 4 bytes for each element of C, and the last block's wait:
 // it reads alone, some 60 bytes per clock.
-// Reached: 71 µs for it, 0.94 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at random,
-// of any size from 16 to 16384, 1.04 of that algorithm, the geometric mean; three are below 0.8, the least 25 × 6431 × 362
-// with 0.74. Over networks' shapes 1.09, the least 0.75 (1 × 4096 × 4096), over the lab's 1.10, the least 0.94 (H200,
-// 2026-11-27, operands not in the L2 cache; two more processes gave 1.05 for the first); with operands in it 1.01, 1.08 and
-// 1.07. The choice takes 2.2 % longer than the best plan, the mean of 69 shapes that it was not fitted to, at worst 13 %; of
-// the others 3.1, at worst 25 % (512³). It was 3.7 and 17 %, and 52 % at worst of nine shapes picked for being slow, while
-// blocks of few warps counted as slow however many of them share a multiprocessor; now a step has a latency, beside what
-// its products take of the scheduler with most warps (96 × 96 × 30000: 26 µs by two blocks of two warps each, 30 by three).
-// Of five slow ones of today all plans were timed (H100, 2026-11-27): 25 × 6431 × 362 takes 21.5 µs by the plan chosen, 12.5 by
-// 32 × 32, which the rule takes for as fast (13.0), the library 15.9. 163 × 2823 × 1342 56.8, 52.0
-// and 49.7; 1 × 4096 × 4096 32.9, 29.8 and 26.5; 17 × 163 × 6776 has no better plan, 17.9 and 15.7.
+// Reached: 71 µs for it, 0.94 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at
+// random, of any size from 16 to 16384, 1.03 of that algorithm, the geometric mean; none is below 0.8, the least is 319
+// × 4393 × 1075 with 0.82. Over networks' shapes 1.09, the least 0.85 (1024 × 50257 × 768), over the lab's 1.11, the
+// least 0.89 (H200, 2026-11-27, operands not in the L2 cache; two more processes gave 1.03 for the first); with
+// operands in it 0.98, 1.08 and 1.08. The choice takes 2.8 % longer than the best plan, the mean of 74 shapes that it
+// was not fitted to, at worst 16 %; of the others 2.6, at worst 15 %. It took 72 % longer at worst while the latency
+// was one of a step: what a block waits for is a latency of the memory for all that it has on its way. Tiles of 32 × 64
+// have 32 of depth on their way and tiles of 32 × 32 have 64: 25 × 6431 × 362 takes 21.5 µs by the first, 12.5 by the
+// second, the library 15.9 (H100, 2026-11-27). Of few rows a word of B is used once or few times, so it goes to
+// registers: 1 × 4096 × 4096 took 32.5 µs in tiles of shared memory, and takes 27.8, the library 26.4; 3 × 5001 × 3000
+// 68.8, 28.8 and 42.6; 17 × 163 × 6776 18.1 in tiles of 32 × 32, 15.2 in nine of two rows each, and 14.8 (H100,
+// 2026-11-27).
 // 37 × 947 × 1952 was at 0.74 of the library, in three tiles of 16 rows; in one of 48 × 32 it takes 15.3 µs, the library 17.2.
 // What made it 1.05 of what it was: neighbouring threads copied eight words of a row of A, so that a warp's copy touched
 // four rows and more lines of L1; now they copy up to 32 (A_LINE), and what would meet in one bank is turned by a row or
@@ -31,6 +32,21 @@
 // parts > 1.
 // The other parameters are step 9's.
 #include "9_tuned.cu"
+
+// Counts a block, and returns whether it is the last of `parts` to come, which sees what all of them wrote.
+__device__ __forceinline__ bool comes_last(unsigned *counter, int parts) {
+    __threadfence();
+    __syncthreads();
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        last = atomicInc(counter, parts - 1) == parts - 1;  // which leaves 0
+    }
+    __syncthreads();
+    if (last) {
+        __threadfence();
+    }
+    return last;
+}
 
 template <int BM, int BN, int BK, int WM, int WN, int TM, int TN, int STAGES, int BLOCKS, int GROUP, int B_WORDS,
           bool C_ALIGNED, bool MEET>
@@ -57,17 +73,9 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
             const float *const v = &sum[i * 4 / TN][i * 4 % TN];
             __stcg(tile + (part * FOURS + i) * THREADS, make_float4(v[0], v[1], v[2], v[3]));
         }
-        __threadfence();
-        __syncthreads();
-        __shared__ bool last;
-        if (threadIdx.x == 0) {
-            last = atomicInc(counters + blockIdx.x, parts - 1) == parts - 1;  // which leaves 0
-        }
-        __syncthreads();
-        if (!last) {
+        if (!comes_last(counters + blockIdx.x, parts)) {
             return;
         }
-        __threadfence();
 #pragma unroll
         for (int i = 0; i < TM * TN; i++) {
             sum[i / TN][i % TN] = 0;
@@ -128,6 +136,98 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
                 }
             }
             __syncwarp();
+        }
+    }
+}
+
+// One row of C, or few: each word of B is used once or few times, so that it goes to registers and not to shared memory,
+// AT_ONCE rows of B on their way in each of WARPS warps, which share the depth.
+template <int BM, int BLOCKS, int B_WORDS, bool MEET>
+__global__ void __launch_bounds__(256, BLOCKS)
+    matmul_few_rows(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, float *partials,
+                    unsigned *counters, int m, int n, int k, int b_row) {
+    constexpr int WARPS = 8, AT_ONCE = 8, BN = 128, COPIES = 4 / B_WORDS;
+    __shared__ __align__(16) float sums[WARPS][BM * BN];
+    const int part = MEET ? blockIdx.z : 0, parts = MEET ? gridDim.z : 1, lane = threadIdx.x % 32;
+    const int warp = threadIdx.x / 32, begin = (long long)k * part / parts, end = (long long)k * (part + 1) / parts;
+    int first_row, first_column;
+    find_tile<BM, BN, 8>(m, n, first_row, first_column);
+    auto total = [&](int i) {
+        float v = 0;
+#pragma unroll
+        for (int w = 0; w < WARPS; w++) {
+            v += sums[w][i];
+        }
+        return v;
+    };
+
+    float sum[BM][4] = {};
+    for (int depth = begin + warp * AT_ONCE; depth < end; depth += WARPS * AT_ONCE) {
+        float of_a[BM][AT_ONCE], of_b[AT_ONCE][4];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            const bool inside = depth + i < end;
+#pragma unroll
+            for (int j = 0; j < COPIES; j++) {
+                const int column = min(first_column + (32 * j + lane) * B_WORDS, b_row - B_WORDS);
+                const float *const from = b + size_t(depth + i) * b_row + column;
+                float *const to = of_b[i] + j * B_WORDS;
+                if constexpr (B_WORDS == 4) {
+                    *reinterpret_cast<float4 *>(to) = inside ? __ldcs(reinterpret_cast<const float4 *>(from)) : float4{};
+                } else if constexpr (B_WORDS == 2) {
+                    *reinterpret_cast<float2 *>(to) = inside ? __ldcs(reinterpret_cast<const float2 *>(from)) : float2{};
+                } else {
+                    *to = inside ? __ldcs(from) : 0;
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < BM; r++) {
+                of_a[r][i] = inside ? a[size_t(min(first_row + r, m - 1)) * k + depth + i] : 0;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+#pragma unroll
+            for (int r = 0; r < BM; r++) {
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    sum[r][j] += of_a[r][i] * of_b[i][j];
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < BM; r++) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            sums[warp][r * BN + (32 * (j / B_WORDS) + lane) * B_WORDS + j % B_WORDS] = sum[r][j];
+        }
+    }
+    __syncthreads();
+    if constexpr (MEET) {
+        float *const tile = partials + size_t(blockIdx.x) * parts * BM * BN;
+        for (int i = threadIdx.x; i < BM * BN; i += 32 * WARPS) {
+            __stcg(tile + part * BM * BN + i, total(i));
+        }
+        if (!comes_last(counters + blockIdx.x, parts)) {
+            return;
+        }
+#pragma unroll
+        for (int i = lane; i < BM * BN / 4; i += 32) {
+            float4 s = {};
+#pragma unroll 8
+            for (int p = warp; p < parts; p += WARPS) {
+                const float4 v = __ldcg(reinterpret_cast<const float4 *>(tile) + p * BM * BN / 4 + i);
+                s.x += v.x, s.y += v.y, s.z += v.z, s.w += v.w;
+            }
+            *reinterpret_cast<float4 *>(&sums[warp][4 * i]) = s;
+        }
+        __syncthreads();
+    }
+    for (int i = threadIdx.x; i < BM * BN; i += 32 * WARPS) {
+        const int row = first_row + i / BN, column = first_column + i % BN;
+        if (row < m && column < n) {
+            c[size_t(row) * n + column] = total(i);
         }
     }
 }

@@ -10,7 +10,7 @@ from warpcourse.bench.autotune import compile_all
 from warpcourse.bench.measured_plans import Kernels, plain
 from warpcourse.bench.shape_rule import Shape
 
-SEED = 1458744117  # of the shapes drawn, after the code was final
+SEED = 1001128037  # of the shapes drawn, after the code was final
 FLOAT32_ERROR = 2e-5  # float32 with k to 65536 stays below; TF32, with its 10 bits, comes to 3e-4
 
 

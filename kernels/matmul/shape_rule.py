@@ -1,6 +1,8 @@
 """Which plan step 10 takes for a product: the one of the shortest time by arithmetic.
 
-    launch + pad + waves × (start + steps × max(multiply-adds, bytes from L2) + results) + fix-up
+    launch + pad + waves × (start + steps × max(multiply-adds, bytes from L2, latency) + results) + fix-up
+
+where max is a little more than the largest, as what comes near it is in its way.
 
 `tune_plans` measures all plans of many shapes and fits the constants to half of them: plans.json.
 """
@@ -14,11 +16,13 @@ import numpy as np
 
 from kernels.matmul.split_k import Plan
 from kernels.matmul.tiles import Tiles
-from warpcourse.bench.shape_rule import Constants, Rule, Shape
+from warpcourse.bench.shape_rule import Constants, Rule, Shape, most_of
 
 SHARED_BYTES = 228 * 1024  # of a multiprocessor; each block on it costs 1 KiB more than it asks for
 CORES, SCHEDULERS = 128, 4  # of a multiprocessor: the scheduler that has most warps ends last
+SHARP = 3  # how near `max` is to the largest
 MOST_TURNS = 6  # of parts, which need not be at work at a time
+FEW_ROWS = 32  # up to which tiles of few rows, one below the other, may be the fastest
 LEAST_PADDED = 60_000  # elements of b
 
 TILES = (
@@ -37,9 +41,10 @@ TILES = (
     Tiles(128, 256, 16, 64, 64, 16, 8, 3, 1, 8),
     Tiles(64, 32, 16, 32, 32, 8, 4, 3, 8, 8),
     Tiles(32, 64, 16, 32, 32, 8, 4, 3, 8, 8),
-    Tiles(4, 128, 32, 4, 128, 4, 4, 4, 3, 8),
-    Tiles(8, 128, 32, 8, 128, 8, 4, 4, 3, 8),
     Tiles(48, 32, 24, 16, 32, 4, 4, 3, 6, 8),
+    Tiles(1, 128, 64, 1, 128, 1, 4, 1, 4, 8),
+    Tiles(2, 128, 64, 2, 128, 2, 4, 1, 4, 8),
+    Tiles(4, 128, 64, 4, 128, 4, 4, 1, 2, 8),
 )
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
@@ -53,6 +58,7 @@ START = {
     "four_by_four": 1.51,
     "words": 0.5,  # times longer, by the share of b in what is copied, where its rows are copied word by word
     "latency": 1.5e-08,  # of a step, whatever is at work
+    "ahead": 1.5e-06,  # from memory, for as many steps as a block has on their way
     "byte": 2.09e-13,  # from L2
     "result_byte": 3.8e-11,  # of a multiprocessor
     "exposed_byte": 3e-11,  # of a block, whose results no other block's products hide
@@ -72,7 +78,11 @@ def plans(shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> l
     _, n, k = shape
     pads = (False, True) if n % 4 and k * n > LEAST_PADDED else (False,)
     found = [
-        Plan(tiles, parts, pad) for tiles in TILES for parts in _parts(tiles, shape, multiprocessors) for pad in pads
+        Plan(tiles, parts, pad)
+        for tiles in TILES
+        for parts in _parts(tiles, shape, multiprocessors)
+        for pad in pads
+        if not (pad and tiles.few_rows)
     ]
     sensible = [plan for plan in found if _sensible(plan, shape)]
     return sensible or [plan for plan in found if plan.parts == 1]
@@ -90,7 +100,7 @@ def _sensible(plan: Plan, shape: Shape) -> bool:
     others do not."""
     m, n, k = shape
     tiles, parts, blocks = plan.tiles, plan.parts, _tiles(plan, m, n) * plan.parts
-    if (tiles.bm < 16 and m > tiles.bm) or plan.refuses(k):
+    if plan.refuses(k) or (tiles.few_rows and (m > FEW_ROWS or tiles.bm > 2 * m - 1)):
         return False
     if (parts > 1 and k < 2 * parts * tiles.bk) or _tiles(plan, m, n) > 40_000:
         return False
@@ -107,7 +117,7 @@ def _tiles(plan: Plan, m: int, n: int) -> int:
 
 
 def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> tuple[float, ...]:
-    """Return what `estimate` reckons with, of a plan for a shape."""
+    """Return what `estimate` reckons with, of a plan for a shape. Of few rows, eight warps take a step each."""
     m, n, k = shape
     tiles, parts = plan.tiles, plan.parts
     most = min(tiles.blocks, SHARED_BYTES // (tiles.shared_bytes + 1024))  # blocks on a multiprocessor
@@ -118,11 +128,17 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
     padded = n % 4 > 0 and plan.pad
     words = (n % 4 > 0 and not padded) * tiles.bn / (tiles.bm + tiles.bn)
     meets = parts > 1
+    deep = 8 if tiles.few_rows else 1
     at_once = max(1, 64 // (tiles.tm * tiles.tn))  # parts whose sums the last block reads at a time
     return (
-        *(full, last, most, k / parts + tiles.bk, size / CORES),
-        *(tiles.tm * tiles.tn == 32, tiles.tm * tiles.tn == 16, words, tiles.threads // 32),
-        *((tiles.bm + tiles.bn) * 4 * at_work, 4 * size, 4 * size * (n % 4 > 0)),
+        *(full, last, most, (k / parts + tiles.bk) / deep, size * deep / CORES),
+        *(tiles.tm * tiles.tn == 32, tiles.tm * tiles.tn <= 16, words, tiles.threads // 32),
+        *(
+            tiles.bk * max(1, tiles.stages - 1) / deep,
+            (tiles.bm + tiles.bn) * 4 * deep * at_work,
+            4 * size,
+            4 * size * (n % 4 > 0),
+        ),
         *(padded, 8 * k * n * padded),
         *(meets, 4 * size * parts * meets, math.ceil(parts / at_once) * meets, 4 * size * at_work * meets),
         4 * (m * k + k * n + m * n),
@@ -131,7 +147,7 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
 
 def estimate(constants: Constants, of: Sequence[Any]) -> Any:
     """Return seconds of a plan from its `terms`, numbers or arrays."""
-    full, last, most, steps, clocks, by_four, four, words, warps, loaded, stored, apart, *rest = of
+    full, last, most, steps, clocks, by_four, four, words, warps, ahead, loaded, stored, apart, *rest = of
     pads, padded, meets, met, rounds, written, memory = rest
     c = constants
     clock = c["clock"] * clocks * np.where(by_four, c["eight_by_four"], 1) * np.where(four, c["four_by_four"], 1)
@@ -140,7 +156,7 @@ def estimate(constants: Constants, of: Sequence[Any]) -> Any:
     def wave(together: Any) -> Any:
         at_work = np.maximum(warps * together, 1)
         uneven = np.where(at_work > SCHEDULERS, np.ceil(at_work / SCHEDULERS) * SCHEDULERS / at_work, 1)
-        step = np.maximum(clock * together * uneven + c["latency"], loaded * c["byte"])
+        step = most_of(SHARP, clock * together * uneven + c["latency"], loaded * c["byte"], c["ahead"] / ahead)
         results = stored * (together * c["result_byte"] + c["exposed_byte"]) + together * apart * c["other_byte"]
         return c["start"] + steps * step + results
 

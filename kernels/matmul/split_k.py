@@ -38,6 +38,8 @@ class Plan:
 
     def entry(self, b_words: int, c_aligned: bool) -> str:
         """Return the instance's name for the compiler."""
+        if self.tiles.few_rows:
+            return f"matmul_few_rows<{self.tiles.bm}, {self.tiles.blocks}, {b_words}, {str(self.parts > 1).lower()}>"
         sizes = ", ".join(map(str, astuple(self.tiles)))
         flags = ", ".join(str(flag).lower() for flag in (c_aligned, self.parts > 1))
         return f"matmul_split_k<{sizes}, {b_words}, {flags}>"

@@ -20,7 +20,8 @@ class Tiles:
 
     `bm`, `bn`: rows and columns of C that a block computes; `bk`: depth of its tiles; `wm`, `wn`: rows and columns of a
     warp; `tm`, `tn`: of a thread; `stages`: pairs of tiles in shared memory; `blocks`: on a multiprocessor at a time,
-    at least; `group`: tiles of C that blocks run down before the next column of tiles.
+    at least; `group`: tiles of C that blocks run down before the next column of tiles. With one stage they are those of
+    `few_rows`.
     """
 
     bm: int
@@ -43,13 +44,15 @@ class Tiles:
     def _rules(self) -> list[tuple[bool, str]]:
         if min(astuple(self)) < 1:
             return [(False, "all sizes must be at least 1")]
+        if self.few_rows:
+            sizes = (self.bm, 128, 64, self.bm, 128, self.bm, 4, 1, self.blocks, 8)
+            return [(self.bm <= 8 and astuple(self) == sizes, "one stage is for 8 rows at most, of 128 columns")]
         rules = [
             (self.bm % self.wm == 0 and self.bn % self.wn == 0, "wm must divide bm, and wn bn"),
             (self.wm % self.tm == 0 and self.wn % self.tn == 0, "tm must divide wm, and tn wn"),
             (self.tm % 4 == 0 and self.tn % 4 == 0, "tm and tn must be multiples of 4"),
             ((self.wm // self.tm, self.wn // self.tn) in ((4, 8), (8, 4), (1, 32)), "a warp is 4 × 8, 8 × 4 or 1 × 32"),
             (self.bk % 8 == 0, "bk must be a multiple of 8"),
-            (self.stages >= 2, "stages must be at least 2"),
             (self.threads <= 1024, "a block must have at most 1024 threads"),
             (self.bm % (self.threads // 8) == 0, "bm must be a multiple of an eighth of the threads"),
             (self.shared_bytes <= MAX_SHARED_BYTES, f"the tiles need {self.shared_bytes} bytes of shared memory"),
@@ -61,14 +64,19 @@ class Tiles:
         return rules
 
     @property
+    def few_rows(self) -> bool:
+        """Return whether step 10 computes them by `matmul_few_rows`, in whose block eight warps share the depth."""
+        return self.stages == 1
+
+    @property
     def threads(self) -> int:
         """Return threads of a block."""
-        return self.bm // self.wm * (self.bn // self.wn) * 32
+        return 256 if self.few_rows else self.bm // self.wm * (self.bn // self.wn) * 32
 
     @property
     def shared_bytes(self) -> int:
-        """Return shared memory of a block; the rows of the tile of A are padded by four words."""
-        return 4 * self.stages * self.bk * (self.bm + 4 + self.bn)
+        """Return dynamic shared memory of a block; the rows of the tile of A are padded by four words."""
+        return 0 if self.few_rows else 4 * self.stages * self.bk * (self.bm + 4 + self.bn)
 
     def entry(self, aligned: bool) -> str:
         """Return the instance's name for the compiler. `aligned`: b and c are read and written 16 bytes at a time."""

@@ -215,9 +215,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 // Reached: 2851 GB/s, 1.15 of CUB, 0.95 of the copy. Tiles of 3, 4 and 5 float4 a thread: 0.92, 0.93 and 0.94.
 // Of other lengths from 2^23 on 1.00, the least 0.96, from 2^18 to 2^21 1.00, but 0.66 and 0.71 for 2^20 and 2^22, of which
 // the driver's copy takes 0.6 to 0.8 of its time for lengths beside them; from 16,385 to 2^18 0.74, the least 0.69: 4.7 to
-// 5.2 µs, a copy 3.4 to 3.9. On an H200, whose copy has 4270 GB/s, 0.88, from 2^23 on 0.93, the least 0.88; there an empty
-// launch takes 2.8 µs, a kernel that loads and stores one float4 per thread 3.5 to 3.7 up to 2^18, and 10.8 for 2^22, which
-// the driver copies in 8.0 and this scans in 12.3 (2026-11-27).
+// 5.2 µs, a copy 3.4 to 3.9. On an H200, whose copy has 4270 GB/s, 0.85 over 52 lengths, from 2^23 on 0.91, the least 0.87,
+// and 1.10 to 1.48 of CUB at each; there an empty launch takes 2.8 µs, a kernel that loads and stores one float4 per thread
+// 3.5 to 3.7 up to 2^18, and 10.8 for 2^22, which the driver copies in 8.0 and this scans in 12.3 (2026-11-27).
 // What limits it, by ncu: for 65,536 5 % of the slots for instructions and 4 % of the L2 cache's are used: it is the way of
 // sums, 0.9 µs to memory and back. For 2^20 28 and 18 %, for 2^22 24 and 29 %: warps wait for loads and at barriers, since a
 // block has one or two tiles.

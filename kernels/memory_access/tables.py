@@ -41,10 +41,10 @@ LONG = (
 )
 SMALL = ((512, 512), (1024, 1024), (2048, 2048), (4096, 4096), (1000, 1000), (1001, 1003), (3001, 3003), (600, 30000))
 SHAPES = ((SIDE, SIDE), *AWKWARD, *LONG, *SMALL)
-SEED, DRAWN = 647440544, 40  # of shapes drawn after the code was final
+SEED, DRAWN = 679322331, 40  # of shapes drawn after the code was final
 N = 2**28
 LENGTHS = (*(4**power for power in range(6, 15)), 1000003, 10000019, 99999989)
-SEED_OF_LENGTHS = 361960256  # of those drawn from LENGTHS' range, after the code was final
+SEED_OF_LENGTHS = 1018953240  # of those drawn from LENGTHS' range, after the code was final
 ROUNDS, RUNS = 7, 11
 ANY_SHAPE = ("cuda_sectors", "cuda_few_columns", "cuda_few_rows")  # kernels, whose times stand with shapes
 
@@ -88,14 +88,14 @@ def transpose_drawn() -> list[dict[str, Any]]:
 
 
 def transpose_shapes(shapes: tuple[tuple[int, int], ...] = SHAPES) -> list[dict[str, Any]]:
-    """Return by shape the transposes that take it, from cuda_large on, beside a copy of as many bytes."""
+    """Return by shape the chosen transpose and all from cuda_large on, beside a copy of as many bytes."""
     cupy = cupy_on_gpu()
     result = []
     for rows, columns in shapes:
         a = cupy.random.random((rows, columns), dtype=np.float32)
         out = cupy.empty((columns, rows), np.float32)
         candidates, correct = {"copy": Candidate(copy_on_device, [(out, a)])}, {"copy": True}
-        for name in ("cuda_large", "cuda_float4", *ANY_SHAPE):
+        for name in dict.fromkeys((fastest(rows, columns), "cuda_large", "cuda_float4", *ANY_SHAPE)):
             kernel = TRANSPOSES[name]
             if not kernel.takes(rows, columns):
                 continue

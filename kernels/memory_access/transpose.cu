@@ -179,7 +179,7 @@ __device__ __forceinline__ int word_of(int r, unsigned w) {
 // row, so that a store costs a load, an addition and a comparison. A tile has 128 rows of in and `wide` columns.
 // Expected: no sector is stored in part but for the ends of out's rows, so the copy's speed.
 // Reached (H200, 2026-11-27, whose copy has 4240 GB/s): 0.93 of the copy for 16381 × 20011, two primes, where step 5 reaches
-// 0.68; 0.93 for 16380 × 20004; 0.85 for 1000003 × 250. Loaded float by float
+// 0.68; 0.93 for 16380 × 20004; 0.86 for 1000003 × 250. Loaded float by float
 // it had 0.76, 0.76 and 0.75, though reading alone had 1.35 of the copy's rate and storing alone 1.83.
 // Tried and left out (H200): two tiles in turns, of which one is on its way, by cp.async (0.62 to 0.74) or by bulk copies
 // of rows (0.67 to 0.72); bulk copies without (0.80 to 0.82); tiles that begin where 128 bytes of out do (as fast); __stcs,

@@ -110,9 +110,11 @@ TRANSPOSES = by_name(
 
 def fastest(rows: int, columns: int, aligned: bool = True) -> str:
     """Return the name of the fastest kernel for a shape, by what was measured. `aligned`: both at multiples of 16."""
+    size = rows * columns
+    if min(rows, columns) > 64 and size < 2**20:  # tiles of 64 × 64 leave multiprocessors without one
+        return "cuda_padded"
     if aligned and rows <= TRANSPOSES["cuda_few_rows"].most_rows:
         return "cuda_few_rows"
-    size = rows * columns
     whole = rows % (4 if size < 2**23 else SECTOR) == columns % 4 == 0  # the L2 cache puts sectors together in time
     if aligned and whole and (columns >= 64 or size < 2**18):
         return "cuda_float4"

@@ -10,22 +10,24 @@
 // Expected: time = launch + waves × steps × max(products / rate, L2 bytes / bandwidth, latency) + fix-up, see
 // shape_rule.py, which chooses. 1024³ has 128 tiles of 64 × 128 where step 6 has 32; 128 × 256 × 65536 has four of
 // 128 × 64, whose depth 32 blocks each share.
-// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.53 of cuBLASLt's fastest algorithm, the
-// geometric mean, the least 0.68 (492 × 13734 × 66); two are below 0.8. Over 40 whose sides are multiples of 8,
-// 0.95, three below 0.8, the least 0.64 (136 × 1080 × 13184). Over networks' shapes 1.03, the least 0.80 (1576 × 3072 ×
-// 768); over the lab's 0.98, the least 0.81 (H200, 2026-11-27, operands not in the L2 cache; two more processes gave 1.52
-// for the first); with operands in it 1.49, 0.92, 1.01 and 0.97, the least 0.60. The choice takes 2.5 % longer than the best
-// plan, the mean of shapes that its constants were not fitted to, at worst 16 %; of the others 2.3, at worst 16 %.
-// bfloat16 takes 0.91 to 1.00 of float16's time; e4m3 0.86 to 1.03 of the library's speed, with its error, 2.3e-4, which one
+// Reached: over 40 shapes drawn at random, of any size from 16 to 16384, 1.40 of cuBLASLt's fastest algorithm, the
+// geometric mean, the least 0.82 (59 × 30 × 53); none is below 0.8. Over 40 whose sides are multiples of 8, 0.92, three
+// below 0.8, the least 0.77 (816 × 2920 × 4912). Over networks' shapes 1.04, the least 0.81 (1576 × 3072 × 768); over
+// the lab's 0.97, the least 0.85 (H200, 2026-11-27, operands not in the L2 cache; two more processes gave 1.40 and 1.41
+// for the first); with operands in it 1.39, 0.91, 1.01 and 0.96, the least 0.77. The choice takes 3.0 % longer than the
+// best plan, the mean of shapes that its constants were not fitted to, at worst 43 %; of the others 2.6, at worst 20 %.
+// bfloat16 takes 0.94 to 1.00 of float16's time; e4m3 0.89 to 1.00 of the library's speed, with its error, 2.3e-4, which one
 // level of sums raises to 1.9e-3 at 8192³.
 // Four shapes were 0.75 to 0.82 (2026-11-26): 88 × 3496 × 2208, 208 × 2320 × 2496, 632 × 680 × 2504, 88 × 544 × 10624. The
 // best plan of each, of 71 to 176 that were timed, takes 1.18, 1.11, 1.13 and 1.02 times the library's time. Tiles of 48 and
 // 96 columns, swapped, are of these; for the second the rule still takes another, 1.15 times as long. Under ncu the library
 // launches 64 × 48, 64 × 104 and 64 × 64 in clusters of 4 × 2, and reads 37, 35 and 45 MB from L2 where the plan of that
 // day read 58, 37 and 75. Such clusters of these tiles took 14.6 µs of the third, pairs 14.3, the library 12.4.
-// Of nine slow ones of 2026-11-27 (H100): 136 × 1080 × 13184 takes 32.2 µs by the plan chosen, 24.3 by the best, the library
-// 21.3; 792 × 1656 × 8408 69.4, 50.1 and 44.8; the others are within 10 % of their best, 492 × 13734 × 66 at 0.74 of the library
-// with it, 2794 × 4309 × 22 at 0.73. Parts with which all multiprocessors have as many blocks were no faster than PARTS.
+// Of nine slow ones of that day the best plan of all takes (H200) 21.4 µs of 136 × 1080 × 13184, the library 17.5; 50.8
+// and 45.5 of 792 × 1656 × 8408; 98.6 and 83.0 of 872 × 2096 × 14480; 21.8 and 16.5 of 492 × 13734 × 66; and 2794 ×
+// 4309 × 22, at 0.71 by any tile of this file, 22.6 and 20.7 by any_rows.cu with warps over the tile. What the rule
+// takes wrong at worst is parts of tiles of 128 × 192 where rows are no multiples of 128 bytes: 2624 × 408 × 8296 65.3
+// µs, 45.6 by pairs of 128 × 128.
 // What limits the multiples of 8: the library has tiles 80 and 144 columns wide. Under ncu on an H100 its tensor cores are
 // 52 to 60 % of the time at work, these 37 to 49 %: 3080 × 336 × 2504 leaves 57 of 132 multiprocessors without a tile of
 // 128 × 128, and 1576 × 3072 × 768 fills two thirds of the last 128 × 192 of a row. A width between 128 and 192 would need

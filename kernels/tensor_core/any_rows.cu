@@ -11,6 +11,11 @@
 // copy to wider rows 63, the library 48. Addresses were most of the work at first: computed for each word anew they took
 // 47 µs (H100 80GB HBM3, 2026-11-26). Where one step is all, a block has shared memory for one, and more blocks fit:
 // 1819 × 356 × 27 takes 7.4 µs, 9.3 before (H200, 2026-11-27).
+// Of a shallow product the results are most of the work, and each of four warps' sums of the whole tile went through
+// shared memory, and element by element to C: where CONSUMERS is 4, each warp has a quarter of the tile instead, and all of
+// the depth, and C is stored 16 bytes at a time. 5856 × 5292 × 23 takes 47.5 µs, 53.5 by step 7, the library 48.0; 751 × 1078 ×
+// 23 6.7, 7.8 and 6.7; 2794 × 4309 × 22 22.6, 29.0 and 20.7 (H200). Stored element by element the first took 66.7, the last 29.8
+// (H100, 2026-11-27).
 // RESULT: type of C. A block computes BM × BN.
 #include <cuda_fp16.h>
 #include <warplab/hopper.cuh>
@@ -21,7 +26,11 @@ constexpr int WARPS = 4, THREADS = 32 * WARPS, BK = 16 * WARPS, STAGES = 6;
 constexpr int A_PITCH = BK / 2 + 4, B_PITCH = BN / 2 + 4, C_PITCH = BN + 8;
 constexpr int A_BYTES = 4 * BM * A_PITCH, STAGE_BYTES = A_BYTES + 4 * BK * B_PITCH;
 constexpr int OWN = BM * BN / SPLIT;  // sums that a block of a cluster adds up
-static_assert(BM % 16 == 0 && THREADS % (BN / 2) == 0, "whole fragments, and whole lines for all threads");
+constexpr bool SPREAD = CONSUMERS == WARPS;                            // warps over the tile, not over the depth
+constexpr int DOWN = SPREAD ? 2 : 1, ACROSS = SPREAD ? 2 : 1;           // warps of a tile
+constexpr int WM = BM / DOWN, WN = BN / ACROSS;                         // rows and columns of a warp
+static_assert(SPLIT == 1 || !SPREAD, "a cluster shares the depth");
+static_assert(WM % 16 == 0 && BM % 16 == 0 && THREADS % (BN / 2) == 0, "whole fragments, and whole lines for all threads");
 
 #if SPLIT > 1
 #define IN_CLUSTERS __cluster_dims__(SPLIT, 1, 1)
@@ -96,7 +105,8 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS)
     // Of each 16 × 16 of A, a lane holds pairs along a line in rows g and g + 8, of each 16 × 8 of B pairs of column g.
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
     const int a_odd = g & k & 1, b_odd = n & 1;  // how far lines are shifted: of B those of odd rows
-    float sum[BM / 16][BN / 8][4] = {};
+    const int top = SPREAD ? warp / ACROSS * WM : 0, left = SPREAD ? warp % ACROSS * WN : 0;
+    float sum[WM / 16][WN / 8][4] = {};
     for (int step = begin + 1 - STAGES, stage = 0, next = 0; step < end; step++) {  // so many steps ahead
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         __syncthreads();
@@ -105,41 +115,83 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS)
         if (step < begin) {
             continue;
         }
-        const unsigned *const words = reinterpret_cast<const unsigned *>(memory + stage * STAGE_BYTES) + warp * 8 + t;
-        const unsigned short *const elements =
-            reinterpret_cast<const unsigned short *>(memory + stage * STAGE_BYTES + A_BYTES) +
-            (warp * 16 + 2 * t) * 2 * B_PITCH + g;
-        unsigned a_part[BM / 16][4];
+        const int of_step = SPREAD ? min(WARPS, (k - step * BK - 1) / 16 + 1) : 1;  // sixteens of depth
+        for (int of = 0; of < of_step; of++) {
+            const int slice = SPREAD ? of : warp;
+            const unsigned *const words =
+                reinterpret_cast<const unsigned *>(memory + stage * STAGE_BYTES) + top * A_PITCH + slice * 8 + t;
+            const unsigned short *const elements =
+                reinterpret_cast<const unsigned short *>(memory + stage * STAGE_BYTES + A_BYTES) +
+                (slice * 16 + 2 * t) * 2 * B_PITCH + left + g;
+            unsigned a_part[WM / 16][4];
 #pragma unroll
-        for (int i = 0; i < BM / 16; i++) {
+            for (int i = 0; i < WM / 16; i++) {
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                const unsigned *const at = words + (16 * i + j % 2 * 8 + g) * A_PITCH + j / 2 * 4;
-                a_part[i][j] = __funnelshift_r(at[0], a_odd ? at[1] : 0, 16 * a_odd);
+                for (int j = 0; j < 4; j++) {
+                    const unsigned *const at = words + (16 * i + j % 2 * 8 + g) * A_PITCH + j / 2 * 4;
+                    a_part[i][j] = __funnelshift_r(at[0], a_odd ? at[1] : 0, 16 * a_odd);
+                }
             }
-        }
 #pragma unroll
-        for (int j = 0; j < BN / 8; j++) {
-            auto pair = [&](int row) {
-                const unsigned short *const at = elements + row * 2 * B_PITCH + 8 * j;
-                return at[0] | unsigned(at[2 * B_PITCH + b_odd]) << 16;
-            };
-            const unsigned b0 = pair(0), b1 = pair(8);
+            for (int j = 0; j < WN / 8; j++) {
+                auto pair = [&](int row) {
+                    const unsigned short *const at = elements + row * 2 * B_PITCH + 8 * j;
+                    return at[0] | unsigned(at[2 * B_PITCH + b_odd]) << 16;
+                };
+                const unsigned b0 = pair(0), b1 = pair(8);
 #pragma unroll
-            for (int i = 0; i < BM / 16; i++) {
-                multiply_add(sum[i][j], a_part[i], b0, b1);
+                for (int i = 0; i < WM / 16; i++) {
+                    multiply_add(sum[i][j], a_part[i], b0, b1);
+                }
             }
         }
         stage = stage == STAGES - 1 ? 0 : stage + 1;
     }
 
-    // Sums of all warps, and of all blocks behind them.
     __syncthreads();
+    if constexpr (SPREAD) {
+        // A row starts as far from a multiple of 16 bytes as in C, so that all but its ends are stored 16 bytes at a time.
+        constexpr int EACH = 16 / sizeof(RESULT);
+        RESULT *const results = reinterpret_cast<RESULT *>(memory), *const corner = c + size_t(first_row) * n + first_column;
+        const int rows = min(BM, m - first_row), columns = min(BN, n - first_column);
+        auto shift = [&](int row) { return int((reinterpret_cast<size_t>(corner) / sizeof(RESULT) + size_t(row) * n) % EACH); };
+#pragma unroll
+        for (int i = 0; i < WM / 16; i++) {
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const int row = top + 16 * i + 8 * h + g;
+                RESULT *const to = results + row * C_PITCH + shift(row) + left + 2 * t;
+#pragma unroll
+                for (int j = 0; j < WN / 8; j++) {
+                    to[8 * j] = sum[i][j][2 * h], to[8 * j + 1] = sum[i][j][2 * h + 1];
+                }
+            }
+        }
+        __syncthreads();
+        for (int i = threadIdx.x; i < rows * (BN / EACH); i += THREADS) {
+            const int row = i / (BN / EACH), before = shift(row);
+            const int column = (EACH - before) % EACH + i % (BN / EACH) * EACH;
+            if (column + EACH <= columns) {
+                *reinterpret_cast<uint4 *>(corner + size_t(row) * n + column) =
+                    *reinterpret_cast<const uint4 *>(results + row * C_PITCH + before + column);
+            }
+        }
+        for (int i = threadIdx.x; i < rows * 2 * EACH; i += THREADS) {  // the ends
+            const int row = i / (2 * EACH), end = i % (2 * EACH), before = shift(row), head = (EACH - before) % EACH;
+            const int column = end < EACH ? end : head + max(0, (columns - head) / EACH) * EACH + end - EACH;
+            if (column < (end < EACH ? min(head, columns) : columns)) {
+                corner[size_t(row) * n + column] = results[row * C_PITCH + before + column];
+            }
+        }
+        return;
+    }
+
+    // Sums of all warps, and of all blocks behind them.
     float *const sums = reinterpret_cast<float *>(memory), *const sent = sums + WARPS * BM * C_PITCH;
 #pragma unroll
-    for (int i = 0; i < BM / 16; i++) {
+    for (int i = 0; i < WM / 16; i++) {
 #pragma unroll
-        for (int j = 0; j < BN / 8; j++) {
+        for (int j = 0; j < WN / 8; j++) {
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 float *const to = sums + (warp * BM + 16 * i + 8 * h + g) * C_PITCH + 8 * j + 2 * t;

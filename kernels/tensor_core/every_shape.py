@@ -28,6 +28,7 @@ PAD_BLOCKS = 8  # of pad.cu on a multiprocessor
 FACTORS = {"float16": "FLOAT16", "bfloat16": "BFLOAT16", "e4m3": "E4M3"}  # by their names in hopper.cuh
 TWO_LEVELS = 2, 64 * 128  # consumers, and sums of each, at most, whose registers hold them twice
 ANY_STAGES, ANY_SPLITS = 6, (1, 2, 4, 8)  # of any_rows.cu, and blocks of a cluster
+ANY_SIDES = 16, 32, 64, 128
 
 
 def _shared(side: int, blocks: int) -> bool:
@@ -66,8 +67,10 @@ class Tile:
         if self.any_rows:
             demand(
                 self,
-                (self.bm in (16, 32, 64) and self.bn in (16, 32, 64), "bm and bn of any_rows.cu must be 16, 32 or 64"),
-                (astuple(self)[2:] == (1,) * 6, "any_rows.cu has one consumer, block, split, stack and side"),
+                (self.bm in ANY_SIDES and self.bn in ANY_SIDES, f"bm and bn of any_rows.cu must be of {ANY_SIDES}"),
+                (astuple(self)[3:] == (1,) * 5, "any_rows.cu has one stage, block, split, stack and side"),
+                (self.consumers == 1 or min(self.bm, self.bn) >= 32, "quarters of a tile must have 16 rows"),
+                (self.consumers in (1, 4), "any_rows.cu has one consumer, the block, or four, its warps"),
             )
             return
         sent = (self.split - 1) * self.bm * self.bn * 4 // self.split
@@ -98,6 +101,11 @@ class Tile:
         return self.stages == 1
 
     @property
+    def spread(self) -> bool:
+        """Return whether it is any_rows.cu's, and each of its warps has a quarter of the tile."""
+        return self.any_rows and self.consumers > 1
+
+    @property
     def two_levels(self) -> bool:
         """Return whether the registers of its threads hold the sums twice."""
         consumers, sums = TWO_LEVELS
@@ -126,6 +134,7 @@ class Tile:
 
 
 ANY_ROWS = tuple(Tile(bm, bn, 1, 1) for bm, bn in ((32, 32), (64, 32), (32, 64), (64, 64), (16, 64), (64, 16)))
+SPREAD = tuple(Tile(bm, bn, 4, 1) for bm, bn in ((32, 32), (32, 64), (64, 64), (64, 128), (128, 64)))
 
 
 @dataclass(frozen=True)
@@ -151,6 +160,7 @@ class Plan:
                 "tiles whose columns are no multiple of 64 are for swapped products",
             ),
             (not self.tile.any_rows or self.parts in ANY_SPLITS, f"clusters of any_rows.cu have {ANY_SPLITS} blocks"),
+            (not self.tile.spread or self.parts == 1, "blocks whose warps share no depth share none"),
         )
 
     @property
@@ -166,7 +176,7 @@ class Plan:
     def any_rows_bytes(self, k: int) -> int:
         """Return dynamic shared memory of a block of any_rows.cu: of the stages that a depth of k fills, or of sums."""
         tile, steps = self.tile, math.ceil(math.ceil(k / DEPTH) / self.parts)
-        sums = 16 * tile.bm * (tile.bn + 8) + 4 * tile.bm * tile.bn * (self.parts > 1)  # of four warps, and sent
+        sums = 16 // tile.consumers * tile.bm * (tile.bn + 8) + 4 * tile.bm * tile.bn * (self.parts > 1)  # and sent
         return max(min(ANY_STAGES, steps) * tile.stage_bytes, sums)
 
     def code(
@@ -179,7 +189,7 @@ class Plan:
         """
         common: tuple[str, ...] = f"-I{SOURCES.folder}", f"-DRESULT={TYPES[result]}"
         if self.tile.any_rows:
-            sizes = {"BM": self.tile.bm, "BN": self.tile.bn, "SPLIT": self.parts}
+            sizes = {"BM": self.tile.bm, "BN": self.tile.bn, "CONSUMERS": self.tile.consumers, "SPLIT": self.parts}
             return ANY_ROWS_FILE, (*common, *(f"-D{name}={value}" for name, value in sizes.items()))
         common += f"-DFACTORS={FACTORS[factors]}", f"-DLEVELS={levels}"
         names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "STACK", "SIDE"

@@ -14,7 +14,7 @@ from warpcourse.bench.measured_plans import CHECKED_ROWS, MOST_SETS, RUNS, Kerne
 from warpcourse.bench.shape_rule import Shape
 from warpcourse.bench.timing import Candidate, cupy_on_gpu, sets_beyond_l2, time_together
 
-SEED = 1814516170  # of the shapes drawn, after the code was final
+SEED = 1832261701  # of the shapes drawn, after the code was final
 # Of products of other factors: their and the result's type, shapes, and a bound of the error.
 SQUARES = tuple((side,) * 3 for side in (1024, 2048, 4096, 8192))
 OTHER_SHAPES = (*SQUARES, (16, 8192, 8192), (1024, 4096, 16384))

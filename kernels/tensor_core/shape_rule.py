@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.tensor_core.every_shape import ANY_ROWS, ANY_SPLITS, WIDE, Plan, Tile
+from kernels.tensor_core.every_shape import ANY_ROWS, ANY_SPLITS, SPREAD, WIDE, Plan, Tile
 from kernels.tensor_core.tiles import DEPTH
-from warpcourse.bench.shape_rule import Constants, Rule, Shape
+from warpcourse.bench.shape_rule import Constants, Rule, Shape, most_of
 
 LINE = 64  # elements of float16 in a line of the L2 cache
 PRODUCTS, SHARED_BANDWIDTH = 2048, 128  # of a multiprocessor in a clock, and bytes of its shared memory
@@ -53,6 +53,7 @@ FEW_ROWS, MOST_SWAPPED = 32, 96
 MANY_SUMS, SHARP = 128 * 96, 2  # of a consumer, that leave no registers for more; how near `max` is to the largest
 RESIDENT = {3: 39, 4: 30, 8: 15}  # clusters of so many blocks that 132 multiprocessors hold: groups are not whole
 SHALLOW = 256  # a depth below which tiles are computed row by row
+SHALLOW_ANY = 192  # a depth up to which warps of any_rows.cu may have parts of the tile
 FEW, MOST_ANY = 64, 8e9  # rows or columns, and products of a shape, for which any_rows.cu may be the fastest
 PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 66, 96, 128)
 
@@ -82,24 +83,33 @@ START = {
     "memory_byte": 2.25e-13,
     "alone_word": 2.5e-10,  # that a block of any_rows.cu copies
     "any_word": 1.3e-10,  # that all of a multiprocessor copy
-    "any_sum": 2e-10,  # of all of them
+    "any_sum": 2e-10,  # of all of them, where warps share the depth
+    "spread_sum": 8e-11,  # where they do not
 }
 
 
 def plans(shape: Shape, transposed: str = "NN", multiprocessors: int = 132) -> list[Plan]:
     """Return the plans among which the rule chooses."""
-    m, *_ = shape
+    m, n, k = shape
     found = []
     if m <= MOST_SWAPPED and transposed[0] == "N":
         found += [Plan(tile, parts, swapped=True) for tile in SWAPPED for parts in PARTS if _for_rows(tile, m)]
         found += [Plan(tile, swapped=True) for tile in SWAPPED_STACKS if _for_rows(tile, m)]
     if not found or m > FEW_ROWS:  # TMA is slow where most of a box is outside of its matrix
         found += [Plan(tile) for tile in (*ALONE, *STACKS, *SPLITS)]
-        found += [Plan(tile, parts) for tile in MEETING for parts in PARTS[1:]]
+        found += [Plan(tile, parts) for tile in MEETING for parts in _parts(tile, m, n, multiprocessors)]
     if any(row % WIDE for row in _lines(shape, transposed)) or min(shape[:2]) <= FEW:
         found += [Plan(tile, split) for tile in ANY_ROWS for split in ANY_SPLITS]
+        found += [Plan(tile) for tile in SPREAD if k <= SHALLOW_ANY]
     sensible = [plan for plan in found if _sensible(plan, shape, transposed, multiprocessors)]
     return sensible or [Plan(tile) for tile in ALONE]
+
+
+def _parts(tile: Tile, m: int, n: int, multiprocessors: int) -> list[int]:
+    """Return PARTS from 2 on, and those with which all multiprocessors have as many blocks."""
+    count = Plan(tile).tiles(m, n)
+    even = {each * multiprocessors // count for each in range(1, tile.blocks + 1)}
+    return sorted({*PARTS, *(parts for parts in even if parts <= PARTS[-1])} - {0, 1})
 
 
 def _for_rows(tile: Tile, m: int) -> bool:
@@ -119,6 +129,8 @@ def _sensible(plan: Plan, shape: Shape, transposed: str, multiprocessors: int) -
         return 1.0 * m * n * k < MOST_ANY and (plan.parts == 1 or tiles * plan.parts <= 2 * multiprocessors)
     if (tile.bm > 64 and tile.bm > 2 * rows + 62) or (tile.bn > 64 and tile.bn > 2 * columns + 62):
         return False
+    if (tile.split > 1 and columns <= tile.bn // 2) or (tile.bm == tile.bn == 192 and k < SHALLOW):
+        return False  # half of a box is outside of b; few stages have nothing to wait for beside the results
     if 2.0 * m * n * k > 4e11 and tile.bm * tile.bn < 128 * 128:
         return False
     if tile.cluster == 8 and (tile.bm * tile.stack > 2 * rows or tile.bn * tile.side > 2 * columns):
@@ -143,8 +155,9 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
         words = steps * (tile.bm * (DEPTH // 2 + 1) + DEPTH * (tile.bn // 2 + 1))
         together = math.ceil(tiles * plan.parts / multiprocessors)
         sent = tile.bm * tile.bn * 4 * (plan.parts - 1) / plan.parts * together
-        shares = plan.parts > 1, sent, plan.parts > 1
-        return (*(0.0 for _ in range(17)), *shares, memory, words, words * together, tile.bm * tile.bn * together)
+        shares, sums = (plan.parts > 1, sent, plan.parts > 1), tile.bm * tile.bn * together
+        spread = sums * tile.spread
+        return (*(0.0 for _ in range(17)), *shares, memory, words, words * together, sums - spread, spread)
     clusters = tiles * plan.parts
     blocks = clusters * tile.cluster
     at_once = RESIDENT.get(tile.cluster, 132 // tile.cluster) * multiprocessors // 132
@@ -174,7 +187,7 @@ def terms(plan: Plan, shape: Shape, transposed: str = "NN", multiprocessors: int
         *(tile.blocks > 1, len(padded) > 0, 2 * sum(padded)),
         *(plan.parts > 1, tile.bm * tile.bn * 4 * together * (plan.parts > 1), plan.parts & (plan.parts - 1) != 0),
         *(tile.split > 1, tile.bm * tile.bn * 4 * (tile.split - 1) / tile.split, tile.cluster > 1),
-        *(memory, 0, 0, 0),
+        *(memory, 0, 0, 0, 0),
     )
 
 
@@ -199,24 +212,21 @@ def estimate(constants: Constants, of: Sequence[Any]) -> Any:
         alone,
         words,
         sums,
+        spread,
     ) = rest
     c = constants
     moved = aligned * c["aligned_byte"] + other * c["other_byte"]
     each = clocks * c["clock"], moved, c["latency"] / np.maximum(ahead, 1), lines * c["other_line"]
-    work = steps * _most(*each)
+    work = steps * most_of(SHARP, *each)
     stores = results * c["result_byte"] + direct * c["direct_byte"] + line * c["line_byte"] + waits * c["box"]
     wave = c["start"] + work + stores - several * (1 - c["over"]) * np.minimum(work, stores)
-    of_any_rows = np.maximum(alone * c["alone_word"], words * c["any_word"]) + sums * c["any_sum"]
-    body = _most(waves * wave, memory * c["memory_byte"], c["start"] * (waves == 0) + of_any_rows)
+    of_any_rows = np.maximum(alone * c["alone_word"], words * c["any_word"])
+    of_any_rows = of_any_rows + sums * c["any_sum"] + spread * c["spread_sum"]
+    body = most_of(SHARP, waves * wave, memory * c["memory_byte"], c["start"] * (waves == 0) + of_any_rows)
     fix_up = (
         meets * c["meet"] + met * c["meet_byte"] + uneven * c["uneven"] + splits * c["split"] + sent * c["split_byte"]
     )
     return c["launch"] + pads * c["pad"] + padded * c["pad_byte"] + clusters * c["cluster"] + body + fix_up
-
-
-def _most(*times: Any) -> Any:
-    """Return how long takes what is done side by side."""
-    return sum(time**SHARP for time in times) ** (1 / SHARP)
 
 
 RULE = Rule(Path(__file__).parent / "plans.json", Plan, Tile, plans, terms, estimate, START)

@@ -104,7 +104,7 @@ def test_what_has_come_is_shown(made, monkeypatch):
         tables = ("ladder", "shapes")
         not_recorded = frozenset({"sizes"})
 
-        def text(self, values):
+        def text(self, values, machines):
             return " and ".join(f"{key} {value}" for key, value in values.items())
 
     monkeypatch.setattr(Lab, "module", lambda self, name: type("module", (), {"BENCHMARK": Tables()}))

@@ -65,9 +65,16 @@ class Benchmark:
     description: str = ""
     not_recorded: frozenset[str] = frozenset()
 
-    def text(self, values: Mapping[str, Any]) -> str:
-        """Return the tables of those keys in `values` that have one."""
-        return "\n\n".join(table.text(values[key]) for key, table in self.tables.items() if key in values)
+    def text(self, values: Mapping[str, Any], machines: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+        """Return the tables of those keys in `values` that have one. `machines`: by key what measured them, whose empty
+        launch is the last row, where it was recorded."""
+
+        def text(key: str) -> str:
+            seconds = (machines or {}).get(key, {}).get("empty_seconds")
+            last = f"\nan empty launch: {1e6 * seconds:.2f} µs" if seconds else ""
+            return self.tables[key].text(values[key]) + last
+
+        return "\n\n".join(text(key) for key in self.tables if key in values)
 
     def summary(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the final line holds under "figures"."""
@@ -84,7 +91,7 @@ class Benchmark:
         timing.require_gpu(gpus=self.recordings.gpus)
         machine = timing.machine(self.recordings.gpus)
         print(f"random inputs: seed {random_inputs.SEED} (WARPLAB_SEED sets another)", flush=True)
-        values, failed = {}, []
+        values, machines, failed = {}, {}, []
         for key in keys:
             print(f"{'recording' if chosen.record else 'measuring'} {key}", flush=True)
             try:
@@ -95,9 +102,10 @@ class Benchmark:
                 failed.append(key)
                 continue
             values[key] = value
+            machines[key] = machine | timing.rounded({"empty_seconds": timing.empty_launch()["seconds"]})
             if chosen.record:
-                self.recordings.write(key, value, machine)
-        print(self.text(values))
+                self.recordings.write(key, value, machines[key])
+        print(self.text(values, machines))
         for key in failed:
             print(
                 f"error: {key} could not be measured (see above); the other measurements are kept. Run "

@@ -207,7 +207,7 @@ def every_shape(
     kernels: Kernels, seed: int, groups: Mapping[str, Sequence[Case]], again: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
     """Measure groups of cases beside the library, and the shapes of networks and those drawn: `rows` by group,
-    `summaries` of each, cold and warm, the empty launch and the library's version.
+    `summaries` of each, cold and warm, and the library's version.
 
     `again()`: `drawn_again` as a function of a module; `processes` has what it returns in two new processes.
     """
@@ -217,7 +217,6 @@ def every_shape(
     return {
         "seed": seed,
         "cublaslt": cublaslt.version(),
-        "empty": timing.empty_launch(),
         "summaries": {name: {of: summary(found, of) for of in ("cold", "warm")} for name, found in rows.items()},
         "processes": timing.in_new_processes(again),
         "rows": rows,
@@ -226,8 +225,7 @@ def every_shape(
 
 def text(value: dict[str, Any]) -> str:
     """Return the tables of what `every_shape` gave."""
-    empty = value["empty"]["seconds"] * 1e6
-    lines = [f"cuBLASLt {value['cublaslt']}, its fastest algorithm = 1; an empty launch takes {empty:.2f} µs", ""]
+    lines = [f"cuBLASLt {value['cublaslt']}, its fastest algorithm = 1", ""]
     found = [
         {"group": name, "operands": of, **numbers}
         for name, both in value["summaries"].items()

@@ -54,6 +54,11 @@ def mean_regret(regrets: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, regrets)) / len(regrets))
 
 
+def most_of(sharp: float, *times: Any) -> Any:
+    """Return how long takes what is done side by side: the longest of times, and more where others come near it."""
+    return sum(time**sharp for time in times) ** (1 / sharp)
+
+
 def fit(rows: Sequence[Row], terms: Terms, estimate: Estimate, start: Constants, seed: int = 0) -> dict[str, float]:
     """Return constants with which the plan of the shortest estimated time costs least over the rows.
 
@@ -140,14 +145,20 @@ class Rule:
         return found[int(np.argmin(self.estimate(constants, of)))]
 
     def fitted(self, found: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Return `constants` fitted to every second row, and the regret of the choice on these and on the others."""
+        """Return `constants` fitted to the rule's plans of every second row, and the regret of the choice, to all plans
+        that were measured, on these and on the others."""
         rows = self.rows(found)
         halves = {"fitted": rows[::2], "held_out": rows[1::2]}
-        found_constants = (
-            fit(halves["fitted"], self.terms, self.estimate, self.start, seed) for seed in range(SEARCHES)
-        )
+        own = [self._own(row) for row in halves["fitted"]]
+        found_constants = (fit(own, self.terms, self.estimate, self.start, seed) for seed in range(SEARCHES))
         constants = min(found_constants, key=lambda each: self.regret(each, halves["fitted"])["mean"])
         return {"constants": constants} | {f"regret_{name}": self.regret(constants, h) for name, h in halves.items()}
+
+    def _own(self, row: Row) -> Row:
+        """Return a row with those of its plans alone among which the rule chooses."""
+        own = set(self.plans(row.shape))
+        kept = [i for i, plan in enumerate(row.plans) if plan in own]
+        return Row(row.shape, [row.plans[i] for i in kept], [row.seconds[i] for i in kept], row.library)
 
     def regret(self, constants: Constants, rows: Iterable[Row]) -> dict[str, float]:
         """Return the geometric `mean` and the `most` of what the choice with these constants costs over rows."""

@@ -156,10 +156,10 @@ def _again_in_new_processes(found: dict[str, Any], layers: list[LayerGroup]) -> 
 
 def every_shape() -> dict[str, Any]:
     """Measure layers of networks, of the backward passes some, and drawn convolutions, a third of them in each pass;
-    `empty`: a launch that does nothing; `processes`: the drawn tables' summaries in two new processes, warm, too."""
+    `processes`: the drawn tables' summaries in two new processes, warm, too."""
     layers = [convolution(name, conv) for name, conv in NETWORKS.items()]
     some, random = [layer for layer in layers if layer.name in BACKWARD], drawn()
     found: dict[str, Any] = {kind: _table(layers if kind == "forward" else some, kind) for kind in PASSES}
     found |= {f"{kind}, drawn": _table(random[i::3], kind) for i, kind in enumerate(PASSES)}
     processes = _again_in_new_processes(found, [*layers, *random])
-    return {"seed": SEED, "empty": timing.empty_launch(), "processes": processes, "tables": found}
+    return {"seed": SEED, "processes": processes, "tables": found}

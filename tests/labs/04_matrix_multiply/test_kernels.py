@@ -283,7 +283,7 @@ def test_the_picture_needs_the_names_of_the_matrices():
         ({"tm": 6}, "tm must divide wm"),
         ({"tm": 16}, "4 × 8, 8 × 4 or 1 × 32"),
         ({"bk": 12}, "multiple of 8"),
-        ({"stages": 1}, "stages must be at least 2"),
+        ({"stages": 1}, "one stage is for 8 rows at most, of 128 columns"),
         ({"bn": 1024}, "words of B|1024 threads"),
         ({"bk": 128}, "bytes of shared memory"),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernels.tensor_core import every_shape, measured_shapes, multiply_any, recordings, tiles
-from kernels.tensor_core.every_shape import ANY_ROWS, ANY_SPLITS, ENTRY, ENTRY_FILE, Plan, Tile, launch
+from kernels.tensor_core.every_shape import ANY_ROWS, ANY_SPLITS, ENTRY, ENTRY_FILE, SPREAD, Plan, Tile, launch
 from kernels.tensor_core.shape_rule import ALONE, RULE, RULES, STACKS
 from kernels.tensor_core.small_factors import decoded, encoded
 from tests.support.random_inputs import generator
@@ -54,6 +54,7 @@ PLANS = (
     Plan(Tile(64, 48, 1, 3, stack=2, side=2), swapped=True),
     Plan(Tile(128, 96, 2, 2), parts=2, swapped=True),
     *(Plan(ANY_ROWS[i % len(ANY_ROWS)], split) for i, split in enumerate(2 * ANY_SPLITS)),
+    *map(Plan, SPREAD),
 )
 
 
@@ -216,8 +217,10 @@ def test_empty_products_and_wrong_arguments():
         ((64, 64, 1, 4, 1, 1, 3), "stack must divide"),
         ((64, 64, 1, 2, 1, 16), "split must divide|8 blocks at most"),
         ((64, 64, 1, 4, 1, 1, 1, 3), "side must divide"),
-        ((48, 64, 1, 1), "bm and bn of any_rows.cu must be 16, 32 or 64"),
-        ((64, 64, 2, 1), "any_rows.cu has one consumer, block, split, stack and side"),
+        ((48, 64, 1, 1), r"bm and bn of any_rows.cu must be of \(16, 32, 64, 128\)"),
+        ((64, 64, 2, 1), "any_rows.cu has one consumer, the block, or four, its warps"),
+        ((64, 64, 1, 1, 2), "any_rows.cu has one stage, block, split, stack and side"),
+        ((16, 64, 4, 1), "quarters of a tile must have 16 rows"),
         ((64, 64, 0, 2), "at least 1"),
     ],
 )
@@ -236,6 +239,8 @@ def test_plans_that_do_not_fit_a_product_are_refused():
         launch(a, b, c, Plan(Tile(64, 64, 1, 2), parts=2))
     with pytest.raises(ValueError, match=r"clusters of any_rows.cu have \(1, 2, 4, 8\) blocks"):
         Plan(ANY_ROWS[0], 3)
+    with pytest.raises(ValueError, match="blocks whose warps share no depth share none"):
+        Plan(SPREAD[0], 2)
     with pytest.raises(ValueError, match="takes no transposed operands"):
         launch(a, b, c, Plan(ANY_ROWS[0]), "NT")
     reason = Plan(Tile(64, 64, 1, 2), parts=2).refuses(8192, 8192, 8192, "NN", 132)
@@ -315,6 +320,7 @@ def test_every_shape_has_a_plan():
     assert few.tile.bm * few.tile.bn < many.tile.bm * many.tile.bn
     assert RULE.chosen(64, 64, 65536).parts > 1
     assert RULE.chosen(4, 8192, 8192).swapped
+    assert RULE.chosen(1819, 356, 27).tile.spread
 
 
 def test_a_plan_comes_back_from_the_table():
@@ -348,8 +354,9 @@ def test_the_header_quotes_what_was_recorded():
         f"{drawn['mean']:.2f} of cuBLASLt's fastest algorithm, the geometric mean, the least {drawn['least']:.2f}"
         in text
     )
-    assert f"multiples of 8, {eights['mean']:.2f}, three below 0.8, the least {eights['least']:.2f}" in text
-    assert (drawn["below_0.8"], eights["below_0.8"]) == (2, 3)
+    number = ("none", "one", "two", "three")[eights["below_0.8"]]
+    assert f"multiples of 8, {eights['mean']:.2f}, {number} below 0.8, the least {eights['least']:.2f}" in text
+    assert ("none is", "one is", "two are", "three are")[drawn["below_0.8"]] + " below 0.8. Over 40" in text
     for name, found in (("networks' shapes", networks), ("the lab's", lab)):
         assert f"{name} {found['mean']:.2f}, the least {found['least']:.2f}" in text
     warm = [group["warm"] for group in groups]

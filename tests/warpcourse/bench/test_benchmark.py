@@ -22,6 +22,7 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setattr(backend, "name", lambda: "gpu")
     monkeypatch.setattr(random_inputs, "seed_cupy", lambda: None)
     monkeypatch.setattr(timing, "machine", lambda gpus=1: MACHINE)
+    monkeypatch.setattr(timing, "empty_launch", lambda: {"seconds": 2.34567e-6})
     (tmp_path / "kernels" / "topic").mkdir(parents=True)
 
     def make(**measurements):
@@ -55,7 +56,7 @@ def test_tables_are_measured_and_nothing_is_written(made, capsys):
     assert line == {"benchmark": "topic", "figures": {"correct": True, "table": {"gbps": 1.235}}} | {
         key: MACHINE[key] for key in ("device", "date")
     }
-    assert "table: 1.235" in out
+    assert "table: 1.235\nan empty launch: 2.35 µs\n" in out
     assert not benchmark.recordings.path.exists()
 
 
@@ -63,7 +64,7 @@ def test_record_measures_and_writes_everything(made, capsys):
     benchmark = made(table=value(1.0), more=lambda: 2)
     assert benchmark.main(["--record"]) == 0
     assert benchmark.recordings.values() == {"table": {"gbps": 1.0, "rows": [{"correct": True}]}, "more": 2}
-    assert benchmark.recordings.load()["more"].machine == MACHINE
+    assert benchmark.recordings.load()["more"].machine == MACHINE | {"empty_seconds": 2.346e-6}
 
 
 def test_only_the_keys_asked_for_are_measured(made, capsys):

@@ -1,10 +1,12 @@
 """Constants fitted to made-up times, and shapes that are drawn."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from warpcourse.bench import measured_plans
-from warpcourse.bench.shape_rule import Row, fit, mean_regret, regret
+from warpcourse.bench import measured_plans, shape_rule
+from warpcourse.bench.shape_rule import Row, Rule, fit, mean_regret, regret
 
 SHAPES = [(m, 1, k) for m in (1, 4, 16, 64) for k in (8, 128, 2048)]
 
@@ -35,6 +37,26 @@ def test_a_fit_chooses_as_what_made_the_times():
     regrets = [regret(row, min(row.plans, key=lambda p, r=row: estimate(found, terms(p, r.shape)))) for row in rows]
     assert mean_regret(regrets) < 1.001
     assert found["worker"] / found["work"] == pytest.approx(5, rel=0.2)
+
+
+def test_a_rule_is_fitted_to_its_own_plans_and_its_choice_held_to_all(monkeypatch):
+    monkeypatch.setattr(shape_rule, "STEPS", 500)
+    rule = Rule(
+        *(Path(), lambda sizes, parts, flag: parts, lambda *sizes: sizes, lambda shape, *rest: [1, 2, 4, 8]),
+        *(lambda plan, shape, *rest: terms(plan, shape), estimate, {"work": 3e-6, "worker": 2e-6}),
+    )
+
+    def fitted(*more):
+        rows = made_up({"work": 1e-6, "worker": 5e-6})
+        own = [[[0, *plan, 0, 1e6 * time] for *plan, time in zip(row.plans, row.seconds, strict=True)] for row in rows]
+        return rule.fitted(
+            {"shape": row.shape, "library": 1.0, "plans": plans[:4] + list(more)}
+            for row, plans in zip(rows, own, strict=True)
+        )
+
+    without, found = fitted(), fitted([0, 99, 0, 1e-6])
+    assert found["constants"] == without["constants"]
+    assert without["regret_held_out"]["most"] < 1.1 < 1e6 < found["regret_held_out"]["most"]
 
 
 def test_constants_stay_near_where_they_start():
