@@ -47,7 +47,8 @@ HEAD = """# The labs: what was measured and counted
 A lab's page has its tables of kernels, its counters beside Nsight Compute's, some of its pictures, and the verdict.
 Tables are from `make record` on the GPU that is named with them; `make bench` prints the same for yours. Ratios are to
 a copy, to libraries and to peaks timed in the same run, alternating; each output was checked. The libraries' versions
-stand with what was measured since 2026-11-25; nobody recorded them before. Counters are from `make compare-ncu`; how
+stand with what was measured since 2026-11-25; nobody recorded them before. They are what that machine had, which is
+not all that the requirements pin: cuDNN there is 9.19, and pinned at 9.28. Counters are from `make compare-ncu`; how
 they are counted: [simulator.md](simulator.md). Pictures are some of those in the lessons, as last run."""
 LAB_HEAD = "<!-- Written by tools/labs_page.py; do not edit. How to read this page: {index} -->"
 NOT_MEASURED = (

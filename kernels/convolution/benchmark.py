@@ -43,7 +43,10 @@ def _of_every_shape(value: Mapping[str, Any]) -> str:
         for name, both in found.items()
         for of, numbers in both.items()
     ]
-    parts = [_of_any_shape(name, found) for name, found in value["tables"].items()]
+    parts = [
+        f"drawn with seed {value['seed']}; the kernel of backward filter was then changed for the slowest of these"
+    ]
+    parts += [_of_any_shape(name, found) for name, found in value["tables"].items()]
     headers = ("table", "process", "L2", "layers", "geometric mean", "least", "below 0.8")
     parts.append(rows_table(headers, ("table", "process", "operands", "shapes", "mean", "least", "below_0.8"), rows))
     return "\n\n".join(parts)

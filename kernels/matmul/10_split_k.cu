@@ -1,23 +1,24 @@
 // 10. Step 9, and several blocks share the depth of a tile where there are too few tiles.
-// Changed: the grid's z has `parts` blocks for each tile, each of which takes its part of the tiles along k. It writes its
-// sums to memory and counts itself; the last one of a tile to come adds up all of them, in the order of the parts, so
-// that the result is the same in every run, and writes C. Loads of B and stores of C are aligned or not for themselves,
-// so that B may be a copy with wider rows where those of C are not. shape_rule.py chooses sizes, parts and copy.
+// Changed: the grid's z has `parts` blocks for each tile, each of which takes its part of the tiles along k. It writes
+// its sums to memory and counts itself; the last one of a tile to come adds up all of them, in the same order
+// whichever came last, so that the result is the same in every run, and writes C. Loads of B and stores of C are
+// aligned or not for themselves, so that B may be a copy with wider rows where those of C are not. shape_rule.py
+// chooses sizes, parts and copy.
 // Expected: 128 × 128 × 65536 is 32 µs of multiply-adds for 132 multiprocessors, 0.8 ms for the four that step 9 has
 // tiles for. Added are writing and reading the sums, parts × 4 bytes for each element of C, and the last block's wait:
 // it reads alone, some 60 bytes per clock.
-// Reached: 71 µs for it, 0.94 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at
-// random, of any size from 16 to 16384, 1.03 of that algorithm, the geometric mean; none is below 0.8, the least is 319
-// × 4393 × 1075 with 0.82. Over networks' shapes 1.09, the least 0.85 (1024 × 50257 × 768), over the lab's 1.11, the
-// least 0.89 (H200, 2026-11-27, operands not in the L2 cache; two more processes gave 1.03 for the first); with
-// operands in it 0.98, 1.08 and 1.08. The choice takes 2.8 % longer than the best plan, the mean of 74 shapes that it
-// was not fitted to, at worst 16 %; of the others 2.6, at worst 15 %. It took 72 % longer at worst while the latency
-// was one of a step: what a block waits for is a latency of the memory for all that it has on its way. Tiles of 32 × 64
-// have 32 of depth on their way and tiles of 32 × 32 have 64: 25 × 6431 × 362 takes 21.5 µs by the first, 12.5 by the
-// second, the library 15.9 (H100, 2026-11-27). Of few rows a word of B is used once or few times, so it goes to
-// registers: 1 × 4096 × 4096 took 32.5 µs in tiles of shared memory, and takes 27.8, the library 26.4; 3 × 5001 × 3000
-// 68.8, 28.8 and 42.6; 17 × 163 × 6776 18.1 in tiles of 32 × 32, 15.2 in nine of two rows each, and 14.8 (H100,
-// 2026-11-27).
+// Reached: 74 µs for it, 0.89 of cuBLASLt's fastest algorithm, where step 9 took 0.86 ms. Over 40 shapes drawn at
+// random, of any size from 16 to 16384, 1.03 of that algorithm, the geometric mean; none is below 0.8, the least is
+// 319 × 4393 × 1075 with 0.82. Over networks' shapes 1.09, the least 0.85 (1024 × 50257 × 768), over the lab's 1.11,
+// the least 0.89 (H200, 2026-11-27, operands not in the L2 cache; two more processes gave 1.03 for the first); with
+// operands in it 0.98, 1.08 and 1.08, the least 0.74. The choice takes 2.8 % longer than the best plan, the mean of 74
+// shapes that it was not fitted to, at worst 16 %; of the others 2.6, at worst 15 %. It took 72 % longer at worst
+// while the latency was one of a step: what a block waits for is a latency of the memory for all that it has on its
+// way. Tiles of 32 × 64 have 32 of depth on their way and tiles of 32 × 32 have 64: 25 × 6431 × 362 takes 21.5 µs by
+// the first, 12.5 by the second, the library 15.9 (H100, 2026-11-27). Of few rows a word of B is used once or few
+// times, so it goes to registers: 1 × 4096 × 4096 took 32.5 µs in tiles of shared memory, and takes 27.8, the library
+// 26.4; 3 × 5001 × 3000 68.8, 28.8 and 42.6; 17 × 163 × 6776 18.1 in tiles of 32 × 32, 15.2 in nine of two rows each,
+// and 14.8 (H100, 2026-11-27).
 // 37 × 947 × 1952 was at 0.74 of the library, in three tiles of 16 rows; in one of 48 × 32 it takes 15.3 µs, the library 17.2.
 // What made it 1.05 of what it was: neighbouring threads copied eight words of a row of A, so that a warp's copy touched
 // four rows and more lines of L1; now they copy up to 32 (A_LINE), and what would meet in one bank is turned by a row or

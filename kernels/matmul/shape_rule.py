@@ -2,7 +2,7 @@
 
     launch + pad + waves × (start + steps × max(multiply-adds, bytes from L2, latency) + results) + fix-up
 
-where max is a little more than the largest, as what comes near it is in its way.
+and not less than the memory takes; where max is a little more than the largest, as what comes near it is in its way.
 
 `tune_plans` measures all plans of many shapes and fits the constants to half of them: plans.json.
 """

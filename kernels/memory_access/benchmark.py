@@ -1,7 +1,7 @@
 """Lab 02's benchmark: its kernels beside a copy and the libraries."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kernels.memory_access import recordings
@@ -39,26 +39,29 @@ def _shapes(heading: str) -> Table:
 
     def text(value: list[dict[str, Any]]) -> str:
         rows = chosen(value)
-        ratios = [row["ratio_to_copy"] for row in rows]
-        mean = f"{statistics.geometric_mean(ratios):.3f} of the copy in the mean, {min(ratios):.3f} at least"
-        return f"{heading}: {mean}\n{timing.rows_table(tuple(columns), tuple(columns.values()), rows)}"
+        means = _means((row["rows"] * row["columns"], row["ratio_to_copy"]) for row in rows)
+        return f"{heading}: {means}\n{timing.rows_table(tuple(columns), tuple(columns.values()), rows)}"
 
     return Table(text)
 
 
-def _lengths(value: list[dict[str, Any]]) -> str:
-    """Return the table under what lengths that fill the GPU reach, and all."""
-    some = ((f"from {LONG:,} elements on", LONG), ("of all", 0))
-    means = (
-        f"{where} {statistics.geometric_mean(ratios):.3f} in the mean, {min(ratios):.3f} at least"
-        for where, least in some
-        if (ratios := [row["ratio_to_copy"] for row in value if row["n"] >= least])
+def _means(found: Iterable[tuple[int, float]]) -> str:
+    """Return the mean and the least share of a copy, by elements: of what fills the GPU, and of all."""
+    every = list(found)
+    return "; ".join(
+        f"{where} {statistics.geometric_mean(ratios):.3f} of the copy in the mean, {min(ratios):.3f} at least"
+        for where, least in ((f"from {LONG:,} elements on", LONG), ("of all", 0))
+        if (ratios := [ratio for elements, ratio in every if elements >= least])
     )
+
+
+def _lengths(value: list[dict[str, Any]]) -> str:
     columns = {"n": "n", "µs": "seconds", "copy µs": "copy_seconds", "GB/s": "gbps", "of copy": "ratio_to_copy"}
     columns |= {"of CUB": "ratio_to_cub"} if value[0]["ratio_to_cub"] else {}
     columns |= {"right": "correct"}
-    heading = f"prefix sums beside a copy, warm likewise, lengths drawn with seed {SEED_OF_LENGTHS} among them"
-    return f"{heading}: {'; '.join(means)}\n{timing.rows_table(tuple(columns), tuple(columns.values()), value)}"
+    heading = f"prefix sums, warm likewise, lengths drawn with seed {SEED_OF_LENGTHS} among them"
+    means = _means((row["n"], row["ratio_to_copy"]) for row in value)
+    return f"{heading}: {means}\n{timing.rows_table(tuple(columns), tuple(columns.values()), value)}"
 
 
 def _processes(value: list[dict[str, float]]) -> str:

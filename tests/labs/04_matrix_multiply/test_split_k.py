@@ -157,7 +157,9 @@ def test_every_shape_has_a_plan():
 def test_what_was_measured_is_what_the_rule_chooses():
     value = recordings.values()["every_shape"]
     assert value["seed"] == measured_shapes.SEED
-    assert [tuple(row["shape"]) for row in value["rows"]["drawn"]] == measured_plans.drawn(measured_shapes.SEED)
+    drawn = measured_plans.drawn(measured_shapes.SEED)
+    assert [tuple(row["shape"]) for row in value["rows"]["drawn"]] == drawn
+    assert not set(drawn) & {row.shape for row in RULE.rows()}
     for group, found in value["rows"].items():
         for row in found:
             assert row["correct"], row
@@ -168,13 +170,17 @@ def test_what_was_measured_is_what_the_rule_chooses():
 
 def test_header_and_lesson_quote_what_was_recorded():
     text = " ".join(SOURCES.text("10_split_k.cu").partition("#include")[0].replace("//", "").split())
-    recorded = recordings.values()["every_shape"]["summaries"]
+    every = recordings.values()["every_shape"]
+    recorded = every["summaries"]
     drawn, networks, lab = (recorded[name]["cold"] for name in ("drawn", "networks", "lab"))
     assert f"{drawn['mean']:.2f} of that algorithm, the geometric mean" in text
+    (deep,) = (row["cold"] for row in every["rows"]["lab"] if row["shape"] == [128, 128, 65536])
+    assert f"{1e6 * deep['ours']:.0f} µs for it, {deep['ratio']:.2f} of cuBLASLt's" in text
     for name, found in (("networks' shapes", networks), ("the lab's", lab)):
         assert f"{name} {found['mean']:.2f}, the least {found['least']:.2f}" in text
     warm = (f"{recorded[name]['warm']['mean']:.2f}" for name in ("drawn", "networks", "lab"))
-    assert "with operands in it {}, {} and {}".format(*warm) in text
+    least = min(recorded[name]["warm"]["least"] for name in ("drawn", "networks", "lab"))
+    assert "with operands in it {}, {} and {}, the least {:.2f}".format(*warm, least) in text
     held_out, shapes = RULE.table["rule"]["regret_held_out"], len(RULE.rows()[1::2])
     assert f"{100 * held_out['mean'] - 100:.1f} % longer than the best plan, the mean of {shapes} shapes" in text
     assert f"at worst {100 * held_out['most'] - 100:.0f} %" in text

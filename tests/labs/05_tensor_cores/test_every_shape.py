@@ -333,7 +333,9 @@ def test_what_was_measured_is_what_the_rule_chooses():
     rows = value["rows"]
     assert value["seed"] == measured_shapes.SEED
     for name, multiple in (("drawn", 1), ("drawn multiples of 8", 8)):
-        assert [tuple(row["shape"]) for row in rows[name]] == measured_plans.drawn(measured_shapes.SEED, multiple)
+        drawn = measured_plans.drawn(measured_shapes.SEED, multiple)
+        assert [tuple(row["shape"]) for row in rows[name]] == drawn
+        assert not set(drawn) & {row.shape for row in RULE.rows()}
     for group, found in rows.items():
         for row in found:
             assert row["correct"], row
