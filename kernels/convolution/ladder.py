@@ -60,7 +60,7 @@ def step(name: str | int, of: str = "forward") -> Any:
 
 class Plan(NamedTuple):
     """A step, and what to know of its speed here: "" where it takes at most three times as long as cuDNN's fastest plan
-    on an H100, as far as was measured (`measured.every_shape`)."""
+    on an H200, as far as was measured (`measured.every_shape`)."""
 
     step: Any
     remark: str

@@ -223,6 +223,9 @@ def test_headers_quote_what_was_recorded():
     rows = [(of, row) for of in PASSES for row in tables[f"{of}, drawn"]["rows"]]
     assert sum(row["step"] != padded.NAME for _, row in rows) == 4
     assert [of for of, row in rows if row["ratio"] < 0.8] == ["forward", *["backward_filter"] * 2]
+    assert all(
+        row["remark"] or 3 * row["ratio"] > 1 for table in tables.values() for row in table["rows"]
+    )  # ladder.Plan
     by_layer = {row["layer"]: row for row in tables["forward"]["rows"] if row["step"] == "mma_patch"}
     for layer, words in (
         ("Inception stem", "{:.0f} µs for it, {:.2f} of the speed"),
