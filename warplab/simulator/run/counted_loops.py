@@ -124,17 +124,16 @@ class _Loop:
             before, *by = i.operands[1:]
             if i.opcode == "add" and self._fixed(before):
                 before, by = by[0], [before]
-            same = TYPE_BYTES.get(i.modifiers[-1]) == TYPE_BYTES[kind]
+            size, own = TYPE_BYTES[kind], i.modifiers[-1]  # the bits of a float may be compared as an integer
+            same = own in _KINDS and TYPE_BYTES[own] == size and (not by or (own[0] == "f") == (kind[0] == "f"))
             if not same or not isinstance(before, Register) or not all(self._fixed(other) for other in by):
                 return
             parts.append(places)
             so_far = [*so_far, *((-1 if i.opcode == "sub" else 1, other) for other in by)]
             name = before.name
         steps = so_far[len(way[name]) :]
-        if not steps:
-            return
         for holder, ahead in way.items():
-            if holder in self.kept:
+            if steps and holder in self.kept:
                 yield (steps, ahead), Register(holder), parts
 
 

@@ -35,6 +35,8 @@ DO_NOT = {
     "passes_the_bound": "for (int j = 1; j != n; j += 2 * step) { WORK }",
     "below_0": "for (unsigned j = 0; j < (unsigned)(step - 2); j++) { WORK }",
     "float_too_large": "for (float f = 16777216.f; f < 16777216.f + n; f += step) { WORK }",
+    "bits_of_a_float": "for (float f = 0; __float_as_uint(f) < 0x4c000000u + n; f += step) { WORK }",
+    "pairs": 'unsigned j = 0; while (j < 0x7000) { WORK asm("add.f16x2 %0, %0, %1;" : "+r"(j) : "r"(1024 * step)); }',
     "endless_around": "while (n) for (int j = 0; j < n / 60; j++) { WORK }",
     "rarely_counts": "for (int j = 0; j < n;) { WORK if (x == 1) j++; }",
     "comes_round": "int j = 0; while (j != n) { WORK j = (j + 1) % 100; }",
