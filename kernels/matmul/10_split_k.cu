@@ -142,7 +142,8 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
 }
 
 // One row of C, or few: each word of B is used once or few times, so that it goes to registers and not to shared memory,
-// AT_ONCE rows of B on their way in each of WARPS warps, which share the depth.
+// AT_ONCE rows of B on their way in each of WARPS warps, which share the depth. With two rows and one part a thread spills
+// 56 bytes, 72 where n is even and no multiple of 4, as four blocks leave it 64 registers.
 template <int BM, int BLOCKS, int B_WORDS, bool MEET>
 __global__ void __launch_bounds__(256, BLOCKS)
     matmul_few_rows(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, float *partials,
