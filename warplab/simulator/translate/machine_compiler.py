@@ -440,7 +440,8 @@ class _Function:
         return self.set(f"load i64, ptr %v.{name}")
 
     def binary(self, operation: str, a: _Value, b: _Value) -> _Value:
-        if not (a.vector or b.vector):
+        vector = a.vector or b.vector
+        if not vector:
             step: int | None = None  # from lane to lane, if it is known
             if not (a.step or b.step):
                 step = 0
@@ -449,18 +450,21 @@ class _Function:
             elif operation == "mul" and not (a.step and b.step):
                 factor = (b if a.step else a).text
                 step = (a.step or b.step) * int(factor) if factor.isdigit() else None
-            if step is not None:
+            if step:
                 return _Value(self.set(f"{operation} i64 {a.text}, {b.text}"), step=step)
-        (x, y), kind = self.alike([a, b])[0], self.kind(True)
-        if operation in ("udiv", "urem", "sdiv", "srem"):  # of a side that is not taken: by 1
-            bad = self.set(f"icmp eq {kind} {y}, zeroinitializer")
+            vector = step is None
+        (x, y), kind = [self.all(one) if vector else one.text for one in (a, b)], self.kind(vector)
+        if operation in ("udiv", "urem", "sdiv", "srem"):  # what would end the process is divided by 1
+
+            def equal(one: str, number: int) -> str:
+                return self.set(f"icmp eq {kind} {one}, {self.all(_Value(str(number))) if vector else number}")
+
+            bad, bits = equal(y, 0), self.kind(vector, "1")
             if operation[0] == "s":
-                minus = self.set(f"icmp eq {kind} {y}, {self.all(_Value('-1'))}")
-                lowest = self.set(f"icmp eq {kind} {x}, {self.all(_Value(str(-1 << int(self.size) - 1)))}")
-                both = self.set(f"and {self.kind(True, '1')} {minus}, {lowest}")
-                bad = self.set(f"or {self.kind(True, '1')} {bad}, {both}")
-            y = self.select(bad, _Value("1"), _Value(y, True)).text
-        return _Value(self.set(f"{operation} {kind} {x}, {y}"), True)
+                both = self.set(f"and {bits} {equal(y, -1)}, {equal(x, -1 << int(self.own(vector)) - 1)}")
+                bad = self.set(f"or {bits} {bad}, {both}")
+            y = self.set(f"select {bits} {bad}, {kind} {self.all(_Value('1')) if vector else 1}, {kind} {y}")
+        return _Value(self.set(f"{operation} {kind} {x}, {y}"), vector)
 
     def float(self, bits: str, vector: bool, size: str) -> str:
         small = self.narrowed(bits, vector, size)

@@ -128,6 +128,24 @@ def test_a_deleted_barrier_is_the_same_race(first, less, eager):
     assert "race" in error
 
 
+@pytest.mark.parametrize("kind", ["int", "unsigned", "long long", "unsigned long long", "short"])
+def test_no_division_ends_the_process(kind, eager):
+    """Of numbers that all lanes share, by 0, and of the lowest by -1."""
+    source = """extern "C" __global__ void divided(KIND* out, KIND lowest, KIND zero) {
+        int i = threadIdx.x;
+        out[i] = (KIND)(i / zero) + (KIND)(lowest / zero);
+        out[i + 64] = (KIND)(lowest / (KIND)(zero - 1)) - (KIND)(i % zero);
+        out[i + 128] = (KIND)(lowest % (KIND)(zero - 1)) + i;
+        out[i + 192] = (KIND)(lowest % zero) + i;
+    }""".replace("KIND", kind)
+    dtype = np.dtype({"int": "i4", "unsigned": "u4", "long long": "i8", "short": "i2"}.get(kind, "u8"))
+    lowest = dtype.type(np.iinfo(dtype).min)
+    make = lambda: (zeros(256, dtype), lowest, dtype.type(0))  # noqa: E731
+    *_, error = both(eager, source, "divided", 1, 64, make)
+    assert error is None
+    assert ("divided", True) in eager
+
+
 PADDED = """
 __device__ float of(TYPE s) { return GET; }
 extern "C" __global__ void padded(const float* a, float* out, int past, int n) {
