@@ -46,6 +46,7 @@ __all__ = [*_BACKEND_NAMES, *_MODULES]
 
 def __getattr__(name: str):
     if name in _BACKEND_NAMES:
+        _importlib.import_module(f"{__name__}.dropin.imports").use(name)  # `warplab run` begins to collect
         value = _importlib.import_module(f"{__name__}.dropin.choice").load(name)
     elif name in _MODULES:
         with _importlib.import_module(f"{__name__}.extras").needed_for(f"warplab.{name}"):

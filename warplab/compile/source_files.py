@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import PurePath
 from types import FrameType
 
+from warplab.simulator.ptx.parser import file_name
+
 _paths: dict[tuple[str, str], str] = {}  # label and text of a file -> where it is
 _FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', re.MULTILINE)
 _ASSEMBLY = re.compile(r"// begin inline asm$.*?// end inline asm$", re.MULTILINE | re.DOTALL)
@@ -26,16 +28,17 @@ def label_files(ptx: str, texts: dict[str, str] | None = None) -> tuple[str, dic
     have its statement's place: LLVM counts on from there, line by line (Triton's masked loads are such assembly).
     """
     texts = texts or {}
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = {}  # as in the PTX, not yet by file_name
     for path in dict.fromkeys(path for _, path in _FILE.findall(ptx)):
-        label = path if path in texts else display_name(path)
+        label = path if file_name(path) in texts else display_name(path)
         if label in labels.values():
             label = "/".join(PurePath(path).parts[-2:])
         labels[path] = label
     labelled = _FILE.sub(lambda match: f'{match[1]}"{labels[match[2]]}"', ptx)
     labelled = _ASSEMBLY.sub(lambda match: _PLACE.sub("", match[0]), labelled)
-    found = {label: texts.get(path) or "".join(linecache.getlines(path)) for path, label in labels.items()}
-    _paths.update({(label, found[label]): path for path, label in labels.items() if path not in texts})
+    names = {file_name(path): file_name(label) for path, label in labels.items()}
+    found = {label: texts.get(path) or "".join(linecache.getlines(path)) for path, label in names.items()}
+    _paths.update({(label, found[label]): path for path, label in names.items() if path not in texts})
     return labelled, found
 
 

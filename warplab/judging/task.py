@@ -79,14 +79,19 @@ def load(path: str) -> Task:
         raise BadTask(f"the task {path} ends in {type(error).__name__}: {error}") from error
     if not isinstance(found, Task):
         raise BadTask(f"{path} defines no task = Task(...) of warplab.judging.task")
-    if not found.sizes:
-        raise BadTask(f"{path}: sizes is empty; give at least one, such as ({{'n': 1000}},)")
-    if found.strict not in BOOKS:
+    if not isinstance(found.sizes, Sequence) or not found.sizes:
+        raise BadTask(f"{path}: sizes={found.sizes!r} holds no size; give at least one, such as ({{'n': 1000}},)")
+    if not isinstance(found.limits, Mapping) or not all(isinstance(name, str) for name in found.limits):
+        raise BadTask(
+            f"{path}: limits={found.limits!r} is no dict by counter, such as {{'sectors_per_request__le': 4}}"
+        )
+    if found.strict not in tuple(BOOKS):
         raise BadTask(f"{path}: there is no rule book {found.strict!r}; choose among {', '.join(BOOKS)}")
     if wrong := [name for name in ("inputs", "outputs", "reference", "launches") if not callable(getattr(found, name))]:
         raise BadTask(f"{path}: {wrong[0]}={getattr(found, wrong[0])!r} is no function")
-    if wrong := [name for name in ("rtol", "atol", "max_seconds") if not isinstance(getattr(found, name), Real)]:
-        raise BadTask(f"{path}: {wrong[0]}={getattr(found, wrong[0])!r} is no number")
+    for name in ("rtol", "atol", "max_seconds"):
+        if not (isinstance(number := getattr(found, name), Real) and float(number) >= 0):
+            raise BadTask(f"{path}: {name}={number!r} is no number of 0 or more")
     if isinstance(found.options, str) or not all(isinstance(option, str) for option in found.options):
         raise BadTask(f"{path}: options={found.options!r} is no sequence of strings, such as ('-DN=64',)")
     return found

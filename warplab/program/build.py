@@ -422,7 +422,7 @@ def _lacking(log: str) -> BuildError:
 
 
 def _first_errors(log: str) -> str:
-    lines = [line for line in log.splitlines() if re.search(r"error|undefined reference", line)]
+    lines = [line for line in log.splitlines() if re.search(r"error|undefined reference|cannot find", line)]
     return "\n".join(lines[: 60 if "undefined reference" in log else 3]) or log.strip()[-2000:]
 
 

@@ -227,7 +227,8 @@ class _Program:
             self.refused = str(error)
             return 2
         except SimulatorError as error:
-            if not error.in_report and made.collected is not None:
+            imports.use("the simulator")
+            if not error.in_report:
                 made.collected.failed(error)
             return 1
         except KeyboardInterrupt:

@@ -255,7 +255,7 @@ def test_the_command_prints_the_verdict_and_its_exit_code_tells(tmp_path, capsys
     [
         ("x = 1", "defines no task = Task"),
         ("raise KeyError('x')", "ends in KeyError: 'x'"),
-        (TASK.replace('{"n": 1000},', ""), "sizes is empty"),
+        (TASK.replace('{"n": 1000},', ""), "sizes=() holds no size"),
         (
             TASK.replace('reference=lambda a, n: {"c"', 'reference=lambda a, n: {"d"'),
             "reference gives d, outputs declares c",
@@ -267,7 +267,13 @@ def test_the_command_prints_the_verdict_and_its_exit_code_tells(tmp_path, capsys
         (TASK + "\nraise SystemExit(0)", "ends in SystemExit: 0"),
         (TASK.replace('{"n": 1000}', "5"), "the task at size 5 ends in TypeError"),
         (TASK.replace('"add", 4', '"add", 0'), "at size {'n': 1000} ends in InvalidLaunch: grid dimension x is 0"),
+        (TASK.replace('({"n": 1000},)', "5"), "sizes=5 holds no size"),
         (TASK.replace("sizes=", "rtol='1e-3', sizes="), "rtol='1e-3' is no number"),
+        (TASK.replace("sizes=", "atol=-1, sizes="), "atol=-1 is no number of 0 or more"),
+        (TASK.replace("sizes=", "rtol=float('nan'), sizes="), "rtol=nan is no number of 0 or more"),
+        (TASK.replace("sizes=", "limits=5, sizes="), "limits=5 is no dict by counter"),
+        (TASK.replace("sizes=", "limits={5: 4}, sizes="), "limits={5: 4} is no dict by counter"),
+        (TASK.replace("sizes=", "strict=[], sizes="), "there is no rule book []"),
         (TASK.replace("sizes=", "limits={'bank_conflicts': '0'}, sizes="), "bank_conflicts='0' is no number"),
         (TASK.replace("256,", "2048,"), "ends in InvalidLaunch: block dimension x is 2,048"),
         (TASK.replace("256,", "25.6,"), "ends in ArgumentError: block must be a sequence of integers"),

@@ -186,6 +186,7 @@ def test_functions_of_cub_and_curand_for_the_device(tmp_path):
         (["nested_launch.cu"], "A kernel that launches kernels (dynamic parallelism) is not supported: launch from"),
         (["vector_add.cu", "gone.cpp"], "error: there is no file gone.cpp"),
         (["no_main.cu"], "error: the program has no main; name the file that has it, too"),
+        (["vector_add.cu", "-lcublas"], "cannot find -lcublas"),
     ],
 )
 def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):

@@ -63,6 +63,18 @@ def test_a_defect_is_suppressed_by_its_place_as_the_report_has_it(tmp_path) -> N
         assert "in script.py:3\n" in ran.stderr
 
 
+def test_what_lessons_import_and_a_name_beyond_ascii_are_in_the_report(tmp_path) -> None:
+    """A script may launch by `warplab.cuda` alone, and have a defect in what it gives to `warplab.simulate`."""
+    (tmp_path / "é.py").write_text("from warplab import cuda\n\n@cuda.jit\ndef k(x):\n    x[cuda.grid(1)] += 1\n")
+    ran = run(tmp_path, "import é, numpy as np\né.k[1, 32](np.zeros(31, np.int32))\n")
+    assert ran.returncode == 1
+    assert "1 kernel, 1 launch, 1 defect" in ran.stderr
+    assert "at é.py, line 5: x[cuda.grid(1)] += 1" in ran.stderr
+    ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n\ttrap;\n}\n"
+    ran = run(tmp_path, f"from warplab import PtxSource, simulate\nsimulate(PtxSource({ptx!r}), 1, 32, ())\n")
+    assert (ran.returncode, "1 launch, 1 defect" in ran.stderr) == (1, True), ran.stderr
+
+
 ONLY_CUPY = """
 import atexit
 import cupy as cp

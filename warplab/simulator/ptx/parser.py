@@ -118,7 +118,7 @@ class _Parser:
         # NVRTC ends its text with a NUL. A comment leaves its line breaks, so that lines keep their numbers.
         self.text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), ptx.rstrip("\0"))
         self.at = self.begun = 0  # `begun`: where what is being read begins
-        self.files = {int(i): _OCTAL.sub(_decoded, name) for i, name in _FILE.findall(ptx)}
+        self.files = {int(i): file_name(name) for i, name in _FILE.findall(ptx)}
         self.places: dict[tuple[str, str, str], Where] = {}  # file, line and column of a .loc → the line it means
         self.program = Program(inline, sources=sources, text=self.text)
         self.registers = 0  # declared so far
@@ -364,8 +364,11 @@ class _Parser:
             entry.instructions.append(instruction)
 
 
-def _decoded(octal: re.Match) -> str:
-    return bytes(int(byte, 8) for byte in octal[0].split("\\")[1:]).decode(errors="replace")
+def file_name(written: str) -> str:
+    """Return the name that a `.file` directive means."""
+    return _OCTAL.sub(
+        lambda octal: bytes(int(byte, 8) for byte in octal[0][1:].split("\\")).decode("utf-8", "replace"), written
+    )
 
 
 def _scopes(text: str) -> dict[int, int]:
