@@ -263,11 +263,10 @@ class _Program:
             return
         sys.argv = [self.path, *self.arguments]
         folder = os.path.dirname(os.path.abspath(self.path))
-        package = "numba_cuda"
-        if os.path.exists(os.path.join(folder, f"{package}.py")):  # a usual name for a script, and the package's
+        if os.path.exists(os.path.join(folder, "numba_cuda" + ".py")):  # a usual name for a script, and the package's
             path, sys.path[:] = sys.path[:], [one for one in sys.path if os.path.abspath(one) != folder]
             with contextlib.suppress(ImportError):
-                importlib.import_module(package)
+                importlib.import_module("numba_cuda")
             sys.path[:] = path
         sys.path.insert(0, folder)
         main = types.ModuleType("__main__")
