@@ -114,6 +114,7 @@ class _Loop:
         way: dict[str, list[tuple[int, Operand]]] = {}  # register → steps from it to the test
         so_far: list[tuple[int, Operand]] = []
         parts: list[set[int]] = []
+        whiles: list[tuple[str, Operand]] = []
         name = register.name
         while name not in way:
             way[name] = so_far
@@ -124,6 +125,7 @@ class _Loop:
             before, *by = i.operands[1:]
             if i.opcode == "add" and self._fixed(before):
                 before, by = by[0], [before]
+            by = [self._taken(other, way, kind, whiles, parts) for other in by]
             size, own = TYPE_BYTES[kind], i.modifiers[-1]  # the bits of a float may be compared as an integer
             same = own in _KINDS and TYPE_BYTES[own] == size and (not by or (own[0] == "f") == (kind[0] == "f"))
             if not same or not isinstance(before, Register) or not all(self._fixed(other) for other in by):
@@ -132,9 +134,28 @@ class _Loop:
             so_far = [*so_far, *((-1 if i.opcode == "sub" else 1, other) for other in by)]
             name = before.name
         steps = so_far[len(way[name]) :]
+        if whiles and len(so_far) > 1:  # the count that is looked at may stop short of that of the test
+            return
         for holder, ahead in way.items():
             if steps and holder in self.kept:
-                yield (steps, ahead), Register(holder), parts
+                yield (steps, ahead, whiles), Register(holder), parts
+
+    def _taken(self, step: Operand, way: Container[str], kind: str, whiles: list, parts: list) -> Operand:
+        """Return the step that is taken while the count is in `whiles`, and 0 else, as Numba's range() counts."""
+        chosen = self._writer(step.name) if isinstance(step, Register) else None
+        if chosen is None or chosen[0].opcode != "selp":
+            return step
+        _, one, other, condition = chosen[0].operands
+        test = self._writer(condition.name) if isinstance(condition, Register) else None
+        if test is None or test[0].opcode != "setp" or len(test[0].operands) != 3:
+            return step
+        (how, *_, own), (_, count, bound) = test[0].modifiers, test[0].operands
+        known = isinstance(count, Register) and count.name in way and self._fixed(bound) and own == kind
+        if known and how in _MIRRORED and isinstance(other, Immediate) and not other.value:
+            whiles.append((how, bound))
+            parts += [chosen[1], test[1]]
+            return one
+        return step
 
 
 def _rounds(kind, relation, steps, bound, counter, values: Callable[[Operand, str], np.ndarray]) -> bool:
@@ -144,21 +165,33 @@ def _rounds(kind, relation, steps, bound, counter, values: Callable[[Operand, st
         return [values(operand, kind) if sign > 0 else -values(operand, kind) for sign, operand in parts]
 
     with np.errstate(all="ignore"):
-        of_round, ahead = (total(parts) for parts in steps)
+        of_round, ahead = (total(parts) for parts in steps[:2])
         step = sum(of_round[1:], of_round[0])
         now = sum(ahead, values(counter, kind))
         until = values(bound, kind)
         if kind[0] == "f":
-            if relation not in ("lt", "le", "gt", "ge"):
+            if relation not in ("lt", "le", "gt", "ge") or steps[2]:
                 return False
             towards = 1 if relation[0] == "l" else -1
             clear = np.spacing(np.maximum(abs(now), abs(until)))  # less, and the sum might be the number itself
             far = abs((until - now) / step) < MOST_ROUNDS
             return bool(far.all() and all((towards * one >= clear).all() for one in of_round))
-    rows = np.broadcast_arrays(now, step, until)
+    rows = np.broadcast_arrays(now, step, until, *(values(limit, kind) for _, limit in steps[2]))
     bits, signed = 8 * TYPE_BYTES[kind], kind[0] == "s"
-    found = {*zip(*(one.tolist() for one in rows), strict=True)}
-    return all(_left(now, step, until, relation, bits, signed) for now, step, until in found)
+    for start, by, end, *limits in {*zip(*(one.tolist() for one in rows), strict=True)}:
+        low, high = _span(relation, end, bits, signed)
+        spans = [_span(how, limit, bits, signed) for (how, _), limit in zip(steps[2], limits, strict=True)]
+        if spans and (relation == "ne" or not all(a <= low <= high <= b for a, b in spans)):
+            return False
+        if not _left(start, by, end, relation, bits, signed):
+            return False
+    return True
+
+
+def _span(relation: str, bound: int, bits: int, signed: bool) -> tuple[int, int]:
+    least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    low = {"gt": bound + 1, "ge": bound, "eq": bound}.get(relation, least)
+    return low, {"lt": bound - 1, "le": bound, "eq": bound}.get(relation, most)
 
 
 def _left(now: int, step: int, bound: int, relation: str, bits: int, signed: bool) -> bool:
@@ -170,9 +203,8 @@ def _left(now: int, step: int, bound: int, relation: str, bits: int, signed: boo
     if relation == "ne":
         away = (bound - now if step > 0 else now - bound) % whole
         return away % abs(step) == 0 and away // abs(step) <= MOST_ROUNDS
-    least, most = (-whole // 2, whole // 2 - 1) if signed else (0, whole - 1)
-    low = {"gt": bound + 1, "ge": bound, "eq": bound}.get(relation, least)
-    high = {"lt": bound - 1, "le": bound, "eq": bound}.get(relation, most)
+    least = -whole // 2 if signed else 0
+    low, high = _span(relation, bound, bits, signed)
     if not low <= now <= high:
         return True
     rounds = ((high - now) if step > 0 else (now - low)) // abs(step) + 1

@@ -8,9 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warplab import simulator
+from warplab.dropin import numba_cuda as cuda
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.run import counted_loops
+
+
+def taken(step: int, limit: str) -> str:
+    """A step that is taken while the count is less than a limit, as Numba's range() counts."""
+    choice = f"setp.lt.s32 p, %0, %1; selp.s32 s, {step}, 0, p; add.s32 %0, %0, s;"
+    return f'asm("{{.reg .pred p; .reg .s32 s; {choice}}}" : "+r"(j) : "r"({limit}));'
+
 
 WORK = "x = x * 1664525u + 1013904223u; x ^= x >> 7;"
 END = {
@@ -27,6 +35,7 @@ END = {
     "two_ways_out": "for (int j = 0; j < n && x != 77u; j++) { WORK if (x == 3) break; }",
     "turns_back_early": "for (int j = 0; j < n; j++) { WORK if (x & 1) continue; x += o[j & 31]; o[j & 31] = x; }",
     "tries": "volatile unsigned* v = o; for (int j = 0; j < n && v[1] == 0; j++) { WORK }",
+    "taken": f"int j = 0; while (j < n) {{ WORK {taken(1, 'n')} }}",
     "threads_differ": "for (int j = 0; j < n * (int)(threadIdx.x + 1); j += threadIdx.x + 1) { WORK }",
 }
 DO_NOT = {
@@ -37,6 +46,8 @@ DO_NOT = {
     "float_too_large": "for (float f = 16777216.f; f < 16777216.f + n; f += step) { WORK }",
     "bits_of_a_float": "for (float f = 0; __float_as_uint(f) < 0x4c000000u + n; f += step) { WORK }",
     "pairs": 'unsigned j = 0; while (j < 0x7000) { WORK asm("add.f16x2 %0, %0, %1;" : "+r"(j) : "r"(1024 * step)); }',
+    "not_taken": f"int j = 0; while (j < n) {{ WORK {taken(1, 'n - 9')} }}",
+    "taken_short_of": f"int j = 0; while (j - 9 < n) {{ WORK {taken(1, 'n')} }}",
     "endless_around": "while (n) for (int j = 0; j < n / 60; j++) { WORK }",
     "rarely_counts": "for (int j = 0; j < n;) { WORK if (x == 1) j++; }",
     "comes_round": "int j = 0; while (j != n) { WORK j = (j + 1) % 100; }",
@@ -67,6 +78,24 @@ def test_another_loop_does_not(monkeypatch, name):
     monkeypatch.setattr("warplab.simulator.run.scheduler._PATH", 10_000)
     with pytest.raises(simulator.InstructionLimit, match="does not end"):
         launch(DO_NOT[name])
+
+
+@cuda.jit
+def ranges(out, n):
+    c = 0
+    for i in range(n):
+        for j in range(3):
+            c += j ^ i
+            if c == -7:
+                break
+    out[cuda.threadIdx.x] = c
+
+
+def test_loops_over_ranges_in_numba_count(monkeypatch):
+    monkeypatch.setattr("warplab.simulator.run.scheduler._PATH", 10_000)
+    out = np.zeros(4, np.int32)
+    simulate(ranges, 1, 4, (out, np.int32(6000)), races=False)
+    assert (out == sum(j ^ i for i in range(6000) for j in range(3))).all()
 
 
 @given(
