@@ -1,5 +1,6 @@
 """Which tests a change touches, in a small course."""
 
+import importlib.util
 import json
 
 import pytest
@@ -93,6 +94,12 @@ def course(tmp_path, monkeypatch):
 )
 def test_what_a_change_touches(course, changed, selected):
     assert set(changed_tests.select([changed], sorted({*FILES, changed}))) == selected
+
+
+def test_the_names_of_this_course_are_read():
+    facade = changed_tests.Graph([]).facade
+    assert {"cuda", "draw_banks", "draw_halo"} <= facade.keys()
+    assert all(importlib.util.find_spec(module) for module in facade.values())
 
 
 def test_the_nearest_come_first_and_what_does_not_fit_is_left(course, monkeypatch):
