@@ -45,16 +45,16 @@ def main(arguments: list[str]) -> int:
 
 def compiled(request: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the kernels that the request names, in its order."""
-    path, archs = request["answer"], request["archs"]
+    path = request["answer"]
     if path.endswith((".cu", ".cuh")):
-        code = Path(path).read_text(encoding="utf-8", errors="replace")  # as in comments of Latin-1, which nvcc takes
+        code = Path(path).read_text(encoding="utf-8-sig", errors="replace")  # of comments in Latin-1, as nvcc
         name = os.path.basename(path)
         return [_cuda(code, one["name"], [*OPTIONS, *request["options"]], name) for one in request["kernels"]]
     from warplab.dropin import imports
 
     imports.install(children=False)
     names = runpy.run_path(path, run_name="answer")
-    return [_python(names, one, archs) for one in request["kernels"]]
+    return [_python(names, one) for one in request["kernels"]]
 
 
 def fault_of_options(request: dict[str, Any]) -> Exception | None:
@@ -77,7 +77,7 @@ def _cuda(code: str, name: str, options: list[str], file: str, by_cupy: bool = F
     entry = source.load()
     return {
         "language": "CUDA C++",
-        "ptx": {"": source.ptx},
+        "ptx": source.ptx,
         "entry": entry.name,
         "code": code,
         "sources": dict(entry.program.sources),
@@ -85,7 +85,7 @@ def _cuda(code: str, name: str, options: list[str], file: str, by_cupy: bool = F
     }
 
 
-def _python(names: dict[str, Any], kernel: dict[str, Any], archs: list[int]) -> dict[str, Any]:
+def _python(names: dict[str, Any], kernel: dict[str, Any]) -> dict[str, Any]:
     from warplab.launch.errors import NoKernel
     from warplab.launch.kernel_source import CudaSource, NumbaSource, source_of
 
@@ -98,12 +98,9 @@ def _python(names: dict[str, Any], kernel: dict[str, Any], archs: list[int]) -> 
     assert isinstance(source, NumbaSource)
     signature = _signature(found, source, kernel)
     first = source.compile(signature)
-    ptx = {"": first.ptx}
-    for arch in archs:
-        ptx[str(arch)] = source._compile(signature, arch).ptx
     return {
         "language": "Numba",
-        "ptx": ptx,
+        "ptx": first.ptx,
         "entry": first.entry.name,
         "types": [str(kind) for kind in signature],
         "parameters": source.parameters,

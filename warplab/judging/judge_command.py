@@ -24,6 +24,7 @@ import numpy as np
 
 from warplab import simulator
 from warplab.compile import cuda_signature, ptx_assembler
+from warplab.compile.errors import CompilerNotFound
 from warplab.compile.ptx_assembler import Assembled
 from warplab.estimating.estimate import estimate
 from warplab.hardware.cards import card as find_card
@@ -60,7 +61,7 @@ class JudgedKernel:
 
     name: str
     language: str
-    ptx: dict[str, str]  # by capability; "" for what the simulator runs
+    ptx: str
     entry: str
     sources: dict[str, str] = field(default_factory=dict)
     code: str = ""
@@ -88,7 +89,7 @@ class JudgedKernel:
 
     def _program(self) -> simulator.Program:
         if not hasattr(self, "_loaded"):
-            self._loaded = simulator.load(self.ptx[""], self.sources)
+            self._loaded = simulator.load(self.ptx, self.sources)
         return self._loaded
 
     def _signature(self, args: tuple) -> tuple:
@@ -111,10 +112,19 @@ class JudgedKernel:
         return self.assemble
 
     def assemble(self, arch: int) -> Assembled:
-        return ptx_assembler.assemble(self.ptx.get(str(arch), self.ptx[""]), self.entry, arch, self.max_registers)
+        return ptx_assembler.assemble(self.ptx, self.entry, arch, self.max_registers)
+
+    def hold_to_the_assembler(self) -> None:
+        """Raise WrongAnswer for PTX that NVIDIA's assembler refuses, as where inline PTX stores to constant memory."""
+        try:
+            ptx_assembler.assemble(self.ptx, self.entry, self._program().target.removeprefix("sm_"), self.max_registers)
+        except CompilerNotFound:
+            pass  # without the extra: then there is no estimate, either
+        except RuntimeError as error:
+            raise WrongAnswer(f"the results are right, but no GPU would run {self.name}: {error}") from error
 
 
-def compile_answer(task: Task, answer: str, cases: Sequence[Case], archs: Sequence[int]) -> dict[str, JudgedKernel]:
+def compile_answer(task: Task, answer: str, cases: Sequence[Case]) -> dict[str, JudgedKernel]:
     """Return the answer's kernels by name, compiled in a child. Raises WrongAnswer, BadTask."""
     wanted: dict[str, dict[str, Any]] = {}
     for one in cases:
@@ -126,7 +136,7 @@ def compile_answer(task: Task, answer: str, cases: Sequence[Case], archs: Sequen
         copy = Path(folder, f"answer{Path(answer).suffix}")
         copy.write_bytes(Path(answer).read_bytes())
         result = Path(folder, "result.json")
-        request = {"answer": str(copy), "kernels": [*wanted.values()], "archs": archs, "options": task.options}
+        request = {"answer": str(copy), "kernels": [*wanted.values()], "options": task.options}
         found = _child(folder, result, json.dumps(request))
     if copy.suffix != ".py" and isinstance(found, dict) and "task" in found:  # an answer in Python could say so itself
         raise BadTask(f"the task's {found['task']}")
@@ -180,36 +190,39 @@ def _child(folder: str, result: Path, request: str) -> Any:
 
 
 def _kernel(name: str, data: Any) -> JudgedKernel:
-    shapes: dict[str, type] = dict.fromkeys(("language", "entry", "code"), str)
-    shapes |= dict.fromkeys(("ptx", "sources", "names"), dict) | dict.fromkeys(("parameters", "types"), list)
+    shapes: dict[str, type] = dict.fromkeys(("language", "entry", "code", "ptx"), str)
+    shapes |= dict.fromkeys(("sources", "names"), dict) | dict.fromkeys(("parameters", "types"), list)
     if not isinstance(data, dict) or not all(isinstance(data[k], shapes[k]) for k in data.keys() & shapes.keys()):
         raise WrongAnswer("the process that compiled the answer gave something else than kernels")
-    parts = [data.get(k, {}) for k in ("ptx", "sources", "names")]
+    parts = [data.get(k, {}) for k in ("sources", "names")]
     texts = [*(v for part in parts for v in part.values()), *data.get("parameters", []), *data.get("types", [])]
     most = data.get("max_registers")
     typed = all(isinstance(text, str) for text in texts) and isinstance(most, int | None)
-    if not typed or "" not in data.get("ptx", {}) or not {"language", "entry"} <= data.keys():
+    if not typed or not {"language", "entry", "ptx"} <= data.keys():
         raise WrongAnswer("the process that compiled the answer gave something else than kernels")
     return JudgedKernel(name, **{k: data[k] for k in data.keys() & shapes.keys()}, max_registers=most)
 
 
 def judge(task: Task, answer: str, *, seed: int | None = None, cards: Sequence[str] = ("H100",)) -> dict[str, Any]:
     """Return the verdict on an answer, a path of a .py or .cu file, as docs/run.md describes it. Raises BadTask."""
-    seed = secrets.randbits(32) if seed is None else seed
-    rng = np.random.default_rng(seed)
     devices = [find_card(name) for name in cards]
-    archs = sorted({10 * major + minor for major, minor in (device.compute_capability for device in devices)})
     limits = limit_tests(task.limits) if task.limits else []
     verdict: dict[str, Any] = {"right": False, "reason": "", "seed": seed, "cases": [], "limits": [], "estimates": []}
     collected = Collected(())
     profiling.collect(collected)
     try:
+        # What the child could read in this process's memory, were it there already, is drawn after it has ended.
+        declared = [tasks.case(task, size, np.random.default_rng(), referred=False) for size in task.sizes]
+        kernels = compile_answer(task, answer, declared)
+        verdict["seed"] = secrets.randbits(32) if seed is None else seed
+        rng = np.random.default_rng(verdict["seed"])
         cases = [tasks.case(task, size, rng) for size in task.sizes]
-        kernels = compile_answer(task, answer, cases, archs)
         policy.choose(**BOOKS[task.strict], max_seconds=task.max_seconds, trace_warps=0)
         records: list[LaunchRecord] = []
         for one in cases:
             records = _run(kernels, one, task, verdict)
+        for kernel in kernels.values():
+            kernel.hold_to_the_assembler()
         _hold_limits(limits, records, verdict)
         for device in devices:
             verdict["estimates"].append(_estimated(records, device.name))

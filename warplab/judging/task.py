@@ -108,17 +108,18 @@ class Case:
     launches: list[Launch]
 
 
-def case(task: Task, size: Size, rng: np.random.Generator) -> Case:
-    """Draw the arrays of one case. Raises BadTask where the parts of the task do not fit together."""
+def case(task: Task, size: Size, rng: np.random.Generator, *, referred: bool = True) -> Case:
+    """Draw the arrays of one case; without `referred` nothing is `expected`. Raises BadTask where the parts of the task
+    do not fit together."""
     try:
-        return _case(task, size, rng)
+        return _case(task, size, rng, referred)
     except (Exception, SystemExit) as error:
         if isinstance(error, BadTask):
             raise
         raise BadTask(f"the task at size {size!r} ends in {type(error).__name__}: {error}") from error
 
 
-def _case(task: Task, size: Size, rng: np.random.Generator) -> Case:
+def _case(task: Task, size: Size, rng: np.random.Generator, referred: bool) -> Case:
     inputs = {name: np.ascontiguousarray(array) for name, array in task.inputs(rng, **size).items()}
     start = {name: array.copy() for name, array in inputs.items()}
     shapes = task.outputs(**size)
@@ -126,18 +127,20 @@ def _case(task: Task, size: Size, rng: np.random.Generator) -> Case:
         if name not in start:
             empty = np.empty(shape, dtype)
             start[name] = np.frombuffer(rng.bytes(empty.nbytes), empty.dtype).reshape(empty.shape)
-    expected = {name: np.asarray(array) for name, array in task.reference(**inputs, **size).items()}
-    if expected.keys() != shapes.keys():
-        raise BadTask(f"reference gives {_names(expected)}, outputs declares {_names(shapes)}")
-    for name, array in expected.items():
-        if array.shape != start[name].shape:
-            raise BadTask(f"reference gives {name} of shape {array.shape}, outputs declares {start[name].shape}")
     launches = task.launches(**size)
     unknown = {arg for launch in launches for arg in launch.args if isinstance(arg, str)} - start.keys()
     if unknown or not launches:
         raise BadTask(f"launches names {_names(unknown)}, which is no array" if unknown else "launches gives none")
     for launch in launches:
         check_shape(dimensions(launch.grid, "grid"), dimensions(launch.block, "block"))
+    if not referred:
+        return Case(size, inputs, start, {}, launches)
+    expected = {name: np.asarray(array) for name, array in task.reference(**inputs, **size).items()}
+    if expected.keys() != shapes.keys():
+        raise BadTask(f"reference gives {_names(expected)}, outputs declares {_names(shapes)}")
+    for name, array in expected.items():
+        if array.shape != start[name].shape:
+            raise BadTask(f"reference gives {name} of shape {array.shape}, outputs declares {start[name].shape}")
     return Case(size, inputs, start, expected, launches)
 
 

@@ -97,6 +97,7 @@ RIGHT = {
     "cuda": (SUM, ".cu", ADD_CUDA),
     "cuda-template": (SUM, ".cu", ADD_TEMPLATE),
     "cuda-as-nvcc": (SUM, ".cu", ADD_NVCC),
+    "cuda-marked": (SUM, ".cu", "\ufeff" + ADD_CUDA),
     "numba": (SUM, ".py", ADD_NUMBA),
     "numba-signature": (SUM, ".py", ADD_SIGNATURE),
     "cupy": (SUM, ".py", ADD_RAW),
@@ -131,6 +132,10 @@ import subprocess, sys
 
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 {EMPTY}"""
+# PTX that NVIDIA's assembler refuses: a store to constant memory.
+NO_MACHINE_CODE = "__constant__ int k[1];" + ADD_CUDA.replace(
+    ";\n}", ';\n    asm volatile("st.const.u32 [%0], %1;" :: "l"((long long)k), "r"(n));\n}'
+)
 CHANGES_INPUT = ADD_CUDA.replace("const float* b", "float* b").replace(";\n}", ", b[i] = 0;\n}")
 UNDEFINED = ADD_CUDA.replace("a[i]", "A[i]")
 WRONG = {
@@ -144,6 +149,7 @@ WRONG = {
         ADD_CUDA.replace("if (i < n)", "i = (i % 8) * (256 * gridDim.x / 8) + i / 8; if (i < n)"),
         "the results are right, but sectors_per_request is",
     ),
+    "no-machine-code": (SUM, ".cu", NO_MACHINE_CODE, "right, but no GPU would run add: .* State space incorrect"),
     "empty": (SUM, ".cu", ADD_CUDA.replace("c[i] = a[i] + b[i];", ";"), "1 of 1 elements are wrong, and the first"),
     "does-not-compile": (SUM, ".cu", UNDEFINED, 'does not compile: CompileError: .*"A" is undefined'),
     "no-kernel": (SUM, ".py", ADD_NUMBA.replace("def add", "def plus"), "^the answer has no kernel add$"),
@@ -198,9 +204,9 @@ def test_a_wrong_answer(tmp_path, name: str) -> None:
     [
         "[]",
         '{"kernels": [7]}',
-        '{"kernels": [{"language": "Numba", "entry": "add", "ptx": {"": 1}}]}',
-        '{"kernels": [{"language": "Numba", "entry": "add", "ptx": {"": "no PTX"}, "parameters": ["a"]}]}',
-        '{"kernels": [{"language": "CUDA C++", "entry": "add", "ptx": {"": ".version 8.0\\n.entry add() { ret; }"}}]}',
+        '{"kernels": [{"language": "Numba", "entry": "add", "ptx": 1}]}',
+        '{"kernels": [{"language": "Numba", "entry": "add", "ptx": "no PTX", "parameters": ["a"]}]}',
+        '{"kernels": [{"language": "CUDA C++", "entry": "add", "ptx": ".version 8.0\\n.entry add() { ret; }"}]}',
         "not JSON",
     ],
 )
@@ -209,6 +215,30 @@ def test_whatever_the_child_gives_is_only_data(tmp_path, result: str) -> None:
     verdict = _judge(tmp_path, SUM, ".py", text)
     assert verdict["right"] is False
     assert verdict["reason"]
+
+
+def test_arrays_are_drawn_after_the_answer_has_run_as_it_could_read_them_in_memory(tmp_path, monkeypatch) -> None:
+    seen: list[bytes] = []
+    before: list[bytes] = []
+
+    def inputs(rng, n: int) -> dict[str, np.ndarray]:
+        arrays = SUM.inputs(rng, n=n)
+        seen.extend(array.tobytes() for array in arrays.values())
+        return arrays
+
+    def reference(a, b, n: int) -> dict[str, np.ndarray]:
+        assert before
+        return SUM.reference(a, b, n)
+
+    def child(*args) -> dict:
+        before.extend(seen)
+        return run(*args)
+
+    run = judge_command._child
+    monkeypatch.setattr(judge_command, "_child", child)
+    task = Task(**{**vars(SUM), "inputs": inputs, "reference": reference})
+    assert _judge(tmp_path, task, ".cu", ADD_CUDA)["right"] is True
+    assert len(seen) == 2 * len(before) == len(set(seen))
 
 
 def test_the_same_seed_gives_the_same_inputs_and_another_one_others(tmp_path) -> None:
