@@ -139,43 +139,27 @@ class Checks(Observer):
             elif space == "shared":
                 place, name, index = describe_shared(self.chunk, self._shared_offset(address, bad, lanes), site.item)
                 what = f"misaligned address: {_ACCESS[site.op]} of {site.width} bytes at {place}"
-            raise MisalignedAddress(
-                what,
-                reason=f"The address of an access of {site.width} bytes must be a multiple of {site.width}.",
-                address=at,
-                array=name,
-                index=index,
-                **self.chunk.where(site, lane),
-            )
+            reason = f"The address of an access of {site.width} bytes must be a multiple of {site.width}."
+            raise self.chunk.error(site, lane, what, reason, MisalignedAddress, address=at, array=name, index=index)
 
     def _illegal(self, site, address: np.ndarray, bad: np.ndarray, lanes) -> None:
         lane, at = self.first(bad, address, lanes)
-        where = self.chunk.where(site, lane)
         what = f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {at:#x}"
         count = int(bad.sum())
         others = f" (so do {count - 1:,} other threads)" if count > 2 else " (so does one more)" if count == 2 else ""
         freed, near = self.memory.find_freed(at), self.memory.nearest(at)
         if is_host_address(at):
-            raise HostPointer(
-                f"{what}: that is host memory, which a kernel cannot reach{others}",
-                reason="Copy the data to the device first (cuda.to_device, cp.asarray) and pass that array.",
-                address=at,
-                **where,
-            )
+            what += f": that is host memory, which a kernel cannot reach{others}"
+            reason = "Copy the data to the device first (cuda.to_device, cp.asarray) and pass that array."
+            raise self.chunk.error(site, lane, what, reason, HostPointer, address=at)
         if freed is not None:
-            index = element(freed, at, site.item)
-            raise IllegalAddress(
-                f"{what}: element {index} of {describe_array(freed)}, which has been freed{others}",
-                reason="A thread gave it back (free, delete): do that after the last use by any thread."
-                if freed.of_heap
-                else "Keep the array alive until the kernel has run.",
-                address=at,
-                array=freed.name,
-                index=index,
-                **where,
-            )
-        if near is not None:
-            index = element(near, at, site.item)
+            array, index = freed.name, element(freed, at, site.item)
+            what += f": element {index} of {describe_array(freed)}, which has been freed{others}"
+            reason = "Keep the array alive until the kernel has run."
+            if freed.of_heap:
+                reason = "A thread gave it back (free, delete): do that after the last use by any thread."
+        elif near is not None:
+            array, index = near.name, element(near, at, site.item)
             if at >= near.address:
                 past = at + site.width - near.end
                 what += f": {past:,} bytes past the end of {describe_array(near)}, element {index}{others}"
@@ -186,13 +170,13 @@ class Checks(Observer):
                     f": {near.address - at:,} bytes before the start of {describe_array(near)}, element {index}{others}"
                 )
                 reason = "Is an index negative?"
-            raise IllegalAddress(what, reason=reason, address=at, array=near.name, index=index, **where)
-        reason = (
-            "A null pointer, or an index far outside its array."
-            if at < 1 << 20
-            else ("No array is there: is the index computed from the right values, or does it overflow 32 bits?")
-        )
-        raise IllegalAddress(f"{what}: outside every array{others}", reason=reason, address=at, **where)
+        else:
+            array = index = None
+            what += f": outside every array{others}"
+            reason = "No array is there: is the index computed from the right values, or does it overflow 32 bits?"
+            if at < 1 << 20:
+                reason = "A null pointer, or an index far outside its array."
+        raise self.chunk.error(site, lane, what, reason, IllegalAddress, address=at, array=array, index=index)
 
     def _outside_own(self, site, space: str, distance: np.ndarray, size: int, lanes) -> None:
         bad = (distance < 0) | (distance + site.width > size)
@@ -210,15 +194,11 @@ class Checks(Observer):
             reason += " Each block has its own." * (space == "shared" and self.chunk.cluster_blocks == 1)
         if space == "shared" and self.chunk.cluster_blocks > 1 and not site.cluster:
             reason += _OTHER_BLOCK
-        raise IllegalAddress(
+        what = (
             f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {place}, "
-            f"of which the {owner} has {size} bytes",
-            reason=reason,
-            address=at,
-            array=name,
-            index=index,
-            **self.chunk.where(site, lane),
+            f"of which the {owner} has {size} bytes"
         )
+        raise self.chunk.error(site, lane, what, reason, IllegalAddress, address=at, array=name, index=index)
 
     # -- initialisation ------------------------------------------------------------------------------------
 
@@ -254,24 +234,15 @@ class Checks(Observer):
             name = allocation.name
             place, index = describe_element(allocation, at, site.item)
             reason = "Fill the array before the kernel reads it; `empty` and `device_array` leave it uninitialised."
-        raise UninitializedRead(
-            f"uninitialised read: {place} {what}",
-            reason=reason,
-            address=at,
-            array=name,
-            index=index,
-            **self.chunk.where(site, lane),
-        )
+        what = f"uninitialised read: {place} {what}"
+        raise self.chunk.error(site, lane, what, reason, UninitializedRead, address=at, array=name, index=index)
 
     def read_registers(self, read: RegisterRead, written: tuple[np.ndarray, ...], lanes) -> None:
         good = np.logical_and.reduce(np.broadcast_arrays(*written))
         if not good.all():
             lane, _ = self.first(~good, good, lanes)
-            raise UninitializedRead(
-                f"uninitialised read: {read.what} is in registers that nothing wrote",
-                reason=read.reason,
-                **self.chunk.where(read, lane),
-            )
+            what = f"uninitialised read: {read.what} is in registers that nothing wrote"
+            raise self.chunk.error(read, lane, what, read.reason, UninitializedRead)
 
     @staticmethod
     def first(bad: np.ndarray, values: np.ndarray, lanes) -> tuple[int, int]:

@@ -8,7 +8,6 @@ the access. `vector_clocks` know who has heard of what, so the order in which bl
 import numpy as np
 
 from warplab.simulator.check.vector_clocks import Clocks
-from warplab.simulator.errors import SimulatorError
 from warplab.simulator.memory.lane_access import Addresses
 
 _MEET = "(cluster.sync(), barrier.cluster.arrive and wait)"
@@ -88,6 +87,4 @@ class ClusterLifetimes:
             what, reason = "may have ended by then", f"Let the blocks meet after the last such access {_MEET}."
         else:
             what, reason = "may not have begun yet", f"Let the blocks meet before the first such access {_MEET}."
-        raise SimulatorError(
-            f"a thread accesses the shared memory {whose}, which {what}", reason=reason, **chunk.where(site, lane)
-        )
+        raise chunk.error(site, lane, f"a thread accesses the shared memory {whose}, which {what}", reason)

@@ -11,6 +11,10 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Observer
 from warplab.simulator.translate.operations.textures import TexelSite
 
+_REASON = (
+    "Let one kernel write and the next one read: textures and surfaces see what was written before a launch, not in it."
+)
+
 
 def may_be_stale(translation) -> bool:
     """Return whether a kernel both reads texels and writes global memory."""
@@ -51,11 +55,6 @@ class StaleTexels(Observer):
             stale &= np.logical_or.reduce([written.take(offset + k, mode="clip") for k in range(site.width)])
             if stale.any():
                 at = int(np.argmax(stale))
-                raise StaleTexel(
-                    "a texture fetch or surface read of memory that this launch has written, which is undefined",
-                    reason="Let one kernel write and the next one read: textures and surfaces see what was written "
-                    "before a launch, not in it.",
-                    address=allocation.address + int(offset[at]),
-                    array=allocation.name,
-                    **self.chunk.where(site, at if lanes is None else int(lanes[at])),
-                )
+                what = "a texture fetch or surface read of memory that this launch has written, which is undefined"
+                found = {"address": allocation.address + int(offset[at]), "array": allocation.name}
+                raise self.chunk.error(site, self.chunk.lane(at, lanes), what, _REASON, StaleTexel, **found)

@@ -85,10 +85,8 @@ class UnwrittenReads(Observer):
                 return error
         start, _ = self.chunk.own_memory(space, lanes)
         lane, at = Checks.first(unwritten, (addresses.at(site.offset) - start).view(np.int64), lanes)
-        return UninitializedRead(
+        what = (
             f"uninitialised read: byte {at} of the thread's local memory was never written, and the result depends "
-            "on it",
-            reason=_REASON,
-            address=at,
-            **self.chunk.where(site, lane),
+            "on it"
         )
+        return self.chunk.error(site, lane, what, _REASON, UninitializedRead, address=at)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from warplab.simulator.errors import SimulatorError, UnsupportedInstruction
+from warplab.simulator.errors import UnsupportedInstruction
 from warplab.simulator.memory.address_patterns import FEWEST, Pattern
 from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED, Allocation, DeviceMemory
 from warplab.simulator.memory.lane_groups import Group, subgroup
@@ -307,11 +307,9 @@ class Accessor:
         wrong = (sizes % np.uint64(8) != 0) | (sizes > self.chunk.access.shared.nbytes)
         if wrong.any():
             place = int(np.argmax(wrong))
-            raise SimulatorError(
-                f"`{site.text.split()[0]}` of {int(sizes[place]):,} bytes",
-                reason="Its size must be a multiple of 8, and no more than the shared memory that the block has.",
-                **self.chunk.where(site, int(every[place])),
-            )
+            what = f"`{site.text.split()[0]}` of {int(sizes[place]):,} bytes"
+            reason = "Its size must be a multiple of 8, and no more than the shared memory that the block has."
+            raise self.chunk.error(site, every[place], what, reason)
         for done in range(0, int(sizes.max()), 8):
             writing = sizes > done
             with subgroup(self.chunk, every[writing]):

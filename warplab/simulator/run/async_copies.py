@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from warplab.simulator.errors import IllegalAddress, MisalignedAddress, SimulatorError
+from warplab.simulator.errors import IllegalAddress, MisalignedAddress
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import subgroup
 from warplab.simulator.run.copy_reductions import combined, element_dtype
@@ -28,6 +28,10 @@ _NONE = np.zeros(1, bool)
 _LATER = (
     "Before anyone writes there again, its thread must wait (cp.async.bulk.wait_group.read 0), and a __syncthreads() "
     "must follow."
+)
+_WAIT_FOR_READS = (
+    "The thread that started the copy must commit it (cp.async.bulk.commit_group) and wait "
+    "(cp.async.bulk.wait_group.read 0)."
 )
 _ARRIVED = "The block that wrote must know first that the copy has arrived, such as by an mbarrier or cluster.sync()."
 
@@ -157,9 +161,9 @@ class AsynchronousCopies:
             return [np.broadcast_to(value, count) for value in chunk.load_vector(site, addresses, lanes)]
         size = np.broadcast_to(size, count)
         if (size > site.width).any():
-            raise MisalignedAddress(
-                f"cp.async of {site.width} bytes with a source of {int(size.max())} bytes",
-                **chunk.where(site, int((chunk.all_lanes if lanes is None else lanes)[int(np.argmax(size))])),
+            what = f"cp.async of {site.width} bytes with a source of {int(size.max())} bytes"
+            raise chunk.error(
+                site, (chunk.all_lanes if lanes is None else lanes)[int(np.argmax(size))], what, kind=MisalignedAddress
             )
         every, base = chunk.all_lanes if lanes is None else lanes, np.broadcast_to(addresses.base, count)
         reading = size > 0
@@ -185,11 +189,9 @@ class AsynchronousCopies:
         every = chunk.all_lanes if lanes is None else lanes
         size = np.broadcast_to(size, every.shape).astype(np.int64)
         if (size % _BULK_BYTES).any():
-            raise MisalignedAddress(
-                f"cp.async.bulk of {int(size[np.argmax(size % _BULK_BYTES)])} bytes",
-                reason="The size of a bulk copy must be a multiple of 16 bytes.",
-                **chunk.where(source, int(every[np.argmax(size % _BULK_BYTES)])),
-            )
+            what = f"cp.async.bulk of {int(size[np.argmax(size % _BULK_BYTES)])} bytes"
+            reason = "The size of a bulk copy must be a multiple of 16 bytes."
+            raise chunk.error(source, every[np.argmax(size % _BULK_BYTES)], what, reason, MisalignedAddress)
         for notify in chunk.observers.bulk_copy:
             notify(source, int(np.count_nonzero(size)))
         starts, to = (np.broadcast_to(x.base, every.shape) for x in (origin, target))
@@ -247,11 +249,9 @@ class AsynchronousCopies:
         size = chunk.cluster_blocks
         if (mask >> size).any() or not mask.all():
             place = int(np.argmax((mask >> size != 0) | (mask == 0)))
-            raise SimulatorError(
-                f"a multicast copy for the blocks {int(mask[place]):#x} of a cluster of {size}",
-                reason="Bit i of the mask stands for block i of the cluster; at least one must be set.",
-                **chunk.where(site, int(lanes[place])),
-            )
+            what = f"a multicast copy for the blocks {int(mask[place]):#x} of a cluster of {size}"
+            reason = "Bit i of the mask stands for block i of the cluster; at least one must be set."
+            raise chunk.error(site, lanes[place], what, reason)
         own = (start // np.uint64(max(1, chunk.shared_stride))).astype(np.int64) % size
         for rank in range(size):
             receiving = np.flatnonzero(mask >> rank & 1)
@@ -282,13 +282,12 @@ class AsynchronousCopies:
         bad = offset + size > chunk.own_shared_bytes
         if chunk.checked and bad.any():
             place = int(np.argmax(bad))
-            raise IllegalAddress(
+            what = (
                 f"illegal address: a copy of {int(size[place]):,} bytes at byte {int(offset[place]):,} of shared "
-                f"memory, of which the block has {chunk.own_shared_bytes:,} bytes",
-                reason="Is the box larger than the array, or was too little dynamic shared memory given at the launch?",
-                address=int(start[place]),
-                **chunk.where(site, int(lanes[place])),
+                f"memory, of which the block has {chunk.own_shared_bytes:,} bytes"
             )
+            reason = "Is the box larger than the array, or was too little dynamic shared memory given at the launch?"
+            raise chunk.error(site, lanes[place], what, reason, IllegalAddress, address=int(start[place]))
 
     def store(self, site, target: Addresses, values, mbarrier, operation: tuple[str, str] | None, lanes) -> None:
         """Execute st.async and, with an operation, red.async: registers to shared memory of the cluster."""
@@ -339,19 +338,13 @@ class AsynchronousCopies:
         """Deliver what is still in flight to global memory: the chunk has ended."""
         coming = next((copy for copy in self.copies if (copy.group < 0).any()), None)
         if self.chunk.checked and coming is not None:
-            raise SimulatorError(
-                "a thread block ends while a copy into its shared memory is under way",
-                reason="Somebody must wait for it at its mbarrier, even if the data are not used.",
-                **self.chunk.where(coming.site, int(coming.lanes[0])),
-            )
+            what = "a thread block ends while a copy into its shared memory is under way"
+            reason = "Somebody must wait for it at its mbarrier, even if the data are not used."
+            raise self.chunk.error(coming.site, coming.lanes[0], what, reason)
         for copy in self.outgoing:
             if self.chunk.checked and not copy.is_read:
-                raise SimulatorError(
-                    "a thread block ends while a bulk copy may still read its shared memory",
-                    reason="The thread that started the copy must commit it (cp.async.bulk.commit_group) and wait "
-                    "(cp.async.bulk.wait_group.read 0).",
-                    **self.chunk.where(copy.source, int(copy.lanes[0])),
-                )
+                what = "a thread block ends while a bulk copy may still read its shared memory"
+                raise self.chunk.error(copy.source, copy.lanes[0], what, _WAIT_FOR_READS)
             self._read_source(copy)
             self._deliver(copy)
 

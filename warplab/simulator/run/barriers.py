@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from warplab.simulator.constants import BARRIERS, WARP_SIZE
-from warplab.simulator.errors import DivergentBarrier, SimulatorError
+from warplab.simulator.errors import DivergentBarrier
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.ptx.program import Immediate, Instruction, Negated, Operand, name_of
 from warplab.simulator.translate.basic_blocks import Block
@@ -115,12 +115,10 @@ class Barriers:
         lanes = group.all_lanes
         numbers = np.broadcast_to(self._values(what.number, group), lanes.shape)
         for number in np.unique(numbers):
-            if not 0 <= number < BARRIERS:
-                raise DivergentBarrier(
-                    f"a barrier of number {number}: a block has 0 to {BARRIERS - 1}",
-                    **chunk.where_instruction(block.last, int(lanes[numbers == number][0])),
-                )
             chosen = numbers == number
+            if not 0 <= number < BARRIERS:
+                wrong = f"a barrier of number {number}: a block has 0 to {BARRIERS - 1}"
+                raise chunk.error(block.last, lanes[chosen][0], wrong, kind=DivergentBarrier)
             self._arrive(block, what, int(number), lanes[chosen], group, chosen)
         if what.kind == "arrive":
             return block.index + 1, group
@@ -133,10 +131,8 @@ class Barriers:
         if what.expected is not None:
             expected = np.broadcast_to(self._values(what.expected, group), chosen.shape)[chosen].astype(np.int64)
             if (expected % WARP_SIZE).any() or not expected.all():
-                raise DivergentBarrier(
-                    f"a barrier for {int(expected[0])} threads: the number must be a multiple of {WARP_SIZE}",
-                    **chunk.where_instruction(block.last, int(lanes[0])),
-                )
+                wrong = f"a barrier for {int(expected[0])} threads: the number must be a multiple of {WARP_SIZE}"
+                raise chunk.error(block.last, lanes[0], wrong, kind=DivergentBarrier)
             state.expected[owner] = expected
         else:
             state.expected[owner] = chunk.threads
@@ -220,11 +216,8 @@ class Barriers:
             self.scheduler.convergence.check_none_left()
             warp = int(np.argmax(partial))
             lane = int(group.all_lanes[np.searchsorted(warp_of, warp)])
-            raise DivergentBarrier(
-                f"divergent barrier: only {present[warp]} of the {chunk.warp_sizes[warp]} threads of a warp reach it",
-                reason=_REASON,
-                **chunk.where_instruction(block.last, lane),
-            )
+            what = f"divergent barrier: only {present[warp]} of the {chunk.warp_sizes[warp]} threads of a warp reach it"
+            raise chunk.error(block.last, lane, what, _REASON, DivergentBarrier)
 
     def _grid(self, block, group: Group) -> tuple[int, Group | None]:
         self.grid.waiting.append((block, group.all_lanes))
@@ -247,11 +240,9 @@ class Barriers:
         arrives = "arrive" in block.last.modifiers
         wrong = (state.arrived[lanes] != _NOT_ARRIVED) == arrives
         if wrong.any():
-            raise SimulatorError(
-                "barrier.cluster.arrive twice without a wait" if arrives else "barrier.cluster.wait without an arrive",
-                reason="Each thread must arrive and wait in turn.",
-                **chunk.where_instruction(block.last, int(lanes[np.argmax(wrong)])),
-            )
+            what = "arrive twice without a wait" if arrives else "wait without an arrive"
+            reason = "Each thread must arrive and wait in turn."
+            raise chunk.error(block.last, lanes[np.argmax(wrong)], f"barrier.cluster.{what}", reason)
         own = state.cluster_of[lanes]
         if arrives:
             state.arrived[lanes] = state.phase[own]
@@ -320,11 +311,8 @@ class Barriers:
         for state in self._all_states():
             for block, lanes in state.waiting:
                 owner = self.chunk.block_of[lanes[0]]
-                raise DivergentBarrier(
-                    f"divergent barrier: {state.missing(owner)} ended or wait elsewhere",
-                    reason=_REASON,
-                    **self.chunk.where_instruction(block.last, int(lanes[0])),
-                )
+                what = f"divergent barrier: {state.missing(owner)} ended or wait elsewhere"
+                raise self.chunk.error(block.last, lanes[0], what, _REASON, DivergentBarrier)
 
 
 _REASON = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
-from warplab.simulator.errors import Index3
+from warplab.simulator.errors import Index3, SimulatorError
 from warplab.simulator.memory.device_memory import WINDOW_LOCAL, WINDOW_SHARED, Allocation
 from warplab.simulator.memory.lane_access import Accessor, Addresses
 from warplab.simulator.memory.lane_groups import BankPassCache, Group
@@ -251,18 +251,23 @@ class Chunk:
         x, y, _ = self.geometry.block
         return self.geometry.block_index(self.first_block + block), (thread % x, thread // x % y, thread // (x * y))
 
-    def where(self, site, lane: int) -> dict:
-        """Return the place of a memory access, for errors."""
-        return self.where_line(site.where, lane)
+    def lane(self, place: int, lanes) -> int:
+        """Return the lane at a place of a group's `lanes`, None for all."""
+        return place if lanes is None else int(lanes[place])
 
-    def where_instruction(self, instruction, lane: int) -> dict:
-        return self.where_line(instruction.where, lane)
+    def error(
+        self, at, lane: int, what: str, reason: str = "", kind: type[SimulatorError] = SimulatorError, **found
+    ) -> SimulatorError:
+        """Return the error of a lane at an instruction, site or place. `found`: more that this kind of error tells."""
+        return kind(what, reason=reason, **self.where(at, int(lane)), **found)
 
     def where_block(self, block, lane: int) -> dict:
         last = block.last if block.last is not None else next(iter(block.body), None)
-        return self.where_line(last.where if last is not None else self.translation.block_where[block.index], lane)
+        return self.where(last if last is not None else self.translation.block_where[block.index], lane)
 
-    def where_line(self, where, lane: int) -> dict:
+    def where(self, at, lane: int) -> dict:
+        """Return what errors tell of a lane at an instruction, site or place in the source."""
+        where = getattr(at, "where", at)
         block, thread = self.indices(lane)
         source = self.entry.program.source_line(where)
         return {

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from warplab.simulator.errors import SimulatorError
 from warplab.simulator.memory.array_locations import describe_shared
 
 
@@ -16,11 +15,5 @@ def require_unchanged(
         return
     place = int(np.argmax(changed))
     what, name, index = describe_shared(chunk, int(start[place]) % chunk.shared_stride, site.item)
-    raise SimulatorError(
-        f"shared memory was written while {reader} read it: {what}",
-        reason=reason,
-        address=int(start[place]),
-        array=name,
-        index=index,
-        **chunk.where(site, int(lanes[place])),
-    )
+    what, found = f"shared memory was written while {reader} read it: {what}", {"array": name, "index": index}
+    raise chunk.error(site, lanes[place], what, reason, address=int(start[place]), **found)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
-from warplab.simulator.errors import DivergentWarp, MisalignedAddress, SimulatorError
+from warplab.simulator.errors import DivergentWarp, MisalignedAddress
 from warplab.simulator.memory.array_locations import describe_element
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import subgroup
@@ -23,6 +23,10 @@ WMMA_POINTER_BYTES, WMMA_STRIDE_BYTES = 32, 16  # CUDA C++ Programming Guide, "W
 NEEDS_WHOLE_WARP = (
     "A matrix instruction needs the whole warp: no thread may have returned or gone another way, and the number of "
     "threads of a block must be a multiple of 32."
+)
+_METADATA = (
+    "For 1 of 2 tf32 the four bits are 0b0100 or 0b1110; otherwise the two indices of each four elements must ascend. "
+    "Does the selector name the threads that hold the metadata?"
 )
 
 
@@ -60,11 +64,8 @@ class MatrixOperations:
             active = group.active
             lane = int(np.argmax(active != 0xFFFFFFFF))
             here = int(active[lane]).bit_count()
-            raise DivergentWarp(
-                f"`{instruction.text.split()[0]}` with {here} of the {WARP_SIZE} threads of a warp",
-                reason=NEEDS_WHOLE_WARP,
-                **chunk.where(instruction, lane if lanes is None else int(lanes[lane])),
-            )
+            what = f"`{instruction.text.split()[0]}` with {here} of the {WARP_SIZE} threads of a warp"
+            raise chunk.error(instruction, chunk.lane(lane, lanes), what, NEEDS_WHOLE_WARP, DivergentWarp)
         return group.warps
 
     # -- products ------------------------------------------------------------------------------------------------
@@ -131,14 +132,11 @@ class MatrixOperations:
         if self.chunk.checked and wrong.any():
             row, place, warp = (int(x[0]) for x in np.nonzero(wrong))
             holder = int(of.lane[row, place])
-            lane = WARP_SIZE * warp + holder
-            raise SimulatorError(
+            what = (
                 f"`{instruction.text.split()[0]}`: metadata 0x{int(registers[warp, holder]):08x}, which does not "
-                f"say which elements of row {row} of A are there",
-                reason="For 1 of 2 tf32 the four bits are 0b0100 or 0b1110; otherwise the two indices of each four "
-                "elements must ascend. Does the selector name the threads that hold the metadata?",
-                **self.chunk.where(instruction, lane if lanes is None else int(lanes[lane])),
+                f"say which elements of row {row} of A are there"
             )
+            raise self.chunk.error(instruction, self.chunk.lane(WARP_SIZE * warp + holder, lanes), what, _METADATA)
         return places
 
     @staticmethod
@@ -211,17 +209,18 @@ class MatrixOperations:
             ):
                 if bad.any():
                     place = int(np.argmax(bad)) * WARP_SIZE
-                    where, name, index = self._place(transfer, int(start[place // WARP_SIZE, 0]))
-                    raise MisalignedAddress(
+                    address = int(start[place // WARP_SIZE, 0])
+                    where, name, index = self._place(transfer, address)
+                    what = (
                         f"misaligned matrix: the {what} of `{transfer.site.text.split()[0]}` is not a multiple of "
-                        f"{least} bytes{where}",
-                        array=name,
-                        index=index,
-                        reason=f"wmma needs a pointer that is a multiple of {least_of_pointer} bytes and a leading "
-                        f"dimension that is a multiple of {step} bytes.",
-                        address=int(start[place // WARP_SIZE, 0]),
-                        **self.chunk.where(transfer.site, place if lanes is None else int(lanes[place])),
+                        f"{least} bytes{where}"
                     )
+                    reason = (
+                        f"wmma needs a pointer that is a multiple of {least_of_pointer} bytes and a leading dimension "
+                        f"that is a multiple of {step} bytes."
+                    )
+                    lane, found = self.chunk.lane(place, lanes), {"address": address, "array": name, "index": index}
+                    raise self.chunk.error(transfer.site, lane, what, reason, MisalignedAddress, **found)
         return base, stride
 
     def _place(self, transfer: Transfer, address: int) -> tuple[str, str | None, int | None]:

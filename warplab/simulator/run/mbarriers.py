@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warplab.simulator.errors import DivergentBarrier, SimulatorError, UninitializedRead
+from warplab.simulator.errors import DivergentBarrier, UninitializedRead
 from warplab.simulator.memory.lane_access import Addresses
 
 _COUNT_BITS, _COUNT = 20, (1 << 20) - 1
@@ -25,6 +25,13 @@ _READY, _PHASE = np.uint64(1) << np.uint64(62), np.uint64(1) << np.uint64(63)
 _MOST_BYTES = (1 << 20) - 1  # that may be pending, or come before they are announced
 # Failed tests, with nothing arriving anywhere, after which a wait counts as endless; fewer if all that could run waits.
 _PATIENCE, _PATIENCE_ALL_WAIT = 50_000, 2_000
+_INITIALISE = (
+    "One thread must initialise it (init, mbarrier.init), and a __syncthreads() must follow, before any thread uses it."
+)
+_NEVER_OVER = (
+    "Do as many threads arrive as init was told? Does each wait name the next phase (parity)? Do the copies that it "
+    "waits for add up to the bytes it expects?"
+)
 
 
 class _Words(NamedTuple):
@@ -85,11 +92,8 @@ class MBarriers:
         every = self._every(lanes)
         space, addresses = self.chunk.access.resolve(site, addresses)
         if space != "shared":
-            raise SimulatorError(
-                f"an mbarrier in {space} memory",
-                reason="An mbarrier must lie in shared memory.",
-                **self.chunk.where(site, int(every[0])),
-            )
+            what = f"an mbarrier in {space} memory"
+            raise self.chunk.error(site, every[0], what, "An mbarrier must lie in shared memory.")
         if initialised and self.chunk.checked and self._view.size:
             self._require_ready(site, addresses, every)
         for notify in self.chunk.observers.mbarrier:
@@ -102,13 +106,9 @@ class MBarriers:
         inside = (place >= 0) & (place < self._view.shape[0])
         bad = inside & (self._view[np.where(inside, place, 0)] & _READY == 0)
         if bad.any():
-            lane = int(every[np.argmax(bad)] if bad.shape[0] > 1 else every[0])
-            raise UninitializedRead(
-                f"`{site.text.split()[0]}` on an mbarrier that is not initialised",
-                reason="One thread must initialise it (init, mbarrier.init), and a __syncthreads() must follow, before "
-                "any thread uses it.",
-                **self.chunk.where(site, lane),
-            )
+            lane = every[np.argmax(bad) if bad.shape[0] > 1 else 0]
+            what = f"`{site.text.split()[0]}` on an mbarrier that is not initialised"
+            raise self.chunk.error(site, lane, what, _INITIALISE, UninitializedRead)
 
     def _require_own(self, site, index: np.ndarray, lanes) -> None:
         """Demand that threads wait at mbarriers of their own block only."""
@@ -117,11 +117,9 @@ class MBarriers:
             return
         other = 8 * index // chunk.shared_stride != chunk.block_of[every]
         if other.any():
-            raise SimulatorError(
-                "a thread waits at an mbarrier of another block of its cluster",
-                reason="Only arrivals and copies reach mbarriers of other blocks: wait at one of its own.",
-                **chunk.where(site, int(every[np.argmax(other)])),
-            )
+            what = "a thread waits at an mbarrier of another block of its cluster"
+            reason = "Only arrivals and copies reach mbarriers of other blocks: wait at one of its own."
+            raise chunk.error(site, every[np.argmax(other)], what, reason)
 
     # -- instructions ----------------------------------------------------------------------------------------------
 
@@ -213,12 +211,8 @@ class MBarriers:
         arrivals, nbytes = int(words.pending[0]), int(words.bytes[0])
         missing = f"{arrivals} arrivals" if arrivals else f"{nbytes} bytes"
         what = f"{missing} of its phase never come" if arrivals or nbytes > 0 else f"{-nbytes} bytes too many have come"
-        raise DivergentBarrier(
-            f"threads wait for ever at an mbarrier: {what}",
-            reason="Do as many threads arrive as init was told? Does each wait name the next phase (parity)? "
-            "Do the copies that it waits for add up to the bytes it expects?",
-            **self.chunk.where(site, int(self._every(lanes)[0])),
-        )
+        what = f"threads wait for ever at an mbarrier: {what}"
+        raise self.chunk.error(site, self._every(lanes)[0], what, _NEVER_OVER, DivergentBarrier)
 
     @staticmethod
     def pending_count(state: np.ndarray) -> np.ndarray:
@@ -230,11 +224,8 @@ class MBarriers:
     def _refuse(self, site, wrong: np.ndarray, count: np.ndarray, lanes, rule: str) -> None:
         if wrong.any():
             place = int(np.argmax(wrong))
-            raise SimulatorError(
-                f"`{site.text.split()[0]}` with a count of {int(count[place]):,}",
-                reason=f"Counts are limited: {rule}.",
-                **self.chunk.where(site, int(self._every(lanes)[place])),
-            )
+            what = f"`{site.text.split()[0]}` with a count of {int(count[place]):,}"
+            raise self.chunk.error(site, self._every(lanes)[place], what, f"Counts are limited: {rule}.")
 
     def _add_bytes(self, site, index: np.ndarray, amount: np.ndarray, every: np.ndarray) -> None:
         self.in_vain = 0
@@ -246,11 +237,9 @@ class MBarriers:
             place = int(np.argmax(wrong))
             nbytes = int(total[place])
             what = f"{nbytes:,} bytes are announced at" if nbytes > 0 else f"{-nbytes:,} bytes too many have come to"
-            raise SimulatorError(
-                f"{what} an mbarrier, which counts {_MOST_BYTES:,} at most",
-                reason="Do the copies of a phase add up to the bytes that it expects (expect_tx)?",
-                **self.chunk.where(site, int(every[int(np.argmax(inverse == place))])),
-            )
+            what += f" an mbarrier, which counts {_MOST_BYTES:,} at most"
+            reason = "Do the copies of a phase add up to the bytes that it expects (expect_tx)?"
+            raise self.chunk.error(site, every[np.argmax(inverse == place)], what, reason)
         self._view[places] = _pack(words._replace(bytes=total))
 
     def _arrive(self, site, index: np.ndarray, count: np.ndarray, drop: bool, every: np.ndarray) -> np.ndarray:
@@ -288,11 +277,8 @@ class MBarriers:
         return states
 
     def _too_many(self, site, lane: int) -> None:
-        raise SimulatorError(
-            "more arrivals at an mbarrier than it expects in this phase",
-            reason="Is the count given to init too small, or does a thread arrive again before it has waited?",
-            **self.chunk.where(site, lane),
-        )
+        reason = "Is the count given to init too small, or does a thread arrive again before it has waited?"
+        raise self.chunk.error(site, lane, "more arrivals at an mbarrier than it expects in this phase", reason)
 
     def _advance(self, places: np.ndarray) -> None:
         """End the phases for which nothing is pending."""

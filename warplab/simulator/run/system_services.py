@@ -1,6 +1,7 @@
 """What a kernel asks of the system: printf, assert, clocks, special registers, memory, the kind of an address."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from warplab.simulator.ptx.recursion import CALLER, STACK_BYTES
 from warplab.simulator.translate.special_registers import REGISTERS
 
 _MAX_STRING = 1 << 16
+_STACK = (
+    "Does the recursion end? A GPU's frames have other sizes, and its stack has 1,024 bytes per thread unless the host "
+    "sets cudaLimitStackSize; there an overflow may go unnoticed."
+)
 _PRINTF = "Does the format have more conversions than there are arguments?"
 
 _NOWHERE = {
@@ -53,27 +58,21 @@ class SystemServices:
 
     def breakpoint(self, lanes, at: Where) -> None:
         """Execute brkpt: without a debugger the launch fails, as on a GPU."""
-        raise SimulatorError(
-            "the kernel hit a breakpoint (brkpt)",
-            reason="Only a debugger can continue from it: print values by printf (in Numba print()), and remove it.",
-            **self._where(lanes, at),
-        )
+        reason = "Only a debugger can continue from it: print values by printf (in Numba print()), and remove it."
+        raise self._error(lanes, at, 0, "the kernel hit a breakpoint (brkpt)", reason)
 
     def invalid(self, kind: str, lanes, at: Where) -> None:
         """Fail for a call or a jump to nowhere."""
-        what, reason = _NOWHERE[kind]
-        raise SimulatorError(what, reason=reason, **self._where(lanes, at))
+        raise self._error(lanes, at, 0, *_NOWHERE[kind])
 
     def map_rank(self, address: np.ndarray, rank: np.ndarray, lanes, at: Where) -> np.ndarray:
         """Return where a shared variable lies in block `rank` of the cluster (mapa). Addresses are generic or not."""
         chunk, size = self.chunk, self.chunk.cluster_blocks
         if (rank >= size).any():
             blocks = "one block" if size == 1 else f"{size} blocks"
-            raise SimulatorError(
-                f"the kernel asks for the shared memory of block {int(rank.max())} of a cluster of {blocks}",
-                reason="Without __cluster_dims__ every block is a cluster of its own.",
-                **self._where(lanes, at, int(np.argmax(rank >= size)) if rank.shape[0] > 1 else 0),
-            )
+            what = f"the kernel asks for the shared memory of block {int(rank.max())} of a cluster of {blocks}"
+            place = int(np.argmax(rank >= size)) if rank.shape[0] > 1 else 0
+            raise self._error(lanes, at, place, what, "Without __cluster_dims__ every block is a cluster of its own.")
         distance = (rank.astype(np.int64) - self.rank_of(address)) * chunk.shared_stride
         return address + distance.astype(address.dtype)
 
@@ -82,9 +81,9 @@ class SystemServices:
         offset = address.astype(np.int64) & (WINDOW_SHARED - 1)
         return offset // max(1, self.chunk.shared_stride) % self.chunk.cluster_blocks
 
-    def _where(self, lanes, at: Where, place: int = 0) -> dict:
-        """Return where an error happened: line `at`, and the lane at `place` in the group."""
-        return self.chunk.where_line(Where(*at), place if lanes is None else int(lanes[place]))
+    def _error(self, lanes, at: Where, place: int, *what: Any, **found: Any) -> SimulatorError:
+        """Return the error of the lane at `place` in the group, in line `at` (`Chunk.error`)."""
+        return self.chunk.error(Where(*at), self.chunk.lane(place, lanes), *what, **found)
 
     def enter(self, frame: np.ndarray, size: int, room: int, lanes, at: Where) -> np.ndarray:
         """Begin a recursive function: return where the next frame would. `room`: bytes that a call stores there."""
@@ -98,13 +97,11 @@ class SystemServices:
             here = int(frame[place if frame.shape[0] > 1 else 0])
             while here > first:
                 depth, here = depth + 1, int(words[(here + CALLER) // 8])
-            raise SimulatorError(
+            what = (
                 f"call stack overflow: the thread is {depth:,} calls deep in recursive functions, whose frames fill "
-                f"the {STACK_BYTES:,} bytes that each thread has for them",
-                reason="Does the recursion end? A GPU's frames have other sizes, and its stack has 1,024 bytes per "
-                "thread unless the host sets cudaLimitStackSize; there an overflow may go unnoticed.",
-                **self._where(lanes, at, place),
+                f"the {STACK_BYTES:,} bytes that each thread has for them"
             )
+            raise self._error(lanes, at, place, what, _STACK)
         return following
 
     def malloc(self, size: np.ndarray, alignment: np.ndarray | None, lanes, line: int) -> np.ndarray:
@@ -124,15 +121,11 @@ class SystemServices:
                     notify(start)
             except KeyError:
                 before = self.chunk.device.memory.find_freed(start)
-                raise IllegalAddress(
-                    f"free of {start:#x}, "
-                    + ("which has been freed before" if before else "which malloc did not return"),
-                    reason="Is the memory freed by several threads?"
-                    if before
-                    else "Only what malloc or new returned can be freed.",
-                    address=start,
-                    **self._where(lanes, at, place),
-                ) from None
+                what, reason = "which malloc did not return", "Only what malloc or new returned can be freed."
+                if before:
+                    what, reason = "which has been freed before", "Is the memory freed by several threads?"
+                what = f"free of {start:#x}, {what}"
+                raise self._error(lanes, at, place, what, reason, IllegalAddress, address=start) from None
 
     def is_space(self, space: str, address: np.ndarray, cluster: bool, lanes) -> np.ndarray:
         """Tell which generic addresses lie in `space` (isspacep); `cluster`: or in any shared memory of the cluster."""
@@ -193,12 +186,9 @@ class SystemServices:
         """End the kernel with an error (__assertfail)."""
         where, words = Where(*at), (expression, file, function)
         expression, name, function = (self._string(int(a[0]), lanes, where).decode(errors="replace") for a in words)
-        lane = 0 if lanes is None else int(lanes[0])
-        raise AssertFailed(
-            f"assertion failed: {expression} (in {function})",
-            expression=expression,
-            **self.chunk.where_line(where if at[1] else Where(name, int(line[0])), lane),
-        )
+        where = where if at[1] else Where(name, int(line[0]))
+        what, lane = f"assertion failed: {expression} (in {function})", self.chunk.lane(0, lanes)
+        raise self.chunk.error(where, lane, what, kind=AssertFailed, expression=expression)
 
     def _strings(self, addresses: np.ndarray, lanes, where: Where) -> list[bytes]:
         known = {a: self._string(a, lanes, where) if a else b"(null)" for a in set(addresses.tolist())}
@@ -211,12 +201,9 @@ class SystemServices:
         if view is self.chunk.access.views["global"]:
             allocation = self.chunk.device.memory.find(address)
             if allocation is None:
-                raise IllegalAddress(
-                    f"a string at {address:#x} lies outside every array",
-                    reason="`%s` of printf, and an assertion, take a char* that ends with a zero byte.",
-                    address=address,
-                    **self.chunk.where_line(where, 0 if lanes is None else int(lanes[0])),
-                )
+                what = f"a string at {address:#x} lies outside every array"
+                reason = "`%s` of printf, and an assertion, take a char* that ends with a zero byte."
+                raise self.chunk.error(where, self.chunk.lane(0, lanes), what, reason, IllegalAddress, address=address)
             end = start + min(allocation.end - address, _MAX_STRING)
         else:
             end = start + _MAX_STRING

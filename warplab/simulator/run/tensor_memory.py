@@ -99,7 +99,7 @@ class TensorMemory:
     """Of the blocks of one chunk. Translated code calls it; `lanes` are the group's, None for all of the chunk."""
 
     def __init__(self, chunk: Any) -> None:
-        self.chunk = chunk
+        self.chunk, self._error = chunk, chunk.error
         self.number = 0  # of instructions issued
         self.reading: list[_Reading] = []
         self.used = False
@@ -130,11 +130,6 @@ class TensorMemory:
     def latest(self) -> np.ndarray:
         """Return, for 16 lanes of each column, the number of the latest instruction that wrote there."""
         return np.zeros((self.chunk.blocks, LANES // _BAND, COLUMNS), np.int64)
-
-    def _error(
-        self, instruction: Any, lane: int, what: str, reason: str, kind: type = SimulatorError
-    ) -> SimulatorError:
-        return kind(what, reason=reason, **self.chunk.where(instruction, int(lane)))
 
     def _every(self, lanes: np.ndarray | None) -> np.ndarray:
         return self.chunk.all_lanes if lanes is None else lanes

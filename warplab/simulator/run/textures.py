@@ -117,7 +117,7 @@ class TexelAccess(Generic[Kind]):
     def error(
         self, site: TexelSite, what: str, reason: str, lanes: np.ndarray, kind: type[SimulatorError] = SimulatorError
     ) -> SimulatorError:
-        return kind(what, reason=reason, **self.chunk.where(site, int(lanes[0])))
+        return self.chunk.error(site, lanes[0], what, reason, kind)
 
     def _fits(self, site: TexelSite, texels: Texels, lanes: np.ndarray) -> None:
         """Raise if an instruction's geometry is not that of the texels."""

@@ -97,9 +97,8 @@ def _error(chunk, place: Place, mode: str, lane: int, source: int) -> UndefinedS
         why = "which has ended"
     else:
         why = "which does not take part"
-    return UndefinedShuffle(
+    what = (
         f"`shfl.sync.{mode}` brings lane {int(chunk.lane_of[lane])} the value of lane {source}, {why}, and the result "
-        "depends on it",
-        reason=_REASON,
-        **chunk.where_line(Where(*place), lane),
+        "depends on it"
     )
+    return chunk.error(Where(*place), lane, what, _REASON, UndefinedShuffle)

@@ -158,11 +158,8 @@ class WarpConvergence:
                 "A deadlock: with one program counter per warp, the lanes of the other side of a branch run only after "
                 "these."
             )
-        return DivergentWarp(
-            f"`{called}` waits for lanes of {whose} that never come: {_ranges(missing)}",
-            reason=reason,
-            **self.chunk.where_instruction(instruction, lane),
-        )
+        what = f"`{called}` waits for lanes of {whose} that never come: {_ranges(missing)}"
+        return self.chunk.error(instruction, lane, what, reason, DivergentWarp)
 
     def _refuse_unnamed(self, instruction, lanes: np.ndarray, mask: np.ndarray) -> None:
         """Raise DivergentWarp if a lane is not in its own mask."""
@@ -172,11 +169,9 @@ class WarpConvergence:
         if unnamed.size:
             lane = int(lanes[unnamed[0]])
             number, given = self.chunk.lane_of[lane], int(mask[unnamed[0] if mask.shape[0] > 1 else 0])
-            raise DivergentWarp(
-                f"lane {number} calls `{_called(instruction)}` with the mask {given:#010x}, which does not name it",
-                reason="A thread must be in the mask that it gives; 0xffffffff names the whole warp.",
-                **self.chunk.where_instruction(instruction, lane),
-            )
+            what = f"lane {number} calls `{_called(instruction)}` with the mask {given:#010x}, which does not name it"
+            reason = "A thread must be in the mask that it gives; 0xffffffff names the whole warp."
+            raise self.chunk.error(instruction, lane, what, reason, DivergentWarp)
 
     def _refuse_ended(self, instruction, lanes: np.ndarray, mask: np.ndarray) -> None:
         """Raise DivergentWarp if lanes of a mask took another path and ended there."""
@@ -197,12 +192,12 @@ class WarpConvergence:
         gone = np.broadcast_to(mask & exist & ~self.scheduler.alive[warp], lanes.shape)
         if gone.any():
             place = int(np.argmax(gone != 0))
-            raise DivergentWarp(
-                f"the mask of `{_called(instruction)}` names lanes that have ended: {_ranges(int(gone[place]))}",
-                reason="A mask names the lanes that take part. Compute it before the guard, for example "
-                "__ballot_sync(0xffffffff, i < n), or let all lanes come along and leave the guard to the store.",
-                **self.chunk.where_instruction(instruction, int(lanes[place])),
+            what = f"the mask of `{_called(instruction)}` names lanes that have ended: {_ranges(int(gone[place]))}"
+            reason = (
+                "A mask names the lanes that take part. Compute it before the guard, for example "
+                "__ballot_sync(0xffffffff, i < n), or let all lanes come along and leave the guard to the store."
             )
+            raise self.chunk.error(instruction, lanes[place], what, reason, DivergentWarp)
 
     def _refuse_passed(self, number: int, instruction, group: Group, missing: np.ndarray) -> None:
         """Raise DivergentWarp if lanes `missing` at block `number` stand after it and can no longer reach it."""
@@ -293,9 +288,8 @@ class WarpgroupConvergence:
             instruction = self.chunk.translation.blocks[number].warp_wide
             of_lane = self.chunk.warpgroups.of_lane
             here = int(np.count_nonzero(of_lane[lanes] == of_lane[lanes[0]]))
-            raise DivergentWarp(
+            what = (
                 f"`{instruction.text.split()[0].rstrip(';')}` waits for threads of its warpgroup that never come: "
-                f"{here} of {THREADS} are there",
-                reason=NEEDS_WARPGROUP,
-                **self.chunk.where_instruction(instruction, int(lanes[0])),
+                f"{here} of {THREADS} are there"
             )
+            raise self.chunk.error(instruction, lanes[0], what, NEEDS_WARPGROUP, DivergentWarp)
