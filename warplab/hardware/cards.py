@@ -119,13 +119,13 @@ CARDS = read()
 
 
 def card(name: str | Card) -> Card:
-    """Return the card called `name` ("H100", in any case); a `Card` is returned as it is.
+    """Return the card called `name` ("H100", "rtx4090", "A100-80GB"); a `Card` is returned as it is.
 
     Raises ValueError for an unknown name.
     """
     if isinstance(name, Card):
         return name
-    known = CARDS.get(str(name).strip().upper())
+    known = {"".join(_words(known)): one for known, one in CARDS.items()}.get("".join(_words(str(name))))
     if known is None:
         raise ValueError(f"no card is named {name!r}; choose one of {', '.join(CARDS)}")
     return known
@@ -134,8 +134,13 @@ def card(name: str | Card) -> Card:
 def card_of(device: str) -> Card | None:
     """Return the card that a GPU is, by the name that its driver gives it ("NVIDIA H100 80GB HBM3"); None if unknown.
 
-    A card's other forms count, too: an H100 PCIe is taken for the H100 of the table, but no laptop's, Ti or SUPER.
+    A card's other forms count, too: an H100 PCIe is taken for the H100 of the table, but no laptop's, D, Ti or SUPER
+    for a card without that word.
     """
-    words = f" {re.sub('[^A-Z0-9]+', ' ', device.upper())} "
-    others = not {"LAPTOP", "TI", "SUPER"}.isdisjoint(words.split())
-    return None if others else next((c for name, c in CARDS.items() if f" {name} " in words), None)
+    words, others = set(_words(device)), {"LAPTOP", "D", "TI", "SUPER"}
+    found = [name for name in CARDS if (own := set(_words(name))) <= words and not others & words - own]
+    return CARDS[max(found, key=len)] if found else None
+
+
+def _words(name: str) -> list[str]:
+    return re.findall("[A-Z0-9]+", name.upper())

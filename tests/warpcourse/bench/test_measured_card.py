@@ -12,7 +12,8 @@ from warpcourse.bench.lab import find
 from warpcourse.bench.sweeps import card
 from warpcourse.paths import COURSE
 from warplab.estimating import rates
-from warplab.hardware.cards import CARDS, FILE, read
+from warplab.hardware.cards import CARDS, FILE, card_of, read
+from warplab.hardware.cards import card as find_card
 
 L2 = CARDS["H100"].l2_bytes
 ABOUT = {
@@ -50,14 +51,15 @@ def test_the_lab_still_measures_what_a_card_needs():
 
 
 def test_its_paragraph_is_a_card_with_estimates(found, tmp_path, monkeypatch):
-    text = card.paragraph('My "H100"', "NVIDIA H100 80GB HBM3", ABOUT, found, "2026-11-26")
+    text = card.paragraph('My "H100" Laptop GPU', "NVIDIA H100 80GB HBM3", ABOUT, found, "2026-11-26")
     (tmp_path / "cards.toml").write_text(FILE.read_text(encoding="utf-8") + "\n" + text, encoding="utf-8")
-    mine = read(tmp_path / "cards.toml")['My "H100"']
+    mine = read(tmp_path / "cards.toml")['My "H100" Laptop GPU']
     h100 = CARDS["H100"]
     for name in ("fp32_tflops", "bandwidth_gbs"):
         assert getattr(mine, name) == pytest.approx(getattr(h100, name), rel=0.01)
     assert (mine.sms, mine.shared_bytes, mine.l2_bytes) == (h100.sms, h100.shared_bytes, h100.l2_bytes)
     monkeypatch.setitem(CARDS, mine.name, mine)
+    assert find_card(mine.name) is card_of("NVIDIA my h100 Laptop GPU") is mine
     known = rates.rates(mine)
     assert known.read_bandwidth == pytest.approx(rates.rates(h100).read_bandwidth, rel=0.01)
     assert "measured on an NVIDIA H100 80GB HBM3, 2026-11-26" in known.sources["read_bandwidth"]

@@ -65,6 +65,8 @@ def test_a_wrong_paragraph_is_told_with_its_card(tmp_path, was, now, said):
 
 def test_card_is_found_in_any_case_and_an_unknown_one_lists_the_names():
     assert card(" h100 ") is H100
+    assert card("RTX4090") is card("rtx-4090") is CARDS["RTX 4090"]
+    assert card("A100-80GB") is CARDS["A100 80GB"]
     assert card(CARDS["T4"]) is CARDS["T4"]
     with pytest.raises(ValueError, match=f"no card is named 'GTX 1080'; choose one of {', '.join(CARDS)}"):
         card("GTX 1080")
@@ -77,6 +79,8 @@ def test_card_is_found_in_any_case_and_an_unknown_one_lists_the_names():
         ("Tesla V100-SXM2-16GB", "V100"),
         ("Tesla T4", "T4"),
         ("NVIDIA A100-SXM4-40GB", "A100"),
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB"),
+        ("NVIDIA A100 80GB PCIe", "A100 80GB"),
         ("NVIDIA H200", "H200"),
         ("NVIDIA L4", "L4"),
         ("NVIDIA L40S", "L40S"),
@@ -90,6 +94,7 @@ def test_card_is_found_in_any_case_and_an_unknown_one_lists_the_names():
         ("NVIDIA GeForce RTX 3090", "RTX 3090"),
         ("NVIDIA GeForce RTX 4090", "RTX 4090"),
         ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("NVIDIA GeForce RTX 4090 D", None),
         ("NVIDIA GeForce RTX 5090", "RTX 5090"),
         ("NVIDIA B200", "B200"),
         ("NVIDIA GB200", None),

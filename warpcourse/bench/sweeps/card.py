@@ -27,7 +27,7 @@ _SMALL_MEMORY = 1024  # bits of a bus; wider ones are HBM's, whose accesses move
 
 
 def measured() -> dict[str, Any]:
-    """Run the sweeps, those of lab 02 among them, some two minutes."""
+    """Run the sweeps, those of lab 02 among them."""
     of_the_lab = find("memory_access").module("measurements").MEASUREMENTS
     return {
         **{name: of_the_lab[name]() for name in OF_THE_LAB},
@@ -122,7 +122,7 @@ def paragraph(name: str, device: str, about: dict[str, int], found: dict[str, fl
     follows = f"from what the driver reports, {date}"
     card: dict[str, Any] = {
         "full_name": device.removeprefix("NVIDIA "),
-        "year": int(date[:4]),
+        "year": [int(date[:4]), "of the measurement; the card's may be earlier"],
         "compute_capability": "{}.{}".format(*capability),
         "source": f"device properties that the driver reports, {date}",
         "sms": sms,
