@@ -37,6 +37,7 @@ from warpcourse.paths import COURSE
 RECORD = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).with_name("README.md")
 SECONDS = 30  # of processor time for a program
+_WAITS = 3600  # seconds by the clock after which one is taken to wait for ever, however busy the machine is
 
 ARGUMENTS = {
     "aidw": "1 1 1",
@@ -257,7 +258,7 @@ def ran(
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5)),
             )
             try:
-                code: int | None = process.wait(timeout=60 * seconds)
+                code: int | None = process.wait(timeout=_WAITS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 code = process.wait()
@@ -362,6 +363,7 @@ def page(record: dict[str, Any]) -> str:
     """Return the page for a record."""
     programs = record["programs"]
     by_verdict = {v: {n: p for n, p in programs.items() if p["verdict"] == v} for v in VERDICTS}
+    most = max(p["seconds"] for p in programs.values())
     ran = [p for v in ("passes", "ends", "defect", "fails") for p in by_verdict[v].values()]
     on_the_host = [n for v in ("passes", "ends") for n, p in by_verdict[v].items() if not p["launches"]]
     parts = [
@@ -370,7 +372,7 @@ def page(record: dict[str, Any]) -> str:
         f"On {' and '.join(_dates(record))}, {len(programs)} of the {record['without_libraries']} programs "
         f"that include no library but Thrust and CUB, of <https://github.com/{record['source']}> at "
         f"`{record['commit'][:10]}` were run unmodified by `python -m warplab run`, with all checks of "
-        f"`--strict=cuda`, on small arguments, each for at most {SECONDS} s of processor time, some for less "
+        f"`--strict=cuda`, on small arguments, each for at most {most} s of processor time, some for less "
         "(results.json has both). They launched "
         f"{sum(p['kernels'] for p in ran):,} kernels {sum(p['launches'] for p in ran):,} times. No GPU took part.",
         "| what came of them | programs |",
@@ -421,9 +423,9 @@ def _dates(record: dict[str, Any]) -> list[str]:
 
 
 def _read(name: str, program: dict[str, Any]) -> str:
-    if program["verdict"] == "refused":
-        return ""
-    return f" — {READ[name]}" if name in READ else " — not yet read in the code."
+    if name in READ:
+        return f" — {READ[name]}"
+    return "" if program["verdict"] == "refused" else " — not yet read in the code."
 
 
 def _beside_the_review(programs: dict[str, Any]) -> str:

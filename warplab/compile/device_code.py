@@ -20,7 +20,7 @@ _ALIGNMENT = re.compile(
 _NAMES = re.compile(rf"(?:[\s\w,*]|\[[^\]]*\]|{_ALIGNMENT.pattern})*;|\s*=")  # `} name, *other;` of a type
 _HEADERS = ("cooperative_groups", "cuda_fp16", "cuda_bf16", "mma.h", "cuda/")
 _USING = re.compile(r"^using\s+\w+::(\w+)\s*;", re.M)  # of a name in a namespace, which may be a host function's
-_SCOPE = re.compile(r'^(?:extern\s+"C"|namespace\s+\w+)\s*\{')
+_SCOPE = re.compile(r'^(?:extern\s+"C"|namespace(?:\s+[\w:]+)?)\s*\{')
 
 
 def device_code(text: str) -> str:

@@ -63,9 +63,9 @@ template <class T> struct warplab_value<T&> { typedef T type; };
 _STRING = """
 class warplab_string { alignas(8) char text[32]; public: warplab_string(); warplab_string(const warplab_string&);
   template <class... T> warplab_string(T...); template <class T> warplab_string& operator=(T); ~warplab_string();
+  template <class T> warplab_string operator+(T) const; template <class T> bool operator==(T) const;
+  friend warplab_string operator+(const char*, const warplab_string&);
   bool empty() const; const char* c_str() const; size_t size() const; size_t length() const; };
-template <class A> warplab_string operator+(warplab_string, A);
-template <class A> bool operator==(warplab_string, A);
 namespace std { using ::warplab_string; }
 #define string warplab_string
 """

@@ -192,6 +192,8 @@ class Runtime:
             )
         sides = (("target", target, target_pitch, kind in (1, 3)), ("source", source, source_pitch, kind in (2, 3)))
         for side, address, pitch, should in sides:
+            if not address:
+                raise InvalidCall(f"{name} with a null {side}", reason="Has its memory been allocated?")
             is_there = self._is_device(address)
             if should or is_there:
                 if not should and kind != 4 and not self._is_shared(address):
@@ -201,9 +203,7 @@ class Runtime:
                     )
                 if not is_there:
                     raise InvalidCall(
-                        f"{name}, but the {side} {address:#x} is host memory"
-                        if address
-                        else f"{name} with a null {side}",
+                        f"{name}, but the {side} {address:#x} is host memory",
                         reason=f"The {side} of such a copy is device memory: is the direction right?",
                     )
                 self._device_range(name, f"the {side}", address, pitch, width, height)

@@ -45,6 +45,14 @@ void run_third(int n) { third_of_host<<<1, n>>>(); }
 }
 using inner::third;
 using inner::run_third;
+namespace outer::within {
+__device__ int fourth(int n) { return n; }
+std::vector<int> of_vectors(const std::string& name) { return {}; }
+}
+namespace {
+__device__ int fifth(int n) { return n; }
+std::string of_strings() { return ""; }
+}
 #ifdef FAST
 #pragma once
 #endif
@@ -74,6 +82,10 @@ def test_what_is_for_the_device_stays():
         "namespace inner {",
         "__device__ int third",
         "using inner::third;",
+        "namespace outer::within {",
+        "__device__ int fourth",
+        "namespace {",
+        "__device__ int fifth",
         "#ifdef FAST",
         "#endif",
     ):
@@ -95,6 +107,8 @@ def test_what_is_for_the_host_goes():
         "main",
         "<<<",
         "run_third",
+        "of_vectors",
+        "of_strings",
     ):
         assert part not in code
 

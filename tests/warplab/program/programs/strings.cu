@@ -3,15 +3,18 @@
 #include <string>
 #include <vector>
 
+enum Kind { whole, part };
+
 struct Options {
     int n;
+    unsigned char kind = part;
     std::string name;
     Options(int n, std::string name) : n(n), name(name) {}
     std::string shown() const { return name + " of " + std::to_string(n); }
 };
 
 __global__ void fill(const Options* options, int* out) {
-    out[threadIdx.x] = options->n;
+    out[threadIdx.x] = options->kind == part ? options->n : 0;
     if (threadIdx.x == 0) out[0] = sizeof(Options);
 }
 
