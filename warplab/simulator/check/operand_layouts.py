@@ -38,7 +38,7 @@ class OperandLayouts(Observer):
             self.layout[self._pieces(addresses, site.offset)] = 0
 
     def _pieces(self, addresses: Addresses, offset: int) -> np.ndarray:
-        return addresses.at(offset).view(np.int64) // _PIECE_BYTES
+        return addresses.units(offset, _PIECE_BYTES)
 
     def operand(self, site, name: str, addresses: Addresses, lanes, swizzle: int) -> None:
         found = self.layout[self._pieces(addresses, 0)]

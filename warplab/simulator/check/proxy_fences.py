@@ -70,7 +70,7 @@ class ProxyFences(Observer):
 
     def _pieces(self, site, addresses: Addresses, lanes, size: int = _BYTES) -> tuple[np.ndarray, np.ndarray]:
         every = self.chunk.all_lanes if lanes is None else lanes
-        piece = np.broadcast_to(addresses.at(site.offset).view(np.int64) // size, every.shape)
+        piece = np.broadcast_to(addresses.units(site.offset, size), every.shape)
         return piece + (self.barriers if size == _MBARRIER else 0), every
 
     # -- what orders -----------------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from warplab.simulator.check.operand_reads import OperandReads
 from warplab.simulator.check.race_records import TIMES, GridNumbers, LaneSnapshot, Record, RecordedAccess
 from warplab.simulator.check.race_report import race_error
 from warplab.simulator.check.vector_clocks import WARP_BITS, Clocks
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.tensor_maps import PIECE
 from warplab.simulator.observer import Observer
 from warplab.simulator.translate import machine_access
 from warplab.simulator.translate.machine_access import FIELDS, PLACE, F, P, fill, place_of
@@ -40,6 +42,8 @@ class WordRaces(Observer):
     """Compares accesses with the records of their words. Threads are numbered through the whole grid."""
 
     numbers: GridNumbers
+    shared: Record
+    operands: OperandReads | None = None
     spent = 0.0  # nanoseconds in this process, roughly
 
     def __init__(self, translation: Any, threads: int, volatile_orders: bool) -> None:
@@ -79,6 +83,8 @@ class WordRaces(Observer):
             first = access.word
         if self._examined(record, space, access, first, addresses is None):
             return
+        if addresses is not None and self.operands is not None and space == "shared":
+            self._after_operands(self.operands, access, first, addresses, values)
         for k in range(self._words(access.site, space)):
             word = first + k if k else first
             if addresses is None:
@@ -108,18 +114,42 @@ class WordRaces(Observer):
             record.place = np.zeros(len(PLACE), np.int64)
             fill(record.place, P, self.words_of(record, site, space))
             record.place[P["WORD_SHIFT"]] = 0  # words are in place of addresses
+            if self.operands is not None and space == "shared":
+                fill(record.place, P, self.operands.fields(self.word[space]))
         state, place = by.state[0], record.place
         state[F["ADDRESS"]], state[F["COUNT"]], state[F["ORDERED"]] = place_of(word), word.shape[0], self.ordered
         state[F["NOW"]] = access.now
-        if self.fences is not None:
+        state[F["FENCES"]] = 0
+        if self.fences is not None and space == "global":
             state[F["FENCES"]], state[F["WIDE_FENCES"]] = map(place_of, self.fences)
             place[P["WRITE_FENCES"]], place[P["WRITE_WIDE"]] = map(place_of, (record.write_fences, record.write_wide))
         place[P["SITE"]], place[P["RACE_WORDS"]], place[P["LIMIT"]] = site.index, words, record.words - words
         place[P["IS_LOAD"]], place[P["IS_ATOMIC"]] = reads, atomic and 1 + self._is_blind(site)
+        unrecorded = reads and self.operands is not None and multiplies(site)
+        place[P["ENDS_READS"]], place[P["UNRECORDED"]] = self._ends_reads(site), unrecorded
         if examine(place_of(state), place_of(place)):
             return False
-        record.was_read |= reads
+        record.was_read |= reads and not unrecorded
         return True
+
+    def _ends_reads(self, site) -> bool:
+        """Tell whether a write replaces all that wgmma has read, rather than leave some of it to other threads."""
+        return site.width >= PIECE or self.any_volatile
+
+    def _after_operands(self, operands: OperandReads, access: RecordedAccess, word, addresses, values) -> None:
+        """Compare a write with the reads of wgmma before it."""
+        start, lanes = word * self.word["shared"], access.by.thread - self.numbers.first_thread
+        reader = operands.unaware(start, lanes, self._ends_reads(access.site))
+        if reader is None:
+            return
+        race = reader >= 0
+        if race.any():
+            race &= ~self._unchanged(access.site, "shared", addresses, values)
+        if race.any():
+            self.shared.reader[word] = reader + self.numbers.first_thread
+            self.shared.read_site[word] = operands.site[start // PIECE]
+            readers = self.shared.reader, self.shared.read_site
+            self._report("writes", "may still read", self.shared, *readers, "shared", access, word, race)
 
     def _left_to_numpy(self, site, by: LaneSnapshot, reads: bool, atomic: bool) -> str:
         """Return why machine code does not know an access; "" if it does."""
@@ -239,6 +269,8 @@ class WordRaces(Observer):
             race &= record.atomic[word] == 0
         if race.any():
             self._report("reads", "wrote", record, record.writer, record.write_site, space, access, word, race)
+        if self.operands is not None and multiplies(access.site):  # which keeps these reads
+            return
         record.was_read = True
         if self.volatile_beside_atomics:
             self._read_plainly(record, access, word)
@@ -362,7 +394,7 @@ class WordRaces(Observer):
             record.atomic[word] = atomic
             if beside is not None:
                 record.atomic[word[beside | (record.writer[word] != access.by.thread)]] = _BY_SEVERAL
-        if self.fences is not None:
+        if self.fences is not None and space == "global":
             record.write_fences[word], record.write_wide[word] = self.fences[:, access.by.thread]
 
     def _is_blind(self, site) -> bool:
@@ -458,3 +490,8 @@ class WordRaces(Observer):
             readers_block=int(record.reader_block[at]) - 1,
             reason=reason,
         )
+
+
+def multiplies(site) -> bool:
+    """Tell whether a site reads operands of wgmma."""
+    return site.text.startswith("wgmma")

@@ -32,10 +32,11 @@ from warplab.simulator.check.race_records import (
     RecordedAccess,
     relies_on_it,
 )
-from warplab.simulator.check.race_words import WordRaces
+from warplab.simulator.check.race_words import WordRaces, multiplies
 from warplab.simulator.check.vector_clocks import Clocks, clocks_needed
 from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.tensor_maps import PIECE
 from warplab.simulator.translate.waiting_loops import turns_on_memory
 
 _PENDING_PLACES = 1 << 25  # the most that are kept, of loads
@@ -56,8 +57,8 @@ class Races(WordRaces):
         sites = translation.sites
         self.sites = len(sites)
         self.written = {s.space for s in sites if s.op != "load"}
-        self.needs_clocks = clocks_needed([i for block in translation.blocks for i in block.counted])
-        self.multiplies = any(_multiplies(s) for s in sites)
+        self.needs_clocks = clocks_needed(translation)
+        self.multiplies = any(multiplies(s) for s in sites)
         self.relies_on_lockstep = volatile_orders and relies_on_it(translation)
         # In a kernel that waits for memory, volatile words are flags, and what these guard may be volatile as well.
         self.volatile_flags = volatile_orders and turns_on_memory(translation.blocks)
@@ -260,8 +261,8 @@ class Races(WordRaces):
         if followed is None:
             return
         self._note(*followed, space)
-        if self.operands is not None and lanes is not None and _multiplies(site):
-            self.operands.read(addresses.at(site.offset).view(np.int64), lanes)
+        if self.operands is not None and multiplies(site):
+            self.operands.read(site, addresses.units(site.offset, PIECE), lanes)
             self._forget_repeated(*followed)
 
     copy_read = load
@@ -289,10 +290,10 @@ class Races(WordRaces):
 
     def _forget_repeated(self, record: Record, access: RecordedAccess) -> None:
         """Examine only the latest of reads that are alike, with nothing examined in between."""
-        left = [earlier for earlier in record.pending if earlier is access or not access.repeats(earlier)]
-        self.pending_places -= record.kept
-        record.pending[:] = left
-        self.pending_places += record.kept
+        again = [earlier for earlier in record.pending if earlier is not access and access.repeats(earlier)]
+        for earlier in again:
+            self.pending_places -= earlier.kept
+            record.pending.remove(earlier)
 
     def store(self, site, space: str, addresses: Addresses, lanes, values=None) -> None:
         """Examine it; also for an atomic operation, without `values`."""
@@ -312,22 +313,7 @@ class Races(WordRaces):
         self._flush(record, space)
         self.epoch_stored |= space == "shared"
         word = access.word
-        if self.operands is not None and space == "shared":
-            self._after_operands(self.operands, access, word, addresses, values)
         self._examine(record, space, access, word, addresses, values)
-
-    def _after_operands(self, operands: OperandReads, access: RecordedAccess, word, addresses, values) -> None:
-        """Compare a write with the reads of wgmma before it."""
-        reader = operands.unaware(word * self.word["shared"], access.by.thread - self.numbers.first_thread)
-        if reader is None:
-            return
-        race = reader >= 0
-        if race.any():
-            race &= ~self._unchanged(access.site, "shared", addresses, values)
-        if race.any():
-            self.shared.reader[word] = reader + self.numbers.first_thread
-            readers = self.shared.reader, self.shared.read_site
-            self._report("writes", "may still read", self.shared, *readers, "shared", access, word, race)
 
     copy_done = store
 
@@ -439,7 +425,3 @@ class Races(WordRaces):
     def _forget(self, record: Record) -> None:
         self.pending_places -= record.kept
         record.forget()
-
-
-def _multiplies(site) -> bool:
-    return site.text.startswith("wgmma")

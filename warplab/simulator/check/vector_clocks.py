@@ -8,6 +8,8 @@ mbarrier, keeps what those that arrived there knew, and passes it on to those th
 several lanes of a warp is merged, so a race may be missed, but none is invented.
 """
 
+import functools
+
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
@@ -195,10 +197,11 @@ def _names_all(mask) -> bool:
     return isinstance(mask, Immediate) and integer(mask) & 0xFFFFFFFF == 0xFFFFFFFF
 
 
-def clocks_needed(instructions) -> bool:
+@functools.lru_cache(maxsize=64)
+def clocks_needed(translation) -> bool:
     """Return whether anything other than a barrier of the whole block can order its accesses."""
     fences = flags = False
-    for i in instructions:
+    for i in (i for block in translation.blocks for i in block.counted):
         modifiers = set(i.modifiers)
         if i.opcode in ("bar", "barrier") and ("arrive" in modifiers or len(i.operands) > 1 + 2 * ("red" in modifiers)):
             return True

@@ -119,6 +119,10 @@ class Addresses:
             self._indices[item] = indices
         return indices
 
+    def units(self, offset: int, size: int) -> np.ndarray:
+        """Return in which `size` bytes of shared memory accesses at `offset` begin."""
+        return self.at(offset).view(np.int64) // size if offset else self.items(size)
+
     def _in_order(self, group) -> np.ndarray:
         """Return distances from the start of a sector, sorted within each warp."""
         if self._ordered is None:

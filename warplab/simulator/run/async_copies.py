@@ -227,14 +227,18 @@ class AsynchronousCopies:
             )
 
     def send(
-        self, site, copiers, address, values, mbarrier, size, lanes, source=None, origin=None, operation=None
+        self, site, copiers, address, values, mbarrier, size, lanes, source=None, origin=None, operation=None, to=None
     ) -> None:
         """Put values under way to shared memory, for lanes `copiers`. When they arrive, an mbarrier hears of `size`
-        bytes, one entry for each of `lanes`. `source`, `origin`, `operation`: as in `_Copy`."""
+        bytes, one entry for each of `lanes`. `source`, `origin`, `operation`: as in `_Copy`. `to`: the addresses again,
+        if they are known to differ."""
         number, self.issued = self.issued, self.issued + 1
         if copiers.size:
             group = np.full(copiers.shape, -1)
-            self._issue(_Copy(site, copiers, group, address, values, number, source, origin, operation))
+            copy = _Copy(site, copiers, group, address, values, number, source, origin, operation)
+            if to is not None:
+                copy.target, copy.apart = to, True
+            self._issue(copy)
         self.chunk.mbarriers.expect_bytes(mbarrier, size, lanes, number)
 
     def receivers(

@@ -9,6 +9,7 @@ tell in general whether another one ends. Two signs are used: how far one path w
 for memory, as a spin lock does.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -22,6 +23,7 @@ from warplab.simulator.translate.waiting_loops import waits_for_memory, working_
 _BEFORE = 4  # turns of starved lanes after which states are compared
 _MOST_STATES = 256
 _EVERY = 61  # blocks of code; no multiple of the length of a usual loop
+_working = functools.lru_cache(maxsize=64)(lambda translation: working_blocks(translation.blocks))
 
 
 class Standstill:
@@ -30,7 +32,7 @@ class Standstill:
     def __init__(self, chunk) -> None:
         self.chunk = chunk
         translation: Translation = chunk.translation
-        working = working_blocks(translation.blocks) if translation.waiting_loops else frozenset()
+        working = _working(translation) if translation.waiting_loops else frozenset()
         looking = {
             number
             for number, loop in translation.waiting_loops.items()

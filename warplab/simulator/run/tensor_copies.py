@@ -12,6 +12,7 @@ import numpy as np
 
 from warplab.simulator.errors import IllegalAddress, MisalignedAddress, SimulatorError, UnsupportedInstruction
 from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.recurring import fixed, recurring, repeated
 from warplab.simulator.memory.tensor_maps import (
     MAP_ALIGNMENT,
     MAP_BYTES,
@@ -95,10 +96,10 @@ class TensorCopies:
             words = Addresses(np.broadcast_to(word.base, every.shape)[chosen])
             wanted = None if mask is None else np.broadcast_to(mask, every.shape)[chosen]
             for receiving, shift in chunk.copies.receivers(writer, start[chosen], wanted, copiers):
-                place = swizzled((start[chosen][receiving] + shift)[:, None] + box.offset, tensor.span).reshape(-1)
-                by = np.repeat(copiers[receiving], box.offset.shape[1])
+                by = repeated(copiers[receiving], box.offset.shape[1])
+                to, apart = self._pieces(tensor, start[chosen][receiving] + shift, box.offset, copiers[receiving])
                 for notify in chunk.observers.tensor_copy:
-                    notify(site, Addresses(place), by, tensor.span)
+                    notify(site, to, by, tensor.span)
                 told = words.base[receiving] + shift
                 if pairs and mask is not None:
                     told = self._of_the_pair(words.base[receiving], start[chosen][receiving] + shift)
@@ -108,12 +109,26 @@ class TensorCopies:
                 chunk.copies.send(
                     site,
                     by,
-                    place,
+                    to.base,
                     part,
                     (barrier, Addresses(told)),
                     np.full(receiving.shape, tensor.box_bytes),
                     copiers[receiving],
+                    to=to if apart else None,
                 )
+
+    def _pieces(
+        self, tensor: TensorMap, start: np.ndarray, offset: np.ndarray, copiers: np.ndarray
+    ) -> tuple[Addresses, bool]:
+        """Return where the pieces of boxes go that begin at `start`, and whether the boxes lie apart."""
+
+        def make() -> tuple[Addresses, bool]:
+            place = swizzled(start[:, None] + offset, tensor.span).reshape(-1)
+            return Addresses(fixed(place)), bool((np.diff(np.sort(start)) >= np.uint64(tensor.room)).all())
+
+        form = tensor.span, tensor.lines, tensor.pitch, tensor.line_bytes
+        key = "box", *form, self.chunk.threads, self.chunk.shared_stride, start.tobytes(), copiers.tobytes()
+        return recurring(key, start.shape[0] * offset.shape[1], make)
 
     def store(
         self,
@@ -165,7 +180,7 @@ class TensorCopies:
         """Return what the boxes hold: the first and second 8 bytes of each piece."""
         site, (unit, count) = unit_site(reader, box.unit), _items(box.unit)
         if box.unit == PIECE and box.inside.all() and not tensor.rounded:
-            by = np.repeat(copiers, box.inside[0].size)
+            by = repeated(copiers, box.inside[0].size)
             return self.chunk.copies.fetch(site, Addresses(box.address.reshape(-1)), by)
         data = np.empty((*box.inside.shape, count), f"u{unit}")
         if not box.inside.all():

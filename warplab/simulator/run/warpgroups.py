@@ -14,6 +14,7 @@ import numpy as np
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import DivergentWarp, SimulatorError, UnorderedRegisters
 from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.recurring import fixed, recurring, repeated
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.fragments import BITS
 from warplab.simulator.run.late_reads import require_unchanged
@@ -21,6 +22,7 @@ from warplab.simulator.translate import half_products
 from warplab.simulator.translate.block_writer import Site
 from warplab.simulator.translate.warpgroup_instructions import (
     ADDRESS_BYTES,
+    CHUNK_BYTES,
     DEPTH_BYTES,
     ROWS,
     SWIZZLES,
@@ -41,7 +43,6 @@ _UNCHANGED = (
     "Whoever writes there must wait until the product is over: wgmma.wait_group first, and a barrier or an mbarrier "
     "where other threads write."
 )
-_NOBODY = np.zeros(0, np.int64)
 _PLACES = -(10**9)  # of warpgroups, among the places where threads synchronise
 
 
@@ -68,7 +69,6 @@ class Warpgroups:
     def __init__(self, chunk: Any) -> None:
         self.chunk = chunk
         self.reading: list[_Reading] = []
-        self.latest_readers: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by pieces of an operand
 
     @functools.cached_property
     def of_lane(self) -> np.ndarray:
@@ -217,26 +217,24 @@ class Warpgroups:
         fields = unpack(np.ascontiguousarray(self._same(instruction, f"{name}'s descriptor", descriptor, first, lanes)))
         own = chunk.block_of[first] * chunk.shared_stride
         fields = fields._replace(start=own + (fields.start - own) % ADDRESS_BYTES)
-        places = chunk_addresses(fields, rows, item, transposed)
-        pieces = places.shape[1] * places.shape[2]
-        address, reader = places.reshape(-1).view(np.uint64), self._readers(first, pieces)
+        reader = repeated(first, pieces := rows * DEPTH_BYTES // CHUNK_BYTES)
+
+        def make() -> tuple[Addresses, np.ndarray, tuple[int, ...]]:
+            places = chunk_addresses(fields, rows, item, transposed)
+            return Addresses(fixed(places.reshape(-1).view(np.uint64))), fixed(self.of_lane[reader]), places.shape
+
+        form = rows, item, transposed, chunk.threads, chunk.shared_stride
+        key = *form, first.tobytes(), *(field.tobytes() for field in fields)
+        addresses, warpgroup, shape = recurring(key, reader.shape[0], make)
         for swizzle in np.unique(fields.swizzle) if chunk.observers.operand else ():
             some = np.repeat(fields.swizzle == swizzle, pieces)
+            those = (addresses, reader) if some.all() else (Addresses(addresses.base[some]), reader[some])
             for notify in chunk.observers.operand:
-                notify(site, name, Addresses(address[some]), reader[some], SWIZZLES[swizzle])
-        addresses, warpgroup = Addresses(address), self.of_lane[reader]
+                notify(site, name, *those, SWIZZLES[swizzle])
         self._notify_read(site, addresses, reader)
         data = self._bytes(site, addresses)
         self.reading.append(_Reading(site, addresses, reader, warpgroup, self.committed[warpgroup], data))
-        return elements(data.view(np.uint8).reshape(*places.shape, -1), item, transposed)
-
-    def _readers(self, first: np.ndarray, pieces: int) -> np.ndarray:
-        """Return the first lane of each warpgroup so many times: for the same lanes the same array."""
-        before, found = self.latest_readers.get(pieces, (_NOBODY, _NOBODY))
-        if not np.array_equal(before, first):
-            found = np.repeat(first, pieces)
-            self.latest_readers[pieces] = first, found
-        return found
+        return elements(data.view(np.uint8).reshape(*shape, -1), item, transposed)
 
     @staticmethod
     def _from_registers(registers, kind: str, warpgroups: int) -> np.ndarray:

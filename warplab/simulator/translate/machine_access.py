@@ -66,6 +66,10 @@ PLACE = (
     *("WRITE_SITE", "READ_SITE", "ATOMIC", "WORD_SHIFT", "RACE_WORDS", "SITE"),
     *("IS_ATOMIC", "WRITE_FENCES", "WRITE_WIDE", "WRITTEN_AT", "READ_AT", "READ_BY", "AGAIN_BY", "FIRST_READ_AT"),
     *("AGAIN_AT", "READER_CLUSTER"),
+    # Reads of wgmma (`check.operand_reads`; 0: none): when each warpgroup of a block read each piece, the bits of a
+    # word's number that do not matter to its piece, pieces of all blocks and of one, warpgroups and threads of a block,
+    # when it passed a barrier. Do writes end them? Does a load leave no record, as that is the one of wgmma?
+    *("OPERANDS", "PIECE_SHIFT", "PIECES", "BLOCK_PIECES", "GROUPS", "THREADS", "PASSED", "ENDS_READS", "UNRECORDED"),
     # Counters.
     *("REQUESTS", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED", "FAST"),
     # A block for all lanes: the record of the latest warp's addresses, and one that may be overwritten; the sectors
@@ -342,6 +346,21 @@ def knows_readers(S, P, lane, word):
     return knows_warps(S, lane, again, sx32(ld4(ld8(P + P_AGAIN_AT) + at)))
 
 
+def multiplied(S, P, lane, word):
+    # May a wgmma still read a word, as far as a lane knows that writes there? (`OperandReads.unaware`)
+    piece = word >> ld8(P + P_PIECE_SHIFT)
+    for group in range(ld8(P + P_GROUPS)):
+        time = sx32(ld4(ld8(P + P_OPERANDS) + 4 * (group * ld8(P + P_PIECES) + piece)))
+        if time:
+            block = udiv(piece, ld8(P + P_BLOCK_PIECES))
+            known = 0
+            if ld4(ld8(S + BLOCK_OF) + 4 * lane) == block:
+                known = time <= sx32(ld4(ld8(P + P_PASSED) + 4 * block))
+            if known == 0 and knows(S, lane, ld8(P + P_THREADS) * block + 128 * group, time - 1) == 0:
+                return 1
+    return 0
+
+
 def race(S, P, lane, word):
     me = lane + ld8(S + FIRST_THREAD)
     for k in range(ld8(P + P_RACE_WORDS)):
@@ -362,7 +381,7 @@ def race(S, P, lane, word):
             if reader != 0 and reader != me:
                 if after_readers(S, P, lane, word + k) == 0 and knows_readers(S, P, lane, word + k) == 0:
                     return 1
-    return 0
+    return ld8(P + P_IS_LOAD) == 0 and multiplied(S, P, lane, word)
 
 
 def write_site(S, place, word, site):
@@ -451,6 +470,10 @@ def note_readers(S, P):
 def record_write(S, P, lane, word):
     block = ld4(ld8(S + BLOCK_OF) + 4 * lane)
     warp = ld4(ld8(S + WARP_OF) + 4 * lane)
+    if ld8(P + P_ENDS_READS):
+        for group in range(ld8(P + P_GROUPS)):
+            piece = group * ld8(P + P_PIECES) + (word >> ld8(P + P_PIECE_SHIFT))
+            st4(ld8(P + P_OPERANDS) + 4 * piece, 0)
     for k in range(ld8(P + P_RACE_WORDS)):
         at = 4 * (word + k)
         kind = ld8(P + P_IS_ATOMIC)
@@ -520,6 +543,8 @@ def recorded(S, P):
     for i in range(n):
         if race(S, P, ld4(list + 4 * i), (ld8(address + 8 * i) - low) >> shift):
             return 1
+    if is_load and ld8(P + P_UNRECORDED):
+        return 0
     if is_load == 0 and ld8(P + P_IS_ATOMIC) == 0 and apart(S, P) == 0:
         return 1
     if is_load and ld8(S + COLUMNS):

@@ -251,20 +251,24 @@ BY_STORES = (
             fence_for_tma();
             barrier_arrive(here);""",
 )
+BY_INTS = (
+    128,
+    BY_STORES[1].replace("512", "2048").replace("uint4", "int"),
+)
 AT_ONCE = "wgmma_wait<0>(); release(n);"
 ONE_BEHIND = "wgmma_wait<1>(); if (n > 0) release(n - 1);"
 
 
-def pipeline(filled: tuple[int, str], used: str, warpgroups: int) -> None:
+def pipeline(filled: tuple[int, str], used: str, warpgroups: int, source: str = PIPELINE) -> None:
     a = generator().integers(-3, 4, (5, 64, 64)).astype(np.float16)
     c = np.zeros((warpgroups, 128 * 32), np.float32)
-    code = PIPELINE.replace("FILLERS", str(filled[0])).replace("// fill", filled[1]).replace("// used", used)
+    code = source.replace("FILLERS", str(filled[0])).replace("// fill", filled[1]).replace("// used", used)
     source = CudaSource(code, "product", ("-arch=sm_90a", *hopper.include()))
     simulate(source, 1, 128 * (1 + warpgroups), (a, c, np.int32(5)))
     np.testing.assert_array_equal(c, np.broadcast_to(c[:1], c.shape))
 
 
-@pytest.mark.parametrize("filled", [BY_TMA, BY_STORES], ids=["TMA", "stores"])
+@pytest.mark.parametrize("filled", [BY_TMA, BY_STORES, BY_INTS], ids=["TMA", "stores", "words"])
 @pytest.mark.parametrize("used", [AT_ONCE, ONE_BEHIND], ids=["at once", "one behind"])
 def test_stages_released_after_the_wait_are_right(filled, used):
     pipeline(filled, used, 2)
@@ -276,10 +280,11 @@ def test_stages_released_after_the_wait_are_right(filled, used):
     [
         (BY_TMA, "release(n); wgmma_wait<0>();"),
         (BY_STORES, "release(n); wgmma_wait<0>();"),
+        (BY_INTS, "release(n); wgmma_wait<0>();"),
         (BY_TMA, "if (n > 0) release(n - 1); wgmma_wait<1>();"),
         (BY_TMA, "wgmma_wait<1>(); release(n);"),
     ],
-    ids=["TMA", "stores", "the stage before", "one too young"],
+    ids=["TMA", "stores", "words", "the stage before", "one too young"],
 )
 def test_stages_released_before_the_wait_are_reported(filled, used, warpgroups):
     """What loads and stores by several warpgroups hide: each has read the stage before, and said so."""
@@ -288,6 +293,13 @@ def test_stages_released_before_the_wait_are_reported(filled, used, warpgroups):
         pipeline(filled, used, warpgroups)
     assert caught.value.array == "tiles"
     assert "where the writer waits, after wgmma.wait_group" in caught.value.reason
+
+
+@pytest.mark.parametrize("filled", [BY_TMA, BY_STORES, BY_INTS], ids=["TMA", "stores", "words"])
+def test_a_stage_released_just_before_its_product_is_reported(filled):
+    early = PIPELINE.replace("    wgmma_fence();", "    release(n);\n        wgmma_fence();")
+    with pytest.raises(simulator.DataRace, match="read at line"):
+        pipeline(filled, "wgmma_wait<0>();", 2, early)
 
 
 def test_one_warpgroup_of_two_that_releases_too_early_is_reported():
