@@ -13,7 +13,7 @@ from warplab.simulator.run.options import Options
 
 _FRESH = Options()
 # What is switched off, so that a launch goes on that met one of these; after any other defect nothing sensible follows.
-_WITHOUT = ((DataRace, {"races": False}), (UninitializedRead, {"checks": False}))
+_WITHOUT = ((DataRace, {"races": False}), (UninitializedRead, {"unwritten_reads": False}))
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,12 @@ def may_excuse(kernel: str) -> bool:
     return any(fnmatchcase(kernel, one.kernel) for one in _suppressions)
 
 
-def suppressed(error: SimulatorError) -> bool:
-    return any(one.covers(error) for one in _suppressions)
+def suppressed_by(error: SimulatorError) -> list[str]:
+    """Return the entries that excuse it, each as its three patterns."""
+    return [f"{one.kernel} {one.error} {one.place}" for one in _suppressions if one.covers(error)]
 
 
 def without(error: SimulatorError) -> dict[str, Any] | None:
     """Return the options with which a launch goes on that met this error; None if it cannot or must not."""
     found: dict[str, Any] | None = next((options for kind, options in _WITHOUT if isinstance(error, kind)), None)
-    return found if suppressed(error) else None
+    return found if suppressed_by(error) else None

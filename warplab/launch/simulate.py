@@ -106,7 +106,7 @@ class PreparedLaunch:
             error.sources = entry.program.sources
             profiling.failed(error)
             without = policy.without(error)
-            if before is None or without is None:
+            if before is None or without is None or replace(options, **without) == options:
                 raise
             self.device.memory.replace(before)
         return self._launch(grid, block, shared_bytes, replace(options, **without))

@@ -17,14 +17,16 @@ from warplab.simulator.memory import device_memory
 
 MEMORY_BYTES = 16 << 30
 _OPTION = re.compile(r"-(?:[IDUOlLWg]|std|fopenmp|arch|gencode)|--?(?:use_fast_math|maxrregcount|ftz)")
-
+_NEED_VALUE = ("-I", "-D", "-U", "-l", "-L", "-std", "-arch", "-gencode", "-maxrregcount", "--maxrregcount")
+_ARCHITECTURE = re.compile(r"-(?:gencode=.*)?arch=(?:(?:sm|compute)_(?:[2-9]|1[0-2])\d[af]?\b|native$|all(?:-major)?$)")
 _OF_ONE_CARD = re.compile(r"=.*?(?:sm|compute)_(\d+a)\b")
 
 
 def split_command(command: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Return the files, the compilers' options and the program's arguments: `prog.cu more.cu -I. -DN=4 -- 10 20`.
 
-    Without `--` the arguments begin with the first word that is neither a file of a program nor such an option.
+    Without `--` the arguments begin with the first word that is neither a file of a program nor such an option. Raises
+    BuildError for an option without its value, and for what is no architecture.
     """
     files: list[str] = []
     options: list[str] = []
@@ -34,12 +36,18 @@ def split_command(command: Sequence[str]) -> tuple[list[str], list[str], list[st
             files.append(words.pop(0))
         elif _OPTION.match(words[0]):
             word = words.pop(0)
-            if words and word in ("-I", "-D", "-U", "-l", "-L"):
-                word += words.pop(0)
-            elif words and word in ("-std", "-arch", "-gencode", "-maxrregcount", "--maxrregcount"):
-                word += f"={words.pop(0)}"
+            if word in _NEED_VALUE:
+                if not words or words[0] == "--":
+                    raise BuildError(f"{word} needs a value")
+                word += "=" * (len(word) > 2) + words.pop(0)
+            if word.startswith("-lineinfo"):  # lines are always known
+                continue
             if not word.startswith(("-arch", "-gencode")):
                 options.append(word)
+            elif not _ARCHITECTURE.match(word):
+                raise BuildError(
+                    f"{word} names no architecture from sm_20 on: leave it out, or write one such as sm_90"
+                )
             elif found := _OF_ONE_CARD.search(word):  # else the simulator's own is compiled for
                 options.append(f"--gpu-architecture=compute_{found[1]}")
         else:

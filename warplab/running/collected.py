@@ -5,7 +5,7 @@ those of several processes are merged.
 
     {"kernels": [{kernel, file, launches, threads, grid, block, counters, ratios, lines, estimates, notes}],
      "defects": [{error, what, message, reason, kernel, kernel_file, file, path, line, source, block, thread, array,
-                  index, launched_at, times, suppressed, refused}]}
+                  index, launched_at, times, suppressed, suppressed_by, refused}]}
 
 A kernel is known by its name and its file: `kernel` and `file` in its own entry, `kernel` and `kernel_file` in that of
 a defect, whose `path` may be another file's.
@@ -253,7 +253,8 @@ def _defect(error: SimulatorError) -> Report:
         "index": None if error.index is None else int(error.index),
         "launched_at": launched_at(),
         "times": 1,
-        "suppressed": policy.suppressed(error),
+        "suppressed": bool(policy.suppressed_by(error)),
+        "suppressed_by": policy.suppressed_by(error),
         "refused": isinstance(error, UnsupportedInstruction)
         or (isinstance(error, InstructionLimit) and not error.one_path),
     }

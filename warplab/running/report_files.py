@@ -53,7 +53,7 @@ def as_sarif(report: Report, what: str, exit_code: int) -> str:
     """Return the defects as results of one run, each at its kernel's line: what code scanning and editors show."""
     errors = sorted({defect["error"] for defect in report["defects"]})
     rules = [{"id": name, "shortDescription": {"text": _meaning(name)}} for name in errors]
-    results = [_result(defect, errors.index(defect["error"])) for defect in report["defects"]]
+    results = [_result(defect, errors.index(defect["error"]), what) for defect in report["defects"]]
     driver = {"name": "Warp Lab", "rules": rules}
     invocation = {"executionSuccessful": exit_code in (0, 1), "exitCode": exit_code}
     run = {
@@ -65,15 +65,16 @@ def as_sarif(report: Report, what: str, exit_code: int) -> str:
     return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _result(defect: Report, rule: int) -> dict[str, Any]:
+def _result(defect: Report, rule: int, what: str) -> dict[str, Any]:
     launched = defect["launched_at"] and _location(*defect["launched_at"])
     at = _location(defect["path"], defect["line"]) if os.path.isabs(defect["path"]) and defect["line"] else launched
+    at = at or _location(what, 1)  # GitHub refuses a file in which one result has no place
     result: dict[str, Any] = {
         "ruleId": defect["error"],
         "ruleIndex": rule,
-        "level": "error",
+        "level": "note" if defect["suppressed"] else "error",  # GitHub reads no suppressions
         "message": {"text": defect["message"]},
-        "locations": [at] if at else [],
+        "locations": [at],
         # The same defect keeps its number when lines move.
         "partialFingerprints": {"warplab/v1": f"{defect['error']}:{defect['kernel']}:{defect['source']}"},
     }
@@ -86,7 +87,8 @@ def _result(defect: Report, rule: int) -> dict[str, Any]:
 
 def _location(path: str, line: int) -> dict[str, Any]:
     relative = _relative(path)
-    uri = {"uri": quote(relative), "uriBaseId": "%SRCROOT%"} if relative != path else {"uri": Path(path).as_uri()}
+    below = not os.path.isabs(relative)
+    uri = {"uri": quote(relative), "uriBaseId": "%SRCROOT%"} if below else {"uri": Path(path).as_uri()}
     return {"physicalLocation": {"artifactLocation": uri, "region": {"startLine": line}}}
 
 

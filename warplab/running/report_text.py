@@ -42,6 +42,7 @@ def text(report: Report, what: str) -> str:
         parts.append("No kernel was launched." + others * (not what.endswith((".cu", ".cuda"))))
     parts += [_kernel(kernel, defects) for kernel in kernels]
     parts += [_defect(defect) for defect in defects]
+    parts += [f"No defect was suppressed by this line: {entry}" for entry in report.get("unmet", ())]
     worth = dict.fromkeys(estimate["worth"] for kernel in kernels for estimate in kernel["estimates"])
     parts += [fill(one, WIDTH) for one in worth]
     return "\n\n".join(parts)
@@ -50,10 +51,11 @@ def text(report: Report, what: str) -> str:
 def _kernel(kernel: Report, defects: list[Report]) -> str:
     name = kernel["kernel"]
     size = f"{shape(kernel['grid'])} {TIMES} {shape(kernel['block'])}"
-    own = [d for d in defects if (d["kernel"], d["kernel_file"]) == (name, kernel["file"]) and not d["suppressed"]]
+    own = [d for d in defects if (d["kernel"], d["kernel_file"]) == (name, kernel["file"])]
     lines = [f"{name} ({shown_path(kernel['file'])}), {_number(kernel['launches'], 'launch')}, the costliest {size}"]
-    told = (d["error"] + f" at line {d['line']}" * bool(d["line"]) for d in own)
-    rows = [("checks", "; ".join(told) if own else "passed")]
+    told = (d["error"] + f" at line {d['line']}" * bool(d["line"]) for d in own if not d["suppressed"])
+    excused = {d["error"]: f"; {d['error']} suppressed, and no other looked for" for d in own if d["suppressed"]}
+    rows = [("checks", ("; ".join(told) or "passed") + "".join(excused.values()))]
     rows.append(("counters", ", ".join(_counters(kernel))))
     for line in kernel["lines"]:
         where = f"{percent(line['share']):>7} of {line['of']}: {os.path.basename(line['path'])}:{line['line']}"

@@ -287,8 +287,8 @@ class _CudaProgram(_Program):
         imports.use("CUDA C++")
         from warplab.program import run_program
 
-        files, options, arguments = run_program.split_command([self.path, *self.arguments])
         try:
+            files, options, arguments = run_program.split_command([self.path, *self.arguments])
             for file in files:
                 if not os.path.exists(file):
                     raise run_program.BuildError(f"there is no file {file}")

@@ -96,11 +96,14 @@ class Session:
         part.replace(file)
 
     def report(self) -> dict:
-        """Return the report of all processes so far, and of this one with its estimates."""
+        """Return the report of all processes so far, and of this one with its estimates. `unmet`: suppressions of no
+        defect, as their patterns."""
         from warplab.running.collected import merged
 
         own = [] if self.collected is None else [self.collected.report()]
-        return merged([*own, *self._others("**/*.json")])
+        report = merged([*own, *self._others("**/*.json")])
+        met = {entry for defect in report["defects"] for entry in defect["suppressed_by"]}
+        return {**report, "unmet": [entry for entry in map(" ".join, self.settings.suppressions) if entry not in met]}
 
     def _others(self, pattern: str) -> list[dict]:
         files = sorted(Path(self.folder).glob(pattern))

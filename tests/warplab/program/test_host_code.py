@@ -6,7 +6,7 @@ import pytest
 
 from warplab.program.device_source import _without_host_functions
 from warplab.program.host_code import SourceError, host_code
-from warplab.program.run_program import split_command
+from warplab.program.run_program import BuildError, split_command
 from warplab.program.source_text import without_compound_literals, without_statement_expressions
 
 
@@ -105,10 +105,18 @@ def test_the_last_word_of_a_parameter_is_its_name_unless_it_is_of_the_type(name)
         ("a.cu 10 -x", (["a.cu"], [], ["10", "-x"])),
         ("a.cu b.cpp -Iinc -DN=4 -- -DX", (["a.cu", "b.cpp"], ["-Iinc", "-DN=4"], ["-DX"])),
         ("a.cu -I inc -arch sm_90 -std c++20 data.txt", (["a.cu"], ["-Iinc", "-std=c++20"], ["data.txt"])),
+        ("a.cu -lineinfo -lm -gencode arch=compute_70,code=sm_70 8", (["a.cu"], ["-lm"], ["8"])),
+        ("a.cu -gencode=arch=compute_90a,code=sm_90a", (["a.cu"], ["--gpu-architecture=compute_90a"], [])),
     ],
 )
 def test_files_options_and_arguments(words, expected):
     assert split_command(words.split()) == expected
+
+
+@pytest.mark.parametrize("words", ["-I", "-arch", "-D -- 10", "-arch=sm_10", "-arch sm_900", "-gencode=code=sm_90"])
+def test_an_option_without_its_value_or_with_a_wrong_one_is_refused(words):
+    with pytest.raises(BuildError, match=r"^-\S+ (needs a value|names no architecture from sm_20 on)"):
+        split_command(["a.cu", *words.split()])
 
 
 CLASS = """#line 7 "grid.h"

@@ -79,12 +79,14 @@ def test_sarif_keeps_to_its_schema_and_has_each_defect_at_its_line() -> None:
         for result in results
         for at in result["locations"]
     ]
-    # What is in no file is shown where it was launched.
+    # What is in no file is shown where it was launched, else at the program: each has a place.
     assert places == [
         [("file:///work/kernels.py", 7)],
         [("file:///work/main.py", 40)],
         [("file:///work/kernels.py", 7)],
+        [("main.py", 1)],
     ]
+    assert [result["level"] for result in results] == ["error", "error", "note", "error"]
     assert [result.get("suppressions") for result in results] == [None, None, [{"kind": "external"}], None]
     rules = log["runs"][0]["tool"]["driver"]["rules"]
     assert [rules[result["ruleIndex"]]["id"] for result in results] == [result["ruleId"] for result in results]
@@ -177,7 +179,9 @@ def test_reports_of_processes_add_up() -> None:
     assert one["defects"][0]["times"] == 1  # what was given is as before
 
 
-def test_the_text_says_what_is_suppressed() -> None:
-    text = report_text.text(REPORT, "main.py")
+def test_the_text_says_what_is_suppressed_and_what_suppresses_nothing() -> None:
+    text = report_text.text({**REPORT, "unmet": ["k DataRace *"]}, "main.py")
+    assert "  checks    InvalidLaunch; DataRace suppressed, and no other looked for\n" in text
+    assert "\n\nNo defect was suppressed by this line: k DataRace *" in text
     assert text.startswith("Warp Lab ran main.py on the simulator: 3 kernels, 5 launches, 3 defects (1 suppressed).")
     assert "suppressed: DataRace: race: a & b" in text

@@ -61,6 +61,7 @@ def test_a_defect_is_suppressed_by_its_place_as_the_report_has_it(tmp_path) -> N
         ran = run(tmp_path, text, "--suppress=known.txt")
         assert ran.returncode == code, ran.stderr
         assert "in script.py:3\n" in ran.stderr
+        assert (f"No defect was suppressed by this line: k DataRace {place}" in ran.stderr) == code
 
 
 def test_what_lessons_import_and_a_name_beyond_ascii_are_in_the_report(tmp_path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from warplab import simulator
+from warplab.dropin import cupy
 from warplab.launch import policy, profiling
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
@@ -53,6 +54,16 @@ __global__ void k(float* x, int n) {
     x[0] += threadIdx.x;
     x[1 + threadIdx.x] += 1;
 }
+"""
+UNWRITTEN = """
+__global__ void k(float* x, const float* y, int n) {
+    __shared__ float s[64];
+    float own[4], sum = 0;
+    own[n & 3] = n;
+    for (int i = 0; i < n; i++) sum += y[i] + s[threadIdx.x] + own[i & 3];
+    x[threadIdx.x + n - 20] = sum;
+}
+__global__ void add(float* x) { x[threadIdx.x] += 1; }
 """
 ENDLESS = "__global__ void k(float* x, int n) { float v = 1; while (v > 0) v = v * n; x[0] = v; }"
 
@@ -148,6 +159,28 @@ def test_a_suppressed_defect_is_reported_and_the_launch_goes_on(tmp_path) -> Non
     assert (x[1:33] == np.arange(1, 33) + 1).all()  # once, though the launch began twice
     told = [(defect["error"], defect["suppressed"]) for defect in collected.defects]
     assert told == [("DataRace", True), ("IllegalAddress", False)]
+
+
+@pytest.mark.parametrize("threads", [1, 32])
+def test_after_a_suppressed_uninitialised_read_all_else_is_checked(threads: int) -> None:
+    policy.choose([policy.Suppression("k", "UninitializedRead")], **BOOKS["course"])
+    x, y = cupy.empty(32, np.float32), cupy.empty(64, np.float32)
+    simulate(CudaSource(UNWRITTEN, "k"), 1, threads, (x, y, np.int32(20)))
+    simulate(CudaSource(UNWRITTEN, "add"), 1, threads, (x,))  # what was stored counts as written
+    with pytest.raises(simulator.IllegalAddress, match="`x`") as outside:
+        simulate(CudaSource(UNWRITTEN, "k"), 1, threads, (x, y, np.int32(20 + 33 - threads)))
+    assert outside.value.line == 7
+
+
+def test_a_suppressed_defect_that_no_option_lets_pass_ends_the_launch() -> None:
+    code = """#include <cuda/barrier>
+    __global__ void k(float* x, int n) {
+        __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+        bar.arrive_and_wait();
+    }"""
+    policy.choose([policy.Suppression("k", "UninitializedRead")])
+    with pytest.raises(simulator.UninitializedRead, match="mbarrier that is not initialised"):
+        _launch(code, 32)
 
 
 @pytest.mark.parametrize(

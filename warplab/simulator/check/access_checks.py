@@ -17,11 +17,11 @@ _ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"
 class Checks(Observer):
     """The checks of one launch. One that fails raises an error for the lowest lane concerned.
 
-    `shared_reads`: whether reads of shared memory that nobody wrote are errors by themselves.
+    `reads`: whether reads of what nobody wrote are errors; `shared_reads`: those of shared memory by themselves.
     """
 
-    def __init__(self, memory: DeviceMemory, shared_reads: bool = True) -> None:
-        self.memory, self.shared_reads = memory, shared_reads
+    def __init__(self, memory: DeviceMemory, shared_reads: bool = True, reads: bool = True) -> None:
+        self.memory, self.shared_reads, self.reads = memory, shared_reads, reads
 
     def wants(self, event: str, space: str = "") -> int | None:
         return 0
@@ -205,7 +205,7 @@ class Checks(Observer):
     def initialized(self, site, space: str, addresses: Addresses, lanes, record) -> None:
         """Raise UninitializedRead if a lane reads bytes that nobody wrote, by their `record`."""
         good = are_written(record, addresses, site)
-        if good.all():
+        if good.all() or not self.reads:
             return
         address = addresses.at(site.offset)
         if space != "shared":  # complete arrays have no record of their bytes
@@ -239,7 +239,7 @@ class Checks(Observer):
 
     def read_registers(self, read: RegisterRead, written: tuple[np.ndarray, ...], lanes) -> None:
         good = np.logical_and.reduce(np.broadcast_arrays(*written))
-        if not good.all():
+        if self.reads and not good.all():
             lane, _ = self.first(~good, good, lanes)
             what = f"uninitialised read: {read.what} is in registers that nothing wrote"
             raise self.chunk.error(read, lane, what, read.reason, UninitializedRead)

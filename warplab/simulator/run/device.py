@@ -137,6 +137,7 @@ class Device:
         examined = (
             together is None  # what others have read in the meantime cannot be taken back
             and options.checks
+            and options.unwritten_reads
             and options.sample_blocks is None
             and undefined_values.examined(translation, self.memory, reads_shared and options.used_reads_only)
         )

@@ -34,7 +34,7 @@ def observers_of(
     )  # its records can number that many threads
     trace = options.trace_warps if options.counters else 0
     return [
-        *([Checks(memory, not options.used_reads_only)] if options.checks else []),
+        *([Checks(memory, not options.used_reads_only, options.unwritten_reads)] if options.checks else []),
         *([OperandLayouts()] if options.checks and has_both(translation) else []),
         *([Races(translation, threads, blocks, options.volatile_orders)] if follows_races else []),
         *([ProxyFences(translation, options.fenced_barriers)] if options.checks and translation.asynchronous else []),

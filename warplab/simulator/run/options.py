@@ -14,6 +14,7 @@ class Options:
     `checks`: test every access. `races`: also look for data races. `volatile_orders`: `volatile` in shared memory
     excuses races between lanes of a warp, and all in kernels that wait for flags; otherwise none (see `check.races`).
     `used_reads_only`: report a read of shared memory that nobody wrote only if the result depends on it.
+    `unwritten_reads`: report reads of what nobody wrote.
     `counters`: count, and trace the first `trace_warps` warps, up to `trace_events` accesses and steps.
     `max_seconds`: seconds of processor time that the launch may take, in place of the limits by number that follow.
     None: as many as it takes, but a chunk that executes 2**30 instructions and works for 10 s, and none of whose lanes
@@ -43,6 +44,7 @@ class Options:
     races: bool = True
     volatile_orders: bool = False
     used_reads_only: bool = False
+    unwritten_reads: bool = True
     counters: bool = True
     trace_warps: int = 4
     trace_events: int = 4096
