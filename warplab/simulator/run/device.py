@@ -18,7 +18,7 @@ from warplab.simulator.errors import IllegalAddress, InvalidLaunch, SimulatorErr
 from warplab.simulator.memory.device_memory import DeviceMemory, Heap
 from warplab.simulator.memory.lane_groups import BankPassCache, Group
 from warplab.simulator.observer import Observer
-from warplab.simulator.ptx.program import Entry, Program
+from warplab.simulator.ptx.program import Entry, Program, Variable
 from warplab.simulator.run import undefined_values
 from warplab.simulator.run.chunk import Chunk, LaunchState
 from warplab.simulator.run.geometry import chunk_geometry
@@ -70,6 +70,7 @@ class Device:
     def __init__(self, memory_bytes: int = 16 << 30, *, memory: DeviceMemory | None = None) -> None:
         self.memory = DeviceMemory(memory_bytes) if memory is None else memory
         self._variables: weakref.WeakKeyDictionary[Program, dict[str, int]] = weakref.WeakKeyDictionary()
+        self._places: weakref.WeakKeyDictionary[Program, dict[str, tuple[Variable, int]]] = weakref.WeakKeyDictionary()
         self.heap = Heap(self.memory)
         self.launches = self.ticks = 0  # so far, for %gridid and %globaltimer
 
@@ -243,21 +244,15 @@ class Device:
         return output
 
     def variable_address(self, program: Program, name: str) -> int:
-        """Return the address of a module's `.global` or `.const` variable, which is placed in memory at its first
-        use. Raises UnsupportedInstruction where its initial value names what the module lacks."""
+        """Return the address of a module's `.global` or `.const` variable. Raises UnsupportedInstruction where its
+        initial value names what the module lacks."""
         with launching, refusing(f"cannot place variable {name}"):
             return self._variable_address(program, name)
 
     def _variable_address(self, program: Program, name: str) -> int:
         addresses = self._variables.setdefault(program, {})
         if name not in addresses:
-            variable = program.variables.get(name) or next(
-                e.variables[name] for e in program.entries.values() if name in e.variables
-            )
-            address = self.memory.allocate(variable.size, name=name)
-            if variable.initial is not None:
-                self.memory.view(address, len(variable.initial))[:] = np.frombuffer(variable.initial, np.uint8)
-            self.memory.mark_initialized(address, variable.size)  # static variables start as zeros
+            variable, address = self._placed(program)[name]
             addresses[name] = address
             for offset, symbol in variable.pointers:
                 other, _, distance = symbol.partition("+")
@@ -265,6 +260,21 @@ class Device:
                 value = program.function_address(other) if known else self._variable_address(program, other)
                 self.memory.view(address + offset, 8).view(np.uint64)[0] = value + int(distance or "0", 0)
         return addresses[name]
+
+    def _placed(self, program: Program) -> dict[str, tuple[Variable, int]]:
+        """Return a module's variables and their addresses, which all get at the first use of any: so it is the same
+        for both engines, which come to them in different orders."""
+        if program not in self._places:
+            places = self._places[program] = {}
+            own = [program.variables, *(entry.variables for entry in program.entries.values())]
+            for name, variable in (item for variables in own for item in variables.items()):
+                if variable.space in ("global", "const") and name not in places:
+                    address = self.memory.allocate(variable.size, name=name)
+                    if variable.initial is not None:
+                        self.memory.view(address, len(variable.initial))[:] = np.frombuffer(variable.initial, np.uint8)
+                    self.memory.mark_initialized(address, variable.size)  # static variables start as zeros
+                    places[name] = variable, address
+        return self._places[program]
 
 
 class _Current:

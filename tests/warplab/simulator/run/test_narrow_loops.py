@@ -133,6 +133,11 @@ KERNEL of_module(const int* a, int* out, int n) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) { table[threadIdx.x] += a[i]; out[i] = scale[i & 3] * a[i]; }
     out[threadIdx.x] = table[threadIdx.x];
 }
+__device__ int late, never;
+KERNEL where_variables_lie(const int* a, int* out, int n) {
+    for (int i = 0; i < n; i++) { if (a[i] < 0) never = i; out[threadIdx.x] = i; }
+    out[threadIdx.x] = (int)(long long)&late;
+}
 KERNEL some_too_far(const int* a, int* out, int n) {
     for (int i = threadIdx.x; i < n + 5; i += blockDim.x) out[i] = a[i < n ? i : 0];
 }
@@ -224,6 +229,7 @@ OWN = {
     "small_types": lambda t: (INTEGERS.astype(np.uint8), zeros(N, np.int16), N),
     "generic_pointers": lambda t: (INTEGERS, zeros(t), 60),
     "of_module": lambda t: (INTEGERS, zeros(N), N),
+    "where_variables_lie": lambda t: (INTEGERS, zeros(t), 70),
     "some_too_far": lambda t: (INTEGERS, zeros(N), N),
     "unwritten": lambda t: (INTEGERS, zeros(t), 30),
     "misaligned_lanes": lambda t: (zeros(8 * t, np.int8), 60),
