@@ -100,7 +100,8 @@ class _Writer:
         if how in ("<<", ">>"):
             b = f"({b} & 7)"
         if how in ("/", "%"):
-            b = f"(({b} & 7) + 1)"
+            all_lanes = [f"({kind})n", f"({kind})(n >> 8)", f"({kind})where[{rng.randrange(self.n)}]"]
+            b = rng.choice([*[f"(({b} & 7) + 1)"] * 3, *all_lanes])
         return f"(({kind})({a} {how} {b}))"
 
     def condition(self) -> str:
