@@ -58,7 +58,11 @@ def keep(key: str, code: bytes) -> None:
     try:
         _tidy(folder)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        Path(file.name).replace(folder / key)
+            try:
+                file.write(hashlib.sha256(code).digest() + code)
+                file.flush()
+                Path(file.name).replace(folder / key)
+            except OSError:
+                Path(file.name).unlink()
     except OSError:  # the disk is full
         pass

@@ -54,6 +54,13 @@ def test_code_is_kept_for_what_it_was_made_from(folder, monkeypatch):
     assert len(keys | {source().key}) == 5
 
 
+def test_a_file_that_cannot_be_kept_leaves_nothing(folder):
+    (folder / source().key / "in the way").mkdir(parents=True)
+    folder.chmod(0o700)
+    assert result(source(), 2) == 31
+    assert [file.name for file in folder.iterdir()] == [source().key]
+
+
 @pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: b"", lambda data: data[:-1] + b"?"])
 def test_a_damaged_file_is_no_code(folder, change):
     result(source(), 2)
