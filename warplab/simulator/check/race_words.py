@@ -105,9 +105,9 @@ class WordRaces(Observer):
         if WordRaces.spent < _LINKING or not (WordRaces.spent >= _COMPILING or machine_access.ready()):
             WordRaces.spent += words * (_ACCESS + _LANE * word.shape[0])
             return False
-        examine = machine_access.examined()
-        if examine is None:
-            self.chunk.launch.log["NumPy looked for races: there is no compiler"] = None
+        examine, why = machine_access.examined()
+        if why:
+            self.chunk.launch.log[f"NumPy looked for races: {why}"] = None
             return False
         by.state = by.state or self._state(by)
         if record.place is None:

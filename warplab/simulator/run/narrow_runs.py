@@ -68,8 +68,9 @@ class NarrowRuns(MachineState):
         if not self.state.size:
             try:
                 self._begin()
-            except (OSError, MemoryError):  # no memory that may hold code for the call back
+            except (OSError, MemoryError) as error:  # no memory that may hold code for the call back
                 self.possible = False
+                self.chunk.launch.log[f"NumPy ran all loops: {error}"] = None
                 return None
         return self._run(loop, number, group, executed, path, path_ends)
 

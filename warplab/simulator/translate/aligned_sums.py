@@ -115,21 +115,32 @@ def aligned(options, log: dict[str, None]) -> tensor_cores.Aligned:
     return functools.partial(_hot, log) if options.machine_code else tensor_cores.aligned
 
 
-def hot(of: str, source: Callable[[], machine_compiler.Source], products: int, log: dict[str, None]) -> bool:
-    """Tell whether machine code for sums of a kind, made from a source, pays off for so many products more."""
-    if _spent[of] < TIMES * _COMPILE:
-        if _spent[of] < TIMES * _LINK or not (machine_compiler.available() and source().kept):
-            _spent[of] += int(_CALL + _PRODUCT * products)
-            return False
-    elif not machine_compiler.available():
-        log["NumPy multiplied matrices: there is no compiler"] = None
+_codes = {of: functools.partial(_compiled, of) for of in ("one", "each")}
+
+
+def hot(
+    of: str,
+    source: Callable[[], machine_compiler.Source],
+    code: Callable[[], Any],
+    products: int,
+    log: dict[str, None],
+) -> bool:
+    """Tell whether there is machine code for sums of a kind, made from a source, and pays off for so many products
+    more."""
+    if _spent[of] < TIMES * _COMPILE and (
+        _spent[of] < TIMES * _LINK or not (machine_compiler.available() and source().kept)
+    ):
+        _spent[of] += int(_CALL + _PRODUCT * products)
         return False
-    return True
+    why = machine_compiler.why_not(code)
+    if why:
+        log[f"NumPy multiplied matrices: {why}"] = None
+    return not why
 
 
 def _hot(log: dict[str, None], a, b, c, *rest) -> np.ndarray:
     of = _of(a)
-    if hot(of, functools.partial(_source, of), a.shape[0] * c.size, log) and a.shape[0] % 4 == 0:
+    if hot(of, functools.partial(_source, of), _codes[of], a.shape[0] * c.size, log) and a.shape[0] % 4 == 0:
         return by_machine_code(a, b, c, *rest)
     return tensor_cores.aligned(a, b, c, *rest)
 

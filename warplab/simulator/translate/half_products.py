@@ -159,7 +159,7 @@ def _compiled():
 def ready(options, log: dict[str, None], kinds: tuple[str, ...], products: int) -> bool:
     """Tell whether the code is for matrices of these PTX types, and pays off for so many products more."""
     ours = kinds[:2] == ("f16", "f16") and {*kinds[2:]} == {"f32"} and options.machine_code
-    return ours and aligned_sums.hot("halves", _source, products, log)
+    return ours and aligned_sums.hot("halves", _source, _compiled, products, log)
 
 
 def of_warps(a: Sequence[np.ndarray], b: Sequence[np.ndarray], c: Sequence[np.ndarray], warps: int) -> _Result:

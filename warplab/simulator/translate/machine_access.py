@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from warplab.simulator.translate import narrow_groups
-from warplab.simulator.translate.machine_compiler import Compiled, Source, available
+from warplab.simulator.translate.machine_compiler import Compiled, Source, available, why_not
 
 FIELDS = (
     # Addresses of arrays: the group's lanes (int32), the addresses that they access, for each lane its warp, number in
@@ -660,12 +660,7 @@ def addresses() -> dict[str, int]:
 
 
 @cache
-def examined() -> Any:
-    """Return the function of that name in `SOURCE`; None where it cannot be compiled."""
-    try:
-        if not available():
-            return None
-        addresses()
-        return _compiled[0].function("examined", 2)
-    except (RuntimeError, OSError):  # from LLVM
-        return None
+def examined() -> tuple[Any, str]:
+    """Return the function of that name in `SOURCE`, None where it cannot be compiled, and why."""
+    why = why_not(addresses)
+    return (None if why else _compiled[0].function("examined", 2)), why

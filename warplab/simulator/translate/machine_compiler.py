@@ -15,7 +15,7 @@ import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,20 @@ def available() -> bool:
     except Exception:  # llvmlite is missing, or does not know the processor
         return False
     return True
+
+
+def why_not(make: Callable[[], Any]) -> str:
+    """Return why `make` cannot make machine code; "" if it has made it."""
+    return _failure(make) if available() else "there is no compiler"
+
+
+@functools.cache
+def _failure(make: Callable[[], Any]) -> str:
+    try:
+        make()
+    except (RuntimeError, OSError) as error:  # from LLVM
+        return str(error) or type(error).__name__
+    return ""
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 
@@ -14,6 +15,7 @@ from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.check import races
+from warplab.simulator.translate import machine_access, machine_compiler
 
 SOURCE = """
 #ifndef SYNC
@@ -720,3 +722,45 @@ def test_the_log_says_where_numpy_looks_for_races():
         said = [line for line in simulate(*launch).log if "races" in line]
         assert said == ([] if why is None else [f"NumPy looked for races: {why}"])
         assert simulate(*launch, machine_code=False).log == []
+
+
+CLUSTER = """extern "C" __global__ void __cluster_dims__(2) k(int* a) {
+    __shared__ int word[544];
+    word[threadIdx.x] = 1;
+    a[blockIdx.x * blockDim.x + threadIdx.x] = word[threadIdx.x];
+}"""
+LATE = """extern "C" __global__ void k(int* a, int* b) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    asm volatile("bar.sync 1, 32;" ::: "memory");
+    if (blockIdx.x) a[i] = i; else b[i] = a[i];
+}"""
+BEFORE_A_BARRIER = """extern "C" __global__ void k(int* a) {
+    __shared__ int word[64];
+    word[threadIdx.x] = 1;
+    __syncthreads();
+    a[threadIdx.x] = word[63 - threadIdx.x];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("source", "block", "why"),
+    [
+        (CLUSTER, 544, "clusters have more than 32 warps"),
+        (LATE, 32, "what earlier blocks loaded is looked at late"),
+        (BEFORE_A_BARRIER, 64, "there is no compiler"),
+        (BEFORE_A_BARRIER, 64, "LLVM fails"),
+    ],
+)
+def test_the_log_says_why_machine_code_looks_for_no_races(source, block, why, monkeypatch):
+    def fails():
+        raise RuntimeError("LLVM fails")
+
+    compare_races(monkeypatch)
+    monkeypatch.setattr(machine_access, "examined", functools.cache(machine_access.examined.__wrapped__))
+    if why == "LLVM fails":
+        monkeypatch.setattr(machine_access, "addresses", fails)
+    monkeypatch.setattr(machine_compiler, "available", lambda: why != "there is no compiler")
+    blocks = 2 if source is not BEFORE_A_BARRIER else 1
+    arrays = tuple(np.zeros(2 * block, np.int32) for _ in range(2 if source is LATE else 1))
+    log = simulate(CudaSource(source, "k"), blocks, block, arrays, chunk_lanes=32).log
+    assert [line for line in log if "races" in line] == [f"NumPy looked for races: {why}"]

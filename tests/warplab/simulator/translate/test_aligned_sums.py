@@ -8,7 +8,7 @@ import pytest
 from tests.support.random_inputs import generator
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.run.options import Options
-from warplab.simulator.translate import aligned_sums, machine_compiler
+from warplab.simulator.translate import aligned_sums, half_products, machine_compiler
 
 ODD = [np.nan, np.inf, -np.inf, 0.0, -0.0, 2.0**-149, 2.0**-140, -1.9999999 * 2.0**127, 2.0**127, 65504, 2.0**-24]
 # Shapes of A, B and C: of warps, of a warpgroup, of a sparse A.
@@ -87,11 +87,20 @@ def test_numpy_comes_first_and_alone_where_no_machine_code_is_wanted(monkeypatch
     assert not log
 
 
-def test_the_log_says_when_there_is_no_compiler(monkeypatch):
+def _fails():
+    raise RuntimeError("LLVM fails")
+
+
+@pytest.mark.parametrize("why", ["there is no compiler", "LLVM fails"])
+def test_the_log_says_why_there_is_no_code(why, monkeypatch):
     monkeypatch.setattr(aligned_sums, "TIMES", 0)
-    monkeypatch.setattr(machine_compiler, "available", lambda: False)
+    monkeypatch.setattr(machine_compiler, "available", lambda: why == "LLVM fails")
+    monkeypatch.setattr(aligned_sums, "_codes", dict.fromkeys(aligned_sums._codes, _fails))
+    monkeypatch.setattr(half_products, "_compiled", _fails)
     arguments, log = case(generator(), "warpgroup"), {}
     with np.errstate(all="ignore"):
         got = aligned_sums.aligned(Options(), log)(*arguments)
         np.testing.assert_array_equal(bits(got), bits(tensor_cores.aligned(*arguments)))
-    assert list(log) == ["NumPy multiplied matrices: there is no compiler"]
+    of_halves = {}
+    assert not half_products.ready(Options(), of_halves, ("f16", "f16", "f32", "f32"), 1)
+    assert list(log) == list(of_halves) == [f"NumPy multiplied matrices: {why}"]
