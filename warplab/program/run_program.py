@@ -16,7 +16,7 @@ from warplab.program.runtime import Runtime
 from warplab.simulator.memory import device_memory
 
 MEMORY_BYTES = 16 << 30
-_OPTION = re.compile(r"-(?:[IDUOlLWg]|std|fopenmp|arch|gencode)|--?(?:use_fast_math|maxrregcount|ftz)")
+_OPTION = re.compile(r"-(?:[IDUOlLWg]|fopenmp|arch|gencode)|--?(?:std|use_fast_math|maxrregcount|ftz)")
 _NEED_VALUE = ("-I", "-D", "-U", "-l", "-L", "-std", "-arch", "-gencode", "-maxrregcount", "--maxrregcount")
 _ARCHITECTURE = re.compile(r"-(?:gencode=.*)?arch=(?:(?:sm|compute)_(?:[2-9]|1[0-2])\d[af]?\b|native$|all(?:-major)?$)")
 _OF_ONE_CARD = re.compile(r"=.*?(?:sm|compute)_(\d+a)\b")
@@ -35,7 +35,7 @@ def split_command(command: Sequence[str]) -> tuple[list[str], list[str], list[st
         if words[0].endswith((*CUDA_FILES, *HOST_FILES)) and not options:
             files.append(words.pop(0))
         elif _OPTION.match(words[0]):
-            word = words.pop(0)
+            word = re.sub("^--std", "-std", words.pop(0))
             if word in _NEED_VALUE:
                 if not words or words[0] == "--":
                     raise BuildError(f"{word} needs a value")

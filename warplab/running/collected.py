@@ -5,7 +5,7 @@ those of several processes are merged.
 
     {"kernels": [{kernel, file, launches, threads, grid, block, counters, ratios, lines, estimates, notes}],
      "defects": [{error, what, message, reason, kernel, kernel_file, file, path, line, source, block, thread, array,
-                  index, launched_at, times, suppressed, suppressed_by, refused}]}
+                  index, launched_at, times, suppressed, suppressed_by, refused}], "unmet": [suppressions of no defect]}
 
 A kernel is known by its name and its file: `kernel` and `file` in its own entry, `kernel` and `kernel_file` in that of
 a defect, whose `path` may be another file's.

@@ -17,7 +17,7 @@ SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schem
 
 
 def as_json(report: Report, what: str, exit_code: int) -> str:
-    """Return the whole report, as docs/run.md describes it."""
+    """Return the whole report, as `collected` describes it."""
     return json.dumps({"program": what, "exit_code": exit_code, **report}, indent=1) + "\n"
 
 

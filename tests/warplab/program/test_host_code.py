@@ -105,7 +105,7 @@ def test_the_last_word_of_a_parameter_is_its_name_unless_it_is_of_the_type(name)
         ("a.cu 10 -x", (["a.cu"], [], ["10", "-x"])),
         ("a.cu b.cpp -Iinc -DN=4 -- -DX", (["a.cu", "b.cpp"], ["-Iinc", "-DN=4"], ["-DX"])),
         ("a.cu -I inc -arch sm_90 -std c++20 data.txt", (["a.cu"], ["-Iinc", "-std=c++20"], ["data.txt"])),
-        ("a.cu -lineinfo -lm -gencode arch=compute_70,code=sm_70 8", (["a.cu"], ["-lm"], ["8"])),
+        ("a.cu -lineinfo --std c++17 -gencode arch=compute_70,code=sm_70 8", (["a.cu"], ["-std=c++17"], ["8"])),
         ("a.cu -gencode=arch=compute_90a,code=sm_90a", (["a.cu"], ["--gpu-architecture=compute_90a"], [])),
     ],
 )
