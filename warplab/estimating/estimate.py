@@ -213,7 +213,8 @@ def estimate(
     whose loops run `each` times as long. `footprint`: the distinct bytes that the large one loads and stores; without
     it those of the small one are multiplied by both, also by `each` where the accesses are not in the loop.
     Raises ValueError for an unknown card, for several launches, for a launch without counters or machine code, and for
-    `blocks` or `each` that is not positive, and for one with tcgen05; CompilerNotFound where the assembler is missing.
+    `blocks` or `each` that is not positive, and for one with tcgen05, or with products on a card without tensor cores;
+    CompilerNotFound where the assembler is missing.
     """
     launch, device = only_launch(profile, "estimate"), find_card(card)
     if not (blocks > 0 and each > 0):
@@ -225,6 +226,8 @@ def estimate(
             "this model how fast that is"
         )
     known, work = rates(device), work_of(launch, device).times(blocks, each, footprint)
+    if work.products and not known.mma_flops:
+        raise ValueError(f"no estimate for {launch.kernel}: the {device.name} has no tensor cores")
     time = launch_time(work, known, warm=warm)
     large = [r.name for r in time.resources if r.seconds >= SHOWN * time.seconds]
     lifted = {name: launch_time(work, known, warm=warm, without=_together(name)).seconds for name in large}
@@ -257,7 +260,7 @@ def label(card: Card, *limits: str) -> str:
     text = "An estimate by arithmetic, no measurement."
     known = _published().get(card.name)
     if known is None:
-        return f"{text} Not validated for the {card.name}: its rates are published ones, or the H100's."
+        return f"{text} Not validated for the {card.name}: rates are published ones, or the H100's."
     text += (
         f" On {known['launches']} launches held out while it was built it was off by {known['mean_percent']:.0f} % on "
         f"average ({known['within_30']} within 30 %), on {known['device']}, {known['date']}; see docs/trust.md."

@@ -43,8 +43,10 @@ def text(report: Report, what: str) -> str:
     parts += [_kernel(kernel, defects) for kernel in kernels]
     parts += [_defect(defect) for defect in defects]
     parts += [f"No defect was suppressed by this line: {entry}" for entry in report.get("unmet", ())]
-    worth = dict.fromkeys(estimate["worth"] for kernel in kernels for estimate in kernel["estimates"])
-    parts += [fill(one, WIDTH) for one in worth]
+    worth: dict[str, dict[str, None]] = {}  # by what is said of several cards alike
+    for one in (estimate for kernel in kernels for estimate in kernel["estimates"]):
+        worth.setdefault(one["worth"].replace(f" the {one['card']}:", " {}:"), {})[f"the {one['card']}"] = None
+    parts += [fill(said.replace("{}", " or ".join(cards)), WIDTH) for said, cards in worth.items()]
     return "\n\n".join(parts)
 
 
@@ -78,7 +80,7 @@ def _counters(kernel: Report) -> Iterable[str]:
     for name in _SHOWN_RATIOS:
         value = kernel["ratios"].get(name)
         if value is not None:
-            shown = percent(value) if name == "warp_efficiency" else ratio(value)
+            shown = {"warp_efficiency": percent, "bank_conflicts": count}.get(name, ratio)(value)
             yield f"{name.replace('_', ' ')} {shown}"
 
 

@@ -51,7 +51,7 @@ def test_the_label_gives_the_published_error(launch, monkeypatch) -> None:
     text = estimate(launch, "H100").label
     assert "On 80 launches held out while it was built it was off by 15 % on average (71 within 30 %)" in text
     assert estimate(launch, "V100").label.endswith(
-        "Not validated for the V100: its rates are published ones, or the H100's."
+        "Not validated for the V100: rates are published ones, or the H100's."
     )
     assert "The 7 of these launches with this limit (" in text
     assert ") were off by 3 % on average." in text
@@ -251,6 +251,24 @@ def test_it_refuses_tensor_memory_in_a_sentence(card) -> None:
     source = CudaSource(TENSOR_MEMORY, "borrow", ("-arch=sm_100a", f"-I{COURSE_HEADERS}"))
     with pytest.raises(ValueError, match="no estimate for borrow: it uses tcgen05"):
         estimate(simulate(source, 1, 32, ()), card)
+
+
+def test_it_refuses_products_that_the_card_has_no_tensor_cores_for() -> None:
+    source = """#include <mma.h>
+__global__ void product(const half* a, float* c) {
+    nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, half, nvcuda::wmma::row_major> f;
+    nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, half, nvcuda::wmma::row_major> g;
+    nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> sum;
+    nvcuda::wmma::fill_fragment(sum, 0);
+    nvcuda::wmma::load_matrix_sync(f, a, 16);
+    nvcuda::wmma::load_matrix_sync(g, a, 16);
+    nvcuda::wmma::mma_sync(sum, f, g, sum);
+    nvcuda::wmma::store_matrix_sync(c, sum, 16, nvcuda::wmma::mem_row_major);
+}"""
+    made = simulate(CudaSource(source, "product"), 1, 32, (np.ones(256, np.float16), np.zeros(256, np.float32)))
+    assert estimate(made, "T4").seconds > 0
+    with pytest.raises(ValueError, match="no estimate for product: the P100 has no tensor cores"):
+        estimate(made, "P100")
 
 
 def test_what_it_refuses() -> None:

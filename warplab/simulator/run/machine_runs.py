@@ -58,7 +58,7 @@ class MachineRuns(MachineState):
         why = self.why or self._why_not()
         self.possible = chunk.options.machine_code and not why
         if why and chunk.options.machine_code:
-            chunk.launch.log[f"NumPy ran all blocks of code: {why}"] = None
+            chunk.launch.log[f"NumPy ran all blocks of code, compiled loops aside: {why}"] = None
         if not self.possible:
             return
         self.spent: dict[Any, float] = {}  # by blocks that may be compiled (`MachineBlocks.at`)
