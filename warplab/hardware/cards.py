@@ -6,7 +6,7 @@ SMs x FP32 cores per SM x 2 (an FMA is two operations) x boost clock; the others
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,10 @@ def _card(name: str, paragraph: dict[str, Any], data: dict[str, Any]) -> Card:
 
     known = values(data["capability"][capability]) | values(paragraph)
     known["compute_capability"] = tuple(map(int, capability.split(".")))
-    found = Card(name=name, **known, rates=values(paragraph.get("rates", {})), sources=sources)
+    return _checked(Card(name=name, **known, rates=values(paragraph.get("rates", {})), sources=sources))
+
+
+def _checked(found: Card) -> Card:
     for key, value in {**found.rates, **found.per_clock, **vars(found)}.items():
         may_be_zero = key in found.rates or key == "reserved_shared_bytes"
         if isinstance(value, int | float) and not (value > 0 or (value == 0 and may_be_zero)):
@@ -116,15 +119,52 @@ def _card(name: str, paragraph: dict[str, Any], data: dict[str, Any]) -> Card:
 
 
 CARDS = read()
+# Of a card of one's own: what grows with the clock, with this and the multiprocessors, and with the bandwidth.
+_BY_CLOCK = ("clock_hz", "tensor_clock_mhz")
+_BY_CLOCKS = (
+    *("fp32_tflops", "fp64_tflops", "fp16_tflops", "tensor_tflops"),
+    *("l2_bandwidth", "l2_stores", "partial_stores", "mma_flops", "wgmma_flops"),
+)
+_BY_BANDWIDTH = ("read_bandwidth", "copy_bandwidth", "scattered_bandwidth", "scattered_stores")
+
+
+def _own(text: str) -> Card:
+    name, first, *rest = [part.strip() for part in text.replace("=", ",", 1).split(",")]
+    like = card(first)
+    if not name or name in CARDS:
+        raise ValueError(f"{text!r} needs a name that no other card has")
+    numbers: dict[str, Any] = {
+        **{k: v for k, v in vars(like).items() if isinstance(v, int | float | None)},
+        **like.rates,
+    }
+    given: dict[str, Any] = {}
+    for part in rest:
+        key, _, value = (word.strip() for word in part.partition("="))
+        if key not in numbers or not re.fullmatch(r"\d+(\.\d*)?(e[+-]?\d+)?", value):
+            raise ValueError(f"{name}: {part!r} is not one of these with a number, as sms=46: {', '.join(numbers)}")
+        given[key] = type(numbers[key] or 0.0)(float(value))
+    of = {key: given.get(key, numbers[key]) / numbers[key] for key in ("clock_mhz", "sms", "bandwidth_gbs")}
+    scaled = dict.fromkeys(_BY_CLOCK, of["clock_mhz"]) | dict.fromkeys(_BY_CLOCKS, of["clock_mhz"] * of["sms"])
+    scaled |= dict.fromkeys(_BY_BANDWIDTH, of["bandwidth_gbs"])
+    follows = {key: type(numbers[key])(numbers[key] * by) for key, by in scaled.items() if numbers.get(key)}
+    follows |= {} if of["bandwidth_gbs"] == 1 else {"memory_bits": None, "memory_mhz": None}
+    given = follows | given
+    rates = {key: given.pop(key, value) for key, value in like.rates.items()}
+    sources = {**like.sources, **dict.fromkeys((*given, *rates), f"given, or as of the {like.name}")}
+    return _checked(replace(like, **given, name=name, full_name=name, rates=rates, sources=sources))
 
 
 def card(name: str | Card) -> Card:
     """Return the card called `name` ("H100", "rtx4090", "A100-80GB"); a `Card` is returned as it is.
 
-    Raises ValueError for an unknown name.
+    "RTX 4070 = RTX 4090, sms=46, clock_mhz=2475, bandwidth_gbs=504, l2_bytes=36e6" is a card of your own: like another
+    but for these fields and rates. What else follows from multiprocessors and clock, or from bandwidth, is scaled.
+    Raises ValueError for an unknown name, and for numbers that no card has.
     """
     if isinstance(name, Card):
         return name
+    if "=" in name:
+        return _own(name)
     known = {"".join(_words(known)): one for known, one in CARDS.items()}.get("".join(_words(str(name))))
     if known is None:
         raise ValueError(f"no card is named {name!r}; choose one of {', '.join(CARDS)}")

@@ -184,7 +184,9 @@ def _kernel_report(name: str, file: str, kernel: _Kernel, cards: Sequence[str]) 
         if isinstance(found, str):
             notes.append(found)
             continue
-        estimates.append({"card": card, "seconds": found.seconds, "limit": found.limit, "worth": found.label})
+        estimates.append(
+            {"card": found.card.name, "seconds": found.seconds, "limit": found.limit, "worth": found.label}
+        )
         if not lines:
             lines = [_line(launch, one.file, one.line, one.code, one.share, found.limit) for one in found.lines[:LINES]]
     return {
@@ -210,7 +212,8 @@ def _estimated(launch: LaunchRecord, card: str):
     try:
         return estimate(launch, card)
     except (CompilerNotFound, ImportError, RuntimeError, ValueError, OSError) as error:
-        return f"no time on the {card}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        name = card.partition("=")[0].strip()
+        return f"no time on the {name}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
 
 
 def _by_instructions(launch: LaunchRecord) -> list[Report]:

@@ -73,7 +73,7 @@ def settings(card: list[str] | None, strict: str, suppress: str | None, max_seco
     from warplab.running import suppressions
 
     try:
-        names = [cards.card(name).name for name in card or ["H100"]]
+        names = [name if "=" in name else cards.card(name).name for name in card or ["H100"] if cards.card(name)]
         known = suppressions.read(suppress) if suppress else []
     except OSError as error:
         raise BadInput(f"{suppress} cannot be read: {error.strerror}") from None

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 import pytest
 
+from warplab.estimating.rates import rates
 from warplab.hardware.cards import CARDS, FILE, card, card_of, read
 
 H100 = CARDS["H100"]
@@ -70,6 +71,38 @@ def test_card_is_found_in_any_case_and_an_unknown_one_lists_the_names():
     assert card(CARDS["T4"]) is CARDS["T4"]
     with pytest.raises(ValueError, match=f"no card is named 'GTX 1080'; choose one of {', '.join(CARDS)}"):
         card("GTX 1080")
+
+
+def test_a_card_of_ones_own_is_like_another_but_for_what_is_given():
+    like = CARDS["RTX 4090"]
+    own = card("RTX 4070 = RTX 4090, sms=46, clock_mhz=2475, bandwidth_gbs=504, l2_bytes=36e6")
+    assert (own.name, own.sms, own.clock_mhz, own.l2_bytes) == ("RTX 4070", 46, 2475, 36_000_000)
+    assert own.fp32_tflops == pytest.approx(46 * own.fp32_cores * 2 * 2475e-6, rel=1e-3)
+    assert own.rates["l2_bandwidth"] / like.rates["l2_bandwidth"] == pytest.approx(46 / 128 * 2475 / 2520)
+    assert rates(own).read_bandwidth / rates(like).read_bandwidth == pytest.approx(504 / 1008)
+    assert (own.shared_bytes, own.rates["l1_latency"]) == (like.shared_bytes, like.rates["l1_latency"])
+    assert (own.memory_bits, card("X = T4").memory_bits) == (None, CARDS["T4"].memory_bits)
+    h200 = card("X = H200, clock_mhz=1000, bandwidth_gbs=2400, read_bandwidth=2e12")
+    assert (h200.rates["read_bandwidth"], h200.rates["copy_bandwidth"]) == (
+        2e12,
+        CARDS["H200"].rates["copy_bandwidth"] * 2400 / CARDS["H200"].bandwidth_gbs,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("H100 = T4", "needs a name that no other card has"),
+        ("= T4", "needs a name that no other card has"),
+        ("X = Voodoo2, sms=3", "no card is named 'Voodoo2'"),
+        ("X = T4, cores=3", "X: 'cores=3' is not one of these with a number, as sms=46: .*sms, "),
+        ("X = T4, sms=-3", "X: 'sms=-3' is not"),
+        ("X = T4, sms=0", "sms is 0; it must be above 0"),
+    ],
+)
+def test_a_wrong_card_of_ones_own_is_told(text, said):
+    with pytest.raises(ValueError, match=said):
+        card(text)
 
 
 @pytest.mark.parametrize(
