@@ -22,7 +22,7 @@ SWITCH, _TESTS = "WARPLAB", "WARPLAB_TESTS"  # in the environment of child proce
 STARTUP = str(Path(__file__).parents[1] / "running" / "startup")
 STANDINS = {"numba.cuda": "warplab.dropin.numba_cuda", "cupy": "warplab.dropin.cupy", "cupyx": "warplab.dropin.cupyx"}
 # Libraries that a program gets as they are, once these modules have made them launch on the simulator.
-_INSTALLED = {
+_INSTALLED: dict[str, tuple[str, dict[str, Any]]] = {
     "numba_cuda_mlir": ("warplab.dropin.numba_cuda_mlir", {}),
     "triton": ("warplab.dropin.triton", {"torch_cuda": True}),
 }
@@ -84,6 +84,11 @@ def install(*, children: bool = True, tests: Sequence[str] = ()) -> None:
             os.environ[_TESTS] = " ".join(_tests)
         folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         os.environ["PYTHONPATH"] = os.pathsep.join([STARTUP, *(f for f in folders if f and f != STARTUP)])
+
+
+def look_like(card: str) -> None:
+    """Let Triton, imported from now on, compile for a card."""
+    _INSTALLED["triton"][1]["like"] = card
 
 
 def installed() -> bool:

@@ -87,11 +87,9 @@ class Kernel:
     def assemble(self, arch: int) -> Assembled:
         """Return machine code for capability `arch` (75 for 7.5), with the assembler's report.
 
-        Raises ValueError for one before 9.0 where files are joined, whose PTX is for that.
+        Raises RuntimeError for an older one than files that are joined were compiled for.
         """
         if self.joined:
-            if arch < DEFAULT_ARCH:
-                raise ValueError(f"{self.name} was compiled for compute capability 9.0, not for {arch / 10}")
             return ptx_assembler.assemble(self.joined, self.entry.name, arch)
         own = f"{arch}a" if any(option.endswith(f"_{arch}a") for option in self.options) else arch
         log, cubin, _ = nvrtc.assemble_cuda(self.text, self.file, own, self.options, self.expressions)
@@ -177,6 +175,8 @@ class _Build:
             "-D__const__=const",
             *(option for option in options if _FOR_NVRTC.match(option)),
         )
+        named = next((option for option in options if option.startswith("--gpu-architecture=")), f"{DEFAULT_ARCH}")
+        self.arch = 10 * int("".join(filter(str.isdigit, named)))  # as __CUDA_ARCH__ has it
         self.both = [option for option in options if _FOR_BOTH.match(option)]
         self.host = [o for o in options if not _FOR_BOTH.match(o) and not _FOR_NVRTC.match(o)]
         if not any(option.startswith("-std=") for option in self.both):
@@ -224,7 +224,7 @@ class _Build:
         symbols = [name for _, name in self.symbols(target) if name.startswith("_ZZ") and name.endswith(_SUFFIX)]
         expressions = self._expressions(dict.fromkeys(symbols))
         instances = self._instances(target, host.templates) if host.templates else {}
-        device = DeviceSource.of(self._preprocessed(file, "-DWARPLAB_DEVICE"), self.cuda_folders)
+        device = DeviceSource.of(self._preprocessed(file, f"-DWARPLAB_DEVICE={self.arch}"), self.cuda_folders)
         name, options = os.path.basename(file), (*self.nvrtc, *["-rdc=true"] * joined)
         names = [*host.variables, *instances.values()]
 

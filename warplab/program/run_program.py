@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warplab import simulator
+from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.hardware import cards
+from warplab.launch import resources
 from warplab.program.build import CUDA_FILES, HOST_FILES, BuildError, build
 from warplab.program.host_code import SourceError
 from warplab.program.runtime import Runtime
@@ -58,8 +60,11 @@ def split_command(command: Sequence[str]) -> tuple[list[str], list[str], list[st
 def run_program(files: Sequence[str], options: Sequence[str], arguments: Sequence[str], card: str = "H100") -> int:
     """Build the program, run it, and return its exit code; launches and defects go to the open profiles.
 
-    `card`: the one that the program sees. Raises BuildError, CompileError and SourceError, before anything runs.
+    `card`: the one that the program sees, for which kernels are compiled if it is older than 9.0. Raises BuildError,
+    CompileError and SourceError, before anything runs.
     """
+    if not any("gpu-architecture" in option for option in options):
+        options = [*options, f"--gpu-architecture=compute_{min(resources.architecture(card)[0], DEFAULT_ARCH)}"]
     with tempfile.TemporaryDirectory(prefix="warplab-program-") as folder:
         program = build(files, options, Path(folder))
         memory_file = os.memfd_create("warplab-device")

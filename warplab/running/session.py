@@ -60,6 +60,7 @@ class Session:
             trace_warps=0,
             max_seconds=seconds,
         )
+        imports.look_like(self.settings.cards[0])
         self.collected = Collected(self.settings.cards, self._changed)
         profiling.collect(self.collected, every_thread=True)
         if not self.first:

@@ -44,6 +44,22 @@ def test_arguments_and_the_report_of_a_right_program(tmp_path):
 
 
 @pytest.mark.thorough
+def test_an_older_card_is_compiled_for(tmp_path):
+    (tmp_path / "arch.cu").write_text(
+        "#include <cstdio>\n__global__ void tell(int* x) {\n#ifdef __CUDA_ARCH__\n  *x = __CUDA_ARCH__;\n#endif\n}\n"
+        "int main() {\n  int* x; int y;\n  cudaMalloc(&x, 4); tell<<<1, 1>>>(x);\n"
+        '  cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost); printf("%d\\n", y);\n}\n'
+    )
+    own = "--card=mine = T4, sms=20"
+    done, report = run(tmp_path, "--card=T4", own, "arch.cu", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "750\n"), done.stderr
+    assert [one["card"] for one in report["kernels"][0]["estimates"]] == ["T4", "mine"]
+    assert "Not validated for the T4 or the mine: rates" in " ".join(done.stderr.split())
+    done, _ = run(tmp_path, own, "arch.cu", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "750\n"), done.stderr
+
+
+@pytest.mark.thorough
 def test_a_program_without_a_line_to_check_errors_ends_with_its_own_exit_code(tmp_path):
     done, report = run(tmp_path, "vector_add.cu", "--", "0")
     assert done.returncode == 1, done.stderr  # a grid of 0 blocks

@@ -17,22 +17,23 @@ import importlib.util
 import os
 
 
-def install(torch_cuda: bool = False, tune_for: str | None = None, arch: int | None = None) -> None:
+def install(torch_cuda: bool = False, tune_for: str | None = None, arch: int | None = None, like: str = "H100") -> None:
     """Let Triton compile for the simulator and launch on it, in this process.
 
     `torch_cuda`: also take torch's device "cuda" for the CPU, as unmodified programs need it, where there is torch.
     `tune_for`: a card, such as "H100": @triton.autotune runs each configuration and takes that with the least estimated
     time on it. None: the card that WARPLAB_TUNE_FOR names; without one, the first configuration that compiles.
-    `arch`: the capability to compile for, such as 100 (sm_100a, with tcgen05); None: that of the simulated device.
+    `like`: the card to compile for, which the device looks like. `arch`: another capability to compile for, such as
+    100 (sm_100a, with tcgen05).
     Raises ImportError where there is no Triton, ValueError for an unknown card.
     """
-    from warplab.compile.architecture import DEFAULT_ARCH
     from warplab.dropin.triton import driver
     from warplab.hardware.cards import card
+    from warplab.launch.resources import architecture
 
     tune_for = tune_for or os.environ.get("WARPLAB_TUNE_FOR")
     driver.SimulatorDriver.tune_for = card(tune_for).name if tune_for else None
-    driver.SimulatorDriver.arch = arch or DEFAULT_ARCH
+    driver.SimulatorDriver.like, driver.SimulatorDriver.arch = card(like), arch or architecture(like)[0]
     driver.replace_nvidia()
     if torch_cuda and importlib.util.find_spec("torch") is not None:
         from warplab.dropin.triton import torch_on_cpu

@@ -23,11 +23,10 @@ from warplab.compile.source_files import label_files
 from warplab.dropin.simulated_device import NO_CLOCK
 from warplab.dropin.triton.host_memory import as_tensor
 from warplab.dropin.triton.launcher import Launcher, assembled
-from warplab.hardware.cards import card
+from warplab.hardware.cards import Card, card
 from warplab.launch import profiling, resources
-from warplab.simulator.run.launch_limits import MAX_SHARED_BYTES, MAX_THREADS
+from warplab.simulator.run.launch_limits import MAX_THREADS
 
-LIKE = card("H100")  # the card whose multiprocessors and clocks the device reports, as its kernels are compiled for it
 PTX_VERSION = 90  # of CUDA 13.0, whose assembler counts machine code here; Triton's own is newer
 REGISTERS = 1 << 16  # of a multiprocessor
 _UNTIMED = [float("inf")] * 3
@@ -67,22 +66,24 @@ class Utilities:
         """Do nothing: there is nothing to unload."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
+        like = SimulatorDriver.like
         return {
-            "max_shared_mem": MAX_SHARED_BYTES,
+            "max_shared_mem": like.block_shared_bytes,
             "max_num_regs": REGISTERS,
-            "multiprocessor_count": LIKE.sms,
+            "multiprocessor_count": like.sms,
             "warpSize": 32,
-            "sm_clock_rate": 1000 * LIKE.clock_mhz,
-            "mem_clock_rate": round(1000 * (LIKE.memory_mhz or 0)),
-            "mem_bus_width": LIKE.memory_bits or 0,
+            "sm_clock_rate": 1000 * like.clock_mhz,
+            "mem_clock_rate": round(1000 * (like.memory_mhz or 0)),
+            "mem_bus_width": like.memory_bits or 0,
         }
 
 
 class SimulatorDriver(DriverBase):
     """The simulated device, as Triton asks for one. `tune_for`: the card for whose estimated times configurations are
-    chosen; None for no times."""
+    chosen; None for no times. `like`: the card whose multiprocessors, shared memory and clocks it reports."""
 
     tune_for: ClassVar[str | None] = None
+    like: ClassVar[Card] = card("H100")
     arch: ClassVar[int] = DEFAULT_ARCH  # the capability to compile for
 
     def __init__(self) -> None:

@@ -13,11 +13,9 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.dropin.simulated_device import NAME, memory_info
+from warplab.dropin.triton.driver import SimulatorDriver
 from warplab.dropin.triton.host_memory import TOLD
-from warplab.hardware.cards import card
-from warplab.simulator.run.launch_limits import MAX_SHARED_BYTES
 
 
 class _Blas:
@@ -53,15 +51,15 @@ def _here(value: Any) -> Any:
 
 @functools.cache
 def install() -> None:
-    """Take "cuda" for the CPU from now on, in this thread, and answer for a device like an H100."""
+    """Take "cuda" for the CPU from now on, in this thread, and answer for a device like the driver's card."""
     from triton._C.libtriton import nvidia
 
     nvidia.cublas.CublasLt = _Blas
-    like = card("H100")
     _OnCpu().__enter__()
-    major, minor = divmod(DEFAULT_ARCH, 10)
+    like = SimulatorDriver.like
+    major, minor = like.compute_capability
     properties = SimpleNamespace(name=NAME, major=major, minor=minor, multi_processor_count=like.sms, warp_size=32)
-    properties.total_memory, properties.shared_memory_per_block_optin = memory_info().total, MAX_SHARED_BYTES
+    properties.total_memory, properties.shared_memory_per_block_optin = memory_info().total, like.block_shared_bytes
     answers: dict[str, Any] = {
         "is_available": True,
         "device_count": 1,

@@ -39,7 +39,7 @@
 #define __CUDACC_VER_MAJOR__ 13
 #define __CUDACC_VER_MINOR__ 0
 #ifdef WARPLAB_DEVICE
-#define __CUDA_ARCH__ 900
+#define __CUDA_ARCH__ WARPLAB_DEVICE
 #else
 #include <device_launch_parameters.h>  // threadIdx, as a default argument of device code names it
 

@@ -305,6 +305,27 @@ def test_autotune_takes_the_first_configuration_that_fits():
     assert launched == [256]
 
 
+def test_kernels_are_compiled_for_a_card():
+    @triton.jit
+    def squares(x, out):
+        i = tl.arange(0, 32)
+        at = 32 * i[:, None] + i[None, :]
+        value = tl.load(x + at)
+        tl.store(out + at, tl.dot(value, value))
+
+    x, out = drawn((32, 32), "f2"), np.zeros((32, 32), np.float32)
+    simulated.install(like="L4")
+    try:
+        shared = triton.runtime.driver.active.utils.get_device_properties(0)["max_shared_mem"]
+        with profile() as p:
+            kernel = squares[(1,)](x, out)
+    finally:
+        simulated.install()
+    np.testing.assert_allclose(out, x.astype("f4") @ x.astype("f4"), atol=1e-4)
+    assert (kernel.metadata.target.arch, shared) == (89, 99 << 10)
+    assert estimate(p, "L4").seconds > 0
+
+
 def test_autotune_takes_the_least_estimated_time_on_a_card(monkeypatch):
     blocks = (32, 1024, 2048)
 
