@@ -22,6 +22,7 @@ def _folder() -> Path | None:
         return None
     try:
         folder = Path(given or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warplab" / "code")
+        folder = folder.absolute()  # wherever the process goes
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.lstat()
     except (OSError, RuntimeError):  # no home

@@ -54,6 +54,14 @@ def test_code_is_kept_for_what_it_was_made_from(folder, monkeypatch):
     assert len(keys | {source().key}) == 5
 
 
+def test_a_process_that_goes_elsewhere_takes_no_code_from_there(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WARPLAB_KEEP_CODE", "own")
+    result(source(), 2)
+    monkeypatch.chdir("/")
+    assert source().kept is not None
+
+
 def test_a_file_that_cannot_be_kept_leaves_nothing(folder):
     (folder / source().key / "in the way").mkdir(parents=True)
     folder.chmod(0o700)
