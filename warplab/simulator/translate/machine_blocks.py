@@ -19,7 +19,7 @@ not all lanes, short blocks of chunks of few lanes, chunks of warps that are not
 import functools
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from warplab.simulator.constants import SECTOR_BYTES
@@ -774,7 +774,8 @@ class MachineBlocks:
             alike = [of for of in self._codes if (of[0], of[2]) == (number, key[2]) and self._codes[of] is not None]
             wider = [of for of in alike if set(of[1]) < set(single)]
             if wider:  # a single entry can stand for all lanes
-                return self._codes[max(wider, key=lambda of: len(of[1]))]
+                self._codes[key] = self._for_more(self._codes[max(wider, key=lambda of: len(of[1]))], *key)
+                return self._codes[key]
             now, ahead = self.takes(number, chunk.lanes), chunk.launch.chunks_ahead
             self._spent[key] = self._spent.get(key, 0.0) + now
             _process.spent += now
@@ -849,13 +850,21 @@ class MachineBlocks:
         why = left_to_arrays(self._translator)
         if why:
             self.declined[number] = why
-        elif sum(key[0] == number for key in self._codes) < _MOST_VERSIONS:
+        elif sum(key[0] == number and key in self._written for key in self._codes) < _MOST_VERSIONS:
             w = BlockCode(self._translator, self._blocks[number], frozenset(single), one_block)
             try:
                 return w, machine_compiler.Source(w.write(), CONSTANTS, _CALLED)
             except UNKNOWN as error:
                 self.declined[number] = str(error) or type(error).__name__
         return None
+
+    def _for_more(self, code, number: int, single: tuple[str, ...], one_block: bool) -> MachineBlock:
+        """Return a block's code for a version in which more registers are single entries: so are then its results."""
+        w = BlockCode(self._translator, self._blocks[number], frozenset(single), one_block)
+        w.write()
+        known = [name is not None and w.single[name] for _, name in w.outputs]
+        outputs = [(dtype, slot, single) for (dtype, slot, _), single in zip(code.outputs, known, strict=True)]
+        return replace(code, outputs=outputs, steps=w.reaches)
 
     def _compile(self, key: Version) -> MachineBlock | None:
         written = self._written[key]

@@ -393,6 +393,23 @@ def test_a_block_with_too_many_kinds_of_code_is_left_to_numpy(eager, monkeypatch
     assert log_of(source) == ["NumPy ran the code from line 1 on: other registers held one value for all"]
 
 
+def test_code_from_a_block_of_another_shape_counts_the_same(eager):
+    """What an atomic operation costs depends on whether its address is one register for all lanes."""
+    code = """extern "C" __global__ void k(int* a, int n) {
+        int y;
+        asm volatile("and.b32 %0, %1, 7;" : "=r"(y) : "r"(threadIdx.y));  // in front of the branch
+        if (threadIdx.x < n) atomicAdd(a + y, 1);
+    }"""
+    source = CudaSource(code, "k")
+
+    def counts(block: tuple[int, int], machine_code: bool):
+        return simulate(source, 1, block, (zeros(8), 99), machine_code=machine_code).counts
+
+    for block in ((8, 4), (64, 1)):
+        assert counts(block, True) == counts(block, False)
+    assert eager == 2 * [("k", True)]
+
+
 def test_a_large_launch_is_compiled_while_it_runs(monkeypatch):
     monkeypatch.setattr(machine_blocks, "_FIRST", 0)  # as if the process had compiled some before
     ran, runs = machine_runs.MachineRuns._ran, list[bool]()
