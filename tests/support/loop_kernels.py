@@ -8,6 +8,8 @@ import numpy as np
 
 from tests.support.ptx_harness import ptx_of
 from warplab import simulator
+from warplab.simulator.run import machine_runs, narrow_runs
+from warplab.simulator.translate.machine_blocks import MachineBlocks
 
 SOURCE = """
 KERNEL hash_(unsigned* out, int n) {
@@ -191,6 +193,22 @@ MODES = {
     "used reads only": {"used_reads_only": True, "trace_events": 7},
     "pascal": {"scheduling": "pascal", "trace_warps": 1},
 }
+
+
+def at_once(monkeypatch) -> list[bool]:
+    """Let everything become machine code at once. Returns whether blocks could run as such, run by run."""
+    monkeypatch.setattr(MachineBlocks, "times", 0)
+    monkeypatch.setattr(machine_runs, "FEWEST", 1)
+    for name in ("_WARM", "_FIRST", "_NEXT", "_EACH", "_WORTH"):
+        monkeypatch.setattr(narrow_runs, name, 0)
+    ran, runs = machine_runs.MachineRuns._ran, list[bool]()
+
+    def noted(self, *args):
+        runs.append(ran(self, *args))
+        return runs[-1]
+
+    monkeypatch.setattr(machine_runs.MachineRuns, "_ran", noted)
+    return runs
 
 
 def seen_of(profile) -> dict:

@@ -13,7 +13,10 @@ TYPES = {
     "int": np.int32,
     "unsigned": np.uint32,
     "long long": np.int64,
+    "unsigned long long": np.uint64,
     "short": np.int16,
+    "unsigned short": np.uint16,
+    "signed char": np.int8,
     "unsigned char": np.uint8,
 }
 FLOATS = ("float", "double")
@@ -100,8 +103,9 @@ class _Writer:
         if how in ("<<", ">>"):
             b = f"({b} & 7)"
         if how in ("/", "%"):
-            all_lanes = [f"({kind})n", f"({kind})(n >> 8)", f"({kind})where[{rng.randrange(self.n)}]"]
-            b = rng.choice([*[f"(({b} & 7) + 1)"] * 3, *all_lanes])
+            near = f"({kind})(n - {self.n + rng.randrange(-9, 10)})"  # of all lanes: below 0, 0 or above
+            all_lanes = [near, f"({kind})where[{rng.randrange(self.n)}]"]
+            b = rng.choice([f"(({b} & 7) + 1)", f"({kind})(({b} & 7) - 3)", *all_lanes])
         return f"(({kind})({a} {how} {b}))"
 
     def condition(self) -> str:
@@ -205,8 +209,12 @@ class _Writer:
             low = 0 if np.dtype(dtype).kind == "u" else -100
             whole = numbers.integers(low, 100, self.n)
             given = (numbers.standard_normal(self.n) * 9 if kind in FLOATS else whole).astype(dtype)
-            if kind in FLOATS and rng.random() < 0.3:
-                given[numbers.integers(0, self.n, 4)] = [np.nan, np.inf, 1e-40, -0.0]
+            if rng.random() < 0.3:
+                limits = np.finfo(dtype) if kind in FLOATS else np.iinfo(dtype)
+                edges = [limits.min, limits.max, 0, 1]
+                if kind in FLOATS:
+                    edges += [np.nan, np.inf, -np.inf, -0.0, limits.smallest_normal, -limits.smallest_subnormal]
+                given[numbers.integers(0, self.n, len(edges))] = edges
             arrays += [given, np.zeros(self.n, dtype)]
         arrays += [numbers.integers(0, 1 << 20, self.n).astype(np.int32), np.zeros(8, np.int32)]
         options = dict(rng.choice(_MODES)) | {"chunk_lanes": rng.choice([1 << 15, 64, 256])}

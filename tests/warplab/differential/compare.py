@@ -1,6 +1,6 @@
 """Holds the simulator, with all its checks on, against the recorded results.
 
-    python -m tests.warplab.differential.compare [--batches FIRST END] [--processes 2]
+    python -m tests.warplab.differential.compare [--batches FIRST END] [--processes 2] [--numpy]
 
 Prints each kernel that differs or is reported, and how many agree; the exit status is 1 if any does not.
 
@@ -44,19 +44,20 @@ def ptx_digest_of(batch: int) -> str:
     return execution.ptx_digest(ptx_of(batch))
 
 
-def difference(seed: int) -> str:
-    """What is wrong with the simulator's results of a kernel; empty where they agree with the GPU's."""
+def difference(seed: int, **options) -> str:
+    """What is wrong with the simulator's results of a kernel; empty where they agree with the GPU's. `options`: of the
+    simulator."""
     this, batch = kernel(seed), seed // BATCH
-    options, _ = options_of(batch)
-    head = f"kernel{seed} ({this.flavour}; batch {batch}, {' '.join(options) or 'no options'})"
+    compiled, _ = options_of(batch)
+    head = f"kernel{seed} ({this.flavour}; batch {batch}, {' '.join(compiled) or 'no options'})"
     if ptx_digest_of(batch) != recorded().ptx[batch]:
         head += ", compiled to other PTX than was recorded"
     want = recorded().digests[seed], recorded().words.get(seed)
     try:
-        problem = mismatch(this, execution.simulate(program_of(batch), this), *want)
-        if problem and "--fmad=false" not in options:
+        problem = mismatch(this, execution.simulate(program_of(batch), this, **options), *want)
+        if problem and "--fmad=false" not in compiled:
             fused = simulator.load(with_fused_products(ptx_of(batch), this.name))
-            if not mismatch(this, execution.simulate(fused, this), *want):
+            if not mismatch(this, execution.simulate(fused, this, **options), *want):
                 problem = FUSED
     except simulator.SimulatorError as error:
         problem = str(error)
@@ -133,12 +134,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, nargs=2, metavar=("FIRST", "END"))
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--numpy", action="store_true", help="by NumPy alone, without machine code")
     arguments = parser.parse_args()
     batches = range(*arguments.batches) if arguments.batches else range(len(recorded().ptx))
     seeds = [seed for batch in batches for seed in seeds_of(batch)]
     bad = fused = 0
     with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
-        for problem in pool.imap(difference, seeds, chunksize=BATCH):
+        one = functools.partial(difference, machine_code=not arguments.numpy)
+        for problem in pool.imap(one, seeds, chunksize=BATCH):
             if problem:
                 fused += problem.endswith(FUSED)
                 bad += not problem.endswith(FUSED)

@@ -7,9 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tests.support.loop_kernels import at_once
 from tests.warplab.differential import compare, execution
 from tests.warplab.differential.generator import BATCH, FLAVOURS, kernel, seeds_of, source_of
 from tests.warplab.differential.record import SAMPLE
+from warplab.simulator.translate import machine_compiler
 
 BATCHES = range(SAMPLE // BATCH)
 
@@ -26,10 +28,19 @@ def test_enough_is_recorded_and_the_generator_still_makes_it():
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-def test_sample_agrees_with_the_gpu(batch):
-    problems = [compare.difference(seed) for seed in seeds_of(batch)]
+def test_numpy_agrees_with_the_gpu(batch):
+    problems = [compare.difference(seed, machine_code=False) for seed in seeds_of(batch)]
     assert len(problems) == BATCH == 50
     assert not any(problems), "\n".join(filter(None, problems))
+
+
+@pytest.mark.skipif(not machine_compiler.available(), reason="LLVM does not know this processor")
+@pytest.mark.parametrize("batch", [0, *(pytest.param(k, marks=pytest.mark.thorough) for k in BATCHES[1:])])
+def test_machine_code_agrees_with_the_gpu(batch, monkeypatch):
+    runs = at_once(monkeypatch)
+    problems = [compare.difference(seed) for seed in seeds_of(batch)]
+    assert not any(problems), "\n".join(filter(None, problems))
+    assert sum(runs) > 0.9 * len(runs) > BATCH, "runs were left to NumPy"
 
 
 def test_one_wrong_bit_is_found():

@@ -8,15 +8,14 @@ import os
 import numpy as np
 import pytest
 
-from tests.support.loop_kernels import seen_of
+from tests.support.loop_kernels import at_once, seen_of
 from tests.support.race_twins import compare_races
 from tests.support.random_kernels import RandomKernel, random_kernel
 from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
-from warplab.simulator.run import machine_runs, narrow_runs
+from warplab.simulator.run import machine_runs
 from warplab.simulator.translate import machine_compiler
-from warplab.simulator.translate.machine_blocks import MachineBlocks
 
 pytestmark = pytest.mark.skipif(not machine_compiler.available(), reason="LLVM does not know this processor")
 
@@ -42,20 +41,8 @@ def outcome(kernel: RandomKernel, machine_code: bool) -> tuple:
 
 @pytest.fixture
 def eager(monkeypatch):
-    """Everything becomes machine code at once. Returns whether blocks could run as such, run by run."""
-    monkeypatch.setattr(MachineBlocks, "times", 0)
-    monkeypatch.setattr(machine_runs, "FEWEST", 1)
-    for name in ("_WARM", "_FIRST", "_NEXT", "_EACH", "_WORTH"):
-        monkeypatch.setattr(narrow_runs, name, 0)
-    ran, runs = machine_runs.MachineRuns._ran, list[bool]()
-
-    def noted(self, *args):
-        runs.append(ran(self, *args))
-        return runs[-1]
-
-    monkeypatch.setattr(machine_runs.MachineRuns, "_ran", noted)
     compare_races(monkeypatch)
-    return runs
+    return at_once(monkeypatch)
 
 
 @pytest.mark.parametrize(
