@@ -105,6 +105,7 @@ class _Writer:
         if how in ("/", "%"):
             near = f"({kind})(n - {self.n + rng.randrange(-9, 10)})"  # of all lanes: below 0, 0 or above
             all_lanes = [near, f"({kind})where[{rng.randrange(self.n)}]"]
+            a = rng.choice([a, a, f"({kind})(n + {rng.randrange(9)})", *all_lanes])
             b = rng.choice([f"(({b} & 7) + 1)", f"({kind})(({b} & 7) - 3)", *all_lanes])
         return f"(({kind})({a} {how} {b}))"
 
