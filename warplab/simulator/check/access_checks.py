@@ -145,7 +145,7 @@ class Checks(Observer):
     def _illegal(self, site, address: np.ndarray, bad: np.ndarray, lanes) -> None:
         lane, at = self.first(bad, address, lanes)
         what = f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {at:#x}"
-        count = int(bad.sum())
+        count = int(np.broadcast_to(bad, self.chunk.lanes if lanes is None else lanes.size).sum())
         others = f" (so do {count - 1:,} other threads)" if count > 2 else " (so does one more)" if count == 2 else ""
         freed, near = self.memory.find_freed(at), self.memory.nearest(at)
         if is_host_address(at):

@@ -124,6 +124,13 @@ def test_of_two_threads_that_leave_an_array_the_other_is_one_more():
         run("no_guard", 1, 64, np.zeros(62, np.float32), np.zeros(64, np.float32), np.int32(62))
 
 
+def test_threads_that_go_to_one_place_are_all_counted():
+    """Of an address that is one for all lanes, NumPy holds one entry."""
+    source = CudaSource('extern "C" __global__ void k(int* a, int n) { a[n] = 1; }', "k")
+    with pytest.raises(simulator.IllegalAddress, match=r"element 9 \(so do 63 other threads\)"):
+        simulate(source, 1, 64, (np.zeros(9, np.int32), np.int32(9)))
+
+
 def test_the_guard_of_four_elements():
     with pytest.raises(simulator.IllegalAddress, match=r"a guard missing \(`if \(4 \* i \+ 3 < n\)`\)"):
         run("fours", 1, 32, np.zeros(101, np.float32), np.zeros(128, np.float32))
