@@ -31,7 +31,7 @@ READ = {
     "gemv": "its arguments, made small, fail its own assertion.",
     "graphB+": "edges move to the front of their list with a field that only those of the tree were given; it is moved "
     "and, as far as was read, never used.",
-    "graphExecution": "CUDA graphs.",
+    "graphExecution": "it has CUDA graphs, which were refused then, and has not been run since.",
     "groupnorm": "`shared_sum` is written anew in the loop over channels, with no barrier after the reads before.",
     "adamw": "`fused_4bit_kernel` calls CUB's block reduction inside `if (global_id < total_size)`: the last "
     "block's other threads have ended, and shuffles ask for their values.",

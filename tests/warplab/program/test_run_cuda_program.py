@@ -99,6 +99,14 @@ def test_variables_that_host_and_kernels_share(tmp_path):
 
 
 @pytest.mark.thorough
+def test_graphs_of_what_was_captured(tmp_path):
+    done, report = run(tmp_path, "graphs.cu")
+    # Of even and odd i in 0 to 31 the sums are 240 and 256; each is added twice, once with 1 more for each of 16.
+    assert (done.returncode, done.stdout) == (0, "-1 0\n496 528 1\n976 1040 2\n"), done.stderr
+    assert report["kernels"][0]["launches"] == 4
+
+
+@pytest.mark.thorough
 def test_managed_pinned_and_pitched_memory_streams_and_events(tmp_path):
     done, _ = run(tmp_path, "--card=A100", "memory_kinds.cu")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -141,6 +141,7 @@ inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { r
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <mutex>
@@ -242,15 +243,34 @@ char* reachable(const void* pointer) {
   return at >= device && at < device + device_bytes ? window + (at - device) : at;
 }
 
+// What is captured while a stream is, in the order of the calls: each launch of the graph does it.
+using Graph = std::vector<std::function<cudaError_t()>>;
+Graph* captured;
+
+cudaError_t now_or_captured(std::function<cudaError_t()> work) {
+  if (!captured) return work();
+  captured->push_back(std::move(work));
+  return cudaSuccess;
+}
+
 // Rows of `width` bytes; the simulator has said that both sides are what the kind says.
 cudaError_t copy(const char* name, const void* place, void* target, size_t target_pitch, const void* source,
                  size_t source_pitch, size_t width, size_t height, int kind) {
-  Reply reply = ask(name, place, {Number(target), Number(target_pitch), Number(source), Number(source_pitch),
-                                  Number(width), Number(height), kind});
-  if (reply.error == cudaSuccess)
-    for (size_t row = 0; row < height; row++)
-      memmove(reachable(target) + row * target_pitch, reachable(source) + row * source_pitch, width);
-  return note(reply.error);
+  return now_or_captured([=] {
+    Reply reply = ask(name, place, {Number(target), Number(target_pitch), Number(source), Number(source_pitch),
+                                    Number(width), Number(height), kind});
+    if (reply.error == cudaSuccess)
+      for (size_t row = 0; row < height; row++)
+        memmove(reachable(target) + row * target_pitch, reachable(source) + row * source_pitch, width);
+    return note(reply.error);
+  });
+}
+
+cudaError_t fill(const char* name, const void* place, void* target, size_t pitch, int value, size_t width,
+                 size_t height) {
+  return now_or_captured([=] {
+    return note(ask(name, place, {Number(target), Number(pitch), value, Number(width), Number(height)}).error);
+  });
 }
 
 // A variable that host and kernels share. Each has its own memory, copied before and after each launch.
@@ -277,24 +297,27 @@ cudaError_t launch(const char* name, const void* place, const void* kernel, dim3
   std::string bytes;
   size_t position = 0;
   for (Number size : parameters[kernel]) bytes.append(static_cast<char*>(arguments[position++]), size);
-  for (Managed& one : managed()) {
-    if (!one.here) one.here = reinterpret_cast<char*>(ask("cudaGetSymbolAddress", place, {Number(one.host)}).value[0]);
-    memmove(reachable(one.here), one.host, one.bytes);
-    position = 0;
-    for (Number size : parameters[kernel]) {  // an argument may point into it
-      char* value;
-      memcpy(&value, &bytes[position], size == sizeof value ? size : 0);
-      if (size == sizeof value && value >= one.host && value < one.host + one.bytes) {
-        value += one.here - one.host;
-        memcpy(&bytes[position], &value, size);
+  return now_or_captured([=]() mutable {
+    std::lock_guard<std::recursive_mutex> turn(taking_turns);
+    for (Managed& one : managed()) {
+      if (!one.here) one.here = reinterpret_cast<char*>(ask("cudaGetSymbolAddress", place, {Number(one.host)}).value[0]);
+      memmove(reachable(one.here), one.host, one.bytes);
+      position = 0;
+      for (Number size : parameters[kernel]) {  // an argument may point into it
+        char* value;
+        memcpy(&value, &bytes[position], size == sizeof value ? size : 0);
+        if (size == sizeof value && value >= one.host && value < one.host + one.bytes) {
+          value += one.here - one.host;
+          memcpy(&bytes[position], &value, size);
+        }
+        position += size;
       }
-      position += size;
     }
-  }
-  Reply reply = ask(name, place, {Number(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                  cluster.x, cluster.y, cluster.z, Number(shared_bytes)}, nullptr, bytes);
-  for (Managed& one : managed()) memmove(one.host, reachable(one.here), one.bytes);
-  return note(reply.error);
+    Reply reply = ask(name, place, {Number(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                    cluster.x, cluster.y, cluster.z, Number(shared_bytes)}, nullptr, bytes);
+    for (Managed& one : managed()) memmove(one.host, reachable(one.here), one.bytes);
+    return note(reply.error);
+  });
 }
 
 struct sigaction before_us;
@@ -432,16 +455,16 @@ cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* sou
   return copy(__func__, HERE, target, target_pitch, source, source_pitch, width, height, kind);
 }
 cudaError_t cudaMemset(void* target, int value, size_t count) {
-  return ASK(Number(target), Number(count), value, Number(count), 1);
+  return fill(__func__, HERE, target, count, value, count, 1);
 }
 cudaError_t cudaMemsetAsync(void* target, int value, size_t count, cudaStream_t) {
-  return ASK(Number(target), Number(count), value, Number(count), 1);
+  return fill(__func__, HERE, target, count, value, count, 1);
 }
 cudaError_t cudaMemset2D(void* target, size_t pitch, int value, size_t width, size_t height) {
-  return ASK(Number(target), Number(pitch), value, Number(width), Number(height));
+  return fill(__func__, HERE, target, pitch, value, width, height);
 }
 cudaError_t cudaMemset2DAsync(void* target, size_t pitch, int value, size_t width, size_t height, cudaStream_t) {
-  return ASK(Number(target), Number(pitch), value, Number(width), Number(height));
+  return fill(__func__, HERE, target, pitch, value, width, height);
 }
 cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
   Reply reply = ask(__func__, HERE, {Number(symbol)});
@@ -499,7 +522,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cu
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
   return callback(stream, cudaSuccess, data), cudaSuccess;
 }
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) { return function(data), cudaSuccess; }
+cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
+  return now_or_captured([=] { return function(data), cudaSuccess; });
+}
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = NEW_HANDLE(cudaEvent_t), cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
@@ -511,6 +536,32 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) 
   *milliseconds = std::nanf("");
   return ASK();
 }
+
+// Graphs of what was captured, whatever the stream.
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  if (captured) return note(cudaErrorIllegalState);
+  return captured = new Graph, cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
+  if (!captured) return note(cudaErrorIllegalState);
+  *graph = reinterpret_cast<cudaGraph_t>(captured);
+  return captured = nullptr, cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  return *made = reinterpret_cast<cudaGraphExec_t>(new Graph(*reinterpret_cast<Graph*>(graph))), cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
+  cudaError_t error = cudaSuccess;
+  for (auto& work : *reinterpret_cast<Graph*>(graph))
+    if (!error) error = work();
+  return error;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete reinterpret_cast<Graph*>(graph), cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return delete reinterpret_cast<Graph*>(graph), cudaSuccess; }
 
 // Devices: there is one.
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
