@@ -18,7 +18,8 @@ from warplab.program.runtime import Runtime
 from warplab.simulator.memory import device_memory
 
 MEMORY_BYTES = 16 << 30
-_OPTION = re.compile(r"-(?:[IDUOlLWg]|fopenmp|arch|gencode)|--?(?:std|use_fast_math|maxrregcount|ftz)")
+_OPTION = re.compile(r"-(?:[IDUOlLWg]|fopenmp|arch|gencode|rdc=)|--?(?:std|use_fast_math|maxrregcount|ftz|fmad|prec-)")
+_NVCC = re.compile(r"-(?:X(?:compiler|ptxas|linker)|ccbin)|--(?:gpu-|generate-|expt-|extended-lambda|relocatable-)")
 _NEED_VALUE = ("-I", "-D", "-U", "-l", "-L", "-std", "-arch", "-gencode", "-maxrregcount", "--maxrregcount")
 _ARCHITECTURE = re.compile(r"-(?:gencode=.*)?arch=(?:(?:sm|compute)_(?:[2-9]|1[0-2])\d[af]?\b|native$|all(?:-major)?$)")
 _OF_ONE_CARD = re.compile(r"=.*?(?:sm|compute)_(\d+a)\b")
@@ -28,7 +29,7 @@ def split_command(command: Sequence[str]) -> tuple[list[str], list[str], list[st
     """Return the files, the compilers' options and the program's arguments: `prog.cu more.cu -I. -DN=4 -- 10 20`.
 
     Without `--` the arguments begin with the first word that is neither a file of a program nor such an option. Raises
-    BuildError for an option without its value, and for what is no architecture.
+    BuildError for an option without its value, one of nvcc alone, and for what is no architecture.
     """
     files: list[str] = []
     options: list[str] = []
@@ -42,16 +43,16 @@ def split_command(command: Sequence[str]) -> tuple[list[str], list[str], list[st
                 if not words or words[0] == "--":
                     raise BuildError(f"{word} needs a value")
                 word += "=" * (len(word) > 2) + words.pop(0)
-            if word.startswith("-lineinfo"):  # lines are always known
+            if word.startswith(("-lineinfo", "-rdc=")):  # lines are always known, and files joined
                 continue
             if not word.startswith(("-arch", "-gencode")):
                 options.append(word)
             elif not _ARCHITECTURE.match(word):
-                raise BuildError(
-                    f"{word} names no architecture from sm_20 on: leave it out, or write one such as sm_90"
-                )
+                raise BuildError(f"{word} names no architecture that is known, such as sm_90")
             elif found := _OF_ONE_CARD.search(word):  # else the simulator's own is compiled for
                 options.append(f"--gpu-architecture=compute_{found[1]}")
+        elif _NVCC.match(words[0]):
+            raise BuildError(f"{words[0]} is nvcc's: leave it out, or write -- before the program's own arguments")
         else:
             return files, options, words
     return files, options, words[1:]

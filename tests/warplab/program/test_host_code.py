@@ -106,6 +106,7 @@ def test_the_last_word_of_a_parameter_is_its_name_unless_it_is_of_the_type(name)
         ("a.cu b.cpp -Iinc -DN=4 -- -DX", (["a.cu", "b.cpp"], ["-Iinc", "-DN=4"], ["-DX"])),
         ("a.cu -I inc -arch sm_90 -std c++20 data.txt", (["a.cu"], ["-Iinc", "-std=c++20"], ["data.txt"])),
         ("a.cu -lineinfo --std c++17 -gencode arch=compute_70,code=sm_70 8", (["a.cu"], ["-std=c++17"], ["8"])),
+        ("a.cu -rdc=true -fmad=false -- -ccbin", (["a.cu"], ["-fmad=false"], ["-ccbin"])),
         ("a.cu -gencode=arch=compute_90a,code=sm_90a", (["a.cu"], ["--gpu-architecture=compute_90a"], [])),
     ],
 )
@@ -113,9 +114,11 @@ def test_files_options_and_arguments(words, expected):
     assert split_command(words.split()) == expected
 
 
-@pytest.mark.parametrize("words", ["-I", "-arch", "-D -- 10", "-arch=sm_10", "-arch sm_900", "-gencode=code=sm_90"])
-def test_an_option_without_its_value_or_with_a_wrong_one_is_refused(words):
-    with pytest.raises(BuildError, match=r"^-\S+ (needs a value|names no architecture from sm_20 on)"):
+@pytest.mark.parametrize(
+    "words", ["-I", "-arch", "-D -- 10", "-arch=sm_10", "-arch sm_900", "-gencode=code=sm_90", "-ccbin g++"]
+)
+def test_an_option_without_its_value_with_a_wrong_one_or_of_nvcc_alone_is_refused(words):
+    with pytest.raises(BuildError, match=r"^-\S+ (needs a value|names no architecture|is nvcc's)"):
         split_command(["a.cu", *words.split()])
 
 
