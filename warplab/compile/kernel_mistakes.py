@@ -287,7 +287,7 @@ def _of_the_host(kernel: ast.FunctionDef, error: str) -> Found:
                 yield node, f"The type is missing: {ast.unparse(node.func)}(size, numba.float32)."
             elif {"float", "int"}.intersection(map(ast.unparse, (*node.args, *(word.value for word in node.keywords)))):
                 yield node, f"float and int are Python's types: {ast.unparse(node.func)}(size, numba.float32)."
-            elif re.search(r">>> array\(u?int\d+,", error):
+            elif re.search(r">>> array\((u?int\d+,|(Uni)?Tuple\(((?!class).)*\bu?int\d)", error):
                 yield node, "The size must be known to the compiler: a number, or a name with one above the kernel."
 
 

@@ -1,6 +1,8 @@
 """Python kernels to PTX by Numba and NVVM, which come as pip packages; needs no GPU and no CUDA toolkit."""
 
+import linecache
 import re
+import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +28,17 @@ class NumbaProgram:
     annotation: Any
     metadata: dict | None
     exceptions: Callable[[int], tuple]
+
+
+def _place(error: BaseException) -> str:
+    """Return the line at which Numba stopped, where its message names none; "" if that is not known."""
+    place = ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        what = frame.f_locals.get("constraint") or frame.f_locals.get("inst")
+        at = getattr(what, "loc", None)
+        if at is not None and ", line " not in str(error):
+            place = f"line {at.line}: {linecache.getline(at.filename, at.line).strip()}"
+    return place
 
 
 def compile_numba(function: Callable, signature: tuple, arch: int = DEFAULT_ARCH, **options) -> tuple[str, str]:
@@ -84,7 +97,7 @@ def compile_numba_program(
             numba_internals.set_launch_bounds(kernel, launch_bounds)
             modules = numba_internals.ptx_modules(library, capability)
         except Exception as error:  # whatever Numba makes of a mistake in the kernel: only the message helps a learner
-            meant = kernel_mistakes.hint(function, error)
+            meant = kernel_mistakes.hint(function, error) or _place(error)
             if meant:
                 error.add_note(meant)
             shorten_traceback(error)

@@ -5,6 +5,7 @@ assembles a whole program, as NVRTC does for CUDA C++ and the driver for Numba's
 """
 
 import functools
+import re
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -83,5 +84,6 @@ def assemble_whole(ptx: str, entry: str, arch: int | str, max_registers: int | N
             command.append(f"-maxrregcount={max_registers}")
         done = run(command, SECONDS)
         if done.returncode:
-            raise RuntimeError(f"the kernel could not be assembled for sm_{arch}: {done.stderr.strip()}")
+            said = re.sub(r"ptxas \S+, line \d+; \w+\s*: ", "", done.stderr.strip())  # the file is gone
+            raise RuntimeError(f"the kernel could not be assembled for sm_{arch}: {said}")
         return Assembled(done.stdout + done.stderr, entry, cubin.read_bytes())

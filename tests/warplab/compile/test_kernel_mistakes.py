@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from numba import float32
 from numba.core.errors import TypingError
 
 from tests.support.kernel_checks import failure
-from warplab import cuda
+from warplab import cuda, simulate
 from warplab.checks.cases import Case, elementwise
 from warplab.compile.short_traceback import short_traceback
 
@@ -315,6 +316,20 @@ def untyped_array(x, y, out):
     out[0] = own[0]
 
 
+SIDE = 16
+
+
+@cuda.jit
+def sized_by_a_sum(x, y, out):
+    own = cuda.shared.array((SIDE, SIDE + 2), np.float32)
+    out[0] = own[0, 0]
+
+
+@cuda.jit
+def stores_a_word(x):
+    x[0] = "word"
+
+
 @cuda.jit
 def sized_at_the_launch(x, y, out):
     own = cuda.shared.array(cuda.blockDim.x, np.float32)
@@ -425,6 +440,7 @@ MISTAKES = [
     (waits_for_the_device, "cuda.synchronize()\n", "wait at cuda.syncthreads()"),
     (untyped_array, "own = cuda.shared.array(64)\n", "cuda.shared.array(size, numba.float32)"),
     (sized_at_the_launch, "own = cuda.shared.array(cuda.blockDim.x, np.float32)\n", "known to the compiler"),
+    (sized_by_a_sum, "own = cuda.shared.array((SIDE, SIDE + 2), np.float32)\n", "known to the compiler"),
     (barrier_of_cpp, "__syncthreads()  # noqa: F821\n", "in Numba it is cuda.syncthreads"),
     (index_of_cpp, "out[threadIdx.x] = 1  # noqa: F821\n", "in Numba it is cuda.threadIdx"),
     (prints_as_cpp, 'printf("%f", x[0])  # noqa: F821\n', "in Numba it is print, of values"),
@@ -477,6 +493,12 @@ def test_a_check_says_what_was_meant(kernel, code, advice):
     assert f": {code}" in error.look_at
     assert advice in error.look_at
     assert len(str(error).splitlines()) < 7, "Numba's own message is still there"
+
+
+def test_an_error_that_names_no_line_is_told_with_it():
+    with pytest.raises(Exception, match="No implementation of function") as caught:
+        simulate(stores_a_word, 1, 1, (np.zeros(1, np.float32),))
+    assert re.fullmatch(r'line \d+: x\[0\] = "word"', *caught.value.__notes__)
 
 
 @cuda.jit

@@ -28,6 +28,7 @@ _NO_BARRIER = (
     "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
     "second kernel."
 )
+_LAST = " Does an atomic operation tell that the other block is done? Then put a __threadfence() before it."
 _CLUSTER = (
     "The two belong to different blocks of a cluster. Is a cluster.sync() missing between them (barrier.cluster.arrive "
     "and wait), or an mbarrier at which one arrives and the other waits?"
@@ -97,6 +98,8 @@ def race_error(
             reason = _OPERAND if did.endswith("read") and earlier.text.startswith("wgmma") else _ASYNCHRONOUS
         elif any(_waits(chunk, place, name) for place in sites):
             reason = _FLAG
+        elif reason is _NO_BARRIER and site.op == "load" and _counts(chunk):
+            reason += _LAST
         elif own_block and other < 0 and earlier.where.line == site.where.line:
             reason += _UPDATE
         elif own_block and verbs == ("writes", "writes") and earlier.where.line == site.where.line:
@@ -131,6 +134,11 @@ def _barrier_between(chunk, sites: tuple[Site, Site], threads: tuple[int, int]) 
 def _moves_pieces(site: Site) -> bool:
     """Tell whether an instruction reads or writes pieces of 16 bytes, whatever the elements are, on its own."""
     return ".bulk" in site.text or site.text.startswith("wgmma")
+
+
+def _counts(chunk) -> bool:
+    """Tell whether the kernel has atomic operations, but on shared memory."""
+    return any(site.op == "atomic" and site.space != "shared" for site in chunk.translation.sites)
 
 
 def _waits(chunk, site: Site, name: str | None) -> bool:

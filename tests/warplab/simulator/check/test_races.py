@@ -507,8 +507,9 @@ def test_a_fence_of_the_block_orders_nothing_for_other_blocks(fence, here):
     data, flag, out = np.zeros((3, 1), np.int32)
     launch = CudaSource(code, "pass_on"), *((1, 64) if here else (2, 32)), (data, flag, out)
     if fence and not here:
-        with pytest.raises(simulator.DataRace, match=r"block \(1, 0, 0\) reads .* of array `data`"):
+        with pytest.raises(simulator.DataRace, match=r"block \(1, 0, 0\) reads .* of array `data`") as caught:
             simulate(*launch)
+        assert "that the other block is done? Then put a __threadfence() before it" in caught.value.reason
     else:
         simulate(*launch)
         assert (out[0], data[0]) == (7, 8)
