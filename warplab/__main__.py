@@ -5,6 +5,7 @@ that is installed beside this one.
 """
 
 import importlib
+import os
 import sys
 
 USAGE = """usage: python -m warplab COMMAND
@@ -24,6 +25,13 @@ def main(arguments):
         )
         return 1
     if arguments[:1] and arguments[0] in MODULES:
+        try:
+            here = os.getcwd()
+        except OSError as error:
+            print(f"error: the current folder cannot be used: {error.strerror}", file=sys.stderr)
+            return 2
+        if sys.path[:1] == [here]:  # by `python -m`: behind Python's own modules, which a file there would hide
+            sys.path.append(sys.path.pop(0))
         return importlib.import_module(MODULES[arguments[0]]).main(arguments[1:])
     try:
         # By name: the engine knows no module of the course.

@@ -262,7 +262,7 @@ class _Program:
                 raise BadInput(str(error)) from None  # there is no such module
             return
         sys.argv = [self.path, *self.arguments]
-        folder = os.path.dirname(os.path.abspath(self.path))
+        folder = os.path.dirname(os.path.realpath(self.path))  # as Python: that of the file, not of a link to it
         if os.path.exists(os.path.join(folder, "numba_cuda" + ".py")):  # a usual name for a script, and the package's
             path, sys.path[:] = sys.path[:], [one for one in sys.path if os.path.abspath(one) != folder]
             with contextlib.suppress(ImportError):
@@ -359,7 +359,14 @@ def _print_short(error: BaseException) -> None:
 
 
 def _print_as_python(error: BaseException) -> None:
-    """Print the traceback without the frames of this module and of the hook that imports pass."""
+    """Hand the error to the program's sys.excepthook if it has one, or print the traceback without the frames of this
+    module and of the hook that imports pass."""
+    if sys.excepthook is not sys.__excepthook__:
+        passed = error.__traceback__
+        while passed is not None and passed.tb_frame.f_code.co_filename == __file__:
+            passed = passed.tb_next
+        with contextlib.suppress(Exception, SystemExit):
+            return sys.excepthook(type(error), error, passed)
     told = traceback.TracebackException.from_exception(error)
     told.stack[:] = [frame for frame in told.stack if frame.filename not in (__file__, imports.__file__)]
     print("".join(told.format()), end="", file=sys.stderr)

@@ -5,7 +5,9 @@ its report there, after each launch without the estimates, which it adds when it
 """
 
 import atexit
+import concurrent.futures.thread  # noqa: F401 - and difflib: here, as a program's queue.py would hide Python's, and as
 import contextlib
+import difflib  # noqa: F401 - nothing can be imported once Python ends, which estimates' SciPy would
 import fcntl
 import json
 import os
@@ -47,8 +49,6 @@ class Session:
             os.environ[VARIABLE] = json.dumps({"folder": self.folder, "settings": vars(settings)})
 
     def _begin(self) -> None:
-        import concurrent.futures.thread  # noqa: F401 - cannot be imported once Python ends, as estimates' SciPy does
-
         from warplab.launch import policy, profiling
         from warplab.running.collected import Collected, places
 

@@ -363,12 +363,47 @@ def test_a_package_of_an_extra_that_is_missing_is_one_sentence_and_exit_code_2(t
     assert "Traceback" not in ran.stderr
 
 
+NOTHING = "from numba import cuda\n@cuda.jit\ndef k():\n    pass\nk[1, 1]()\n"
+
+
 def test_a_script_that_is_called_as_a_package_that_numba_needs(tmp_path) -> None:
-    text = "from numba import cuda\n@cuda.jit\ndef k():\n    pass\nk[1, 1]()\n"
-    (tmp_path / "numba_cuda.py").write_text(text)
+    (tmp_path / "numba_cuda.py").write_text(NOTHING)
     ran = python(tmp_path, "-m", "warplab", "run", "numba_cuda.py")
     assert ran.returncode == 0, ran.stderr
     assert "1 kernel, 1 launch, 0 defects" in ran.stderr
+
+
+@pytest.mark.parametrize("name", ["argparse", "numpy", "queue"])
+def test_a_script_that_is_called_as_a_module_that_warplab_needs(tmp_path, name: str) -> None:
+    (tmp_path / f"{name}.py").write_text("import more")
+    (tmp_path / "more.py").write_text(NOTHING)
+    ran = python(tmp_path, "-m", "warplab", "run", f"{name}.py")
+    assert ran.returncode == 0, ran.stderr
+    assert "1 kernel, 1 launch, 0 defects" in ran.stderr
+
+
+def test_modules_are_found_beside_a_script_and_not_beside_a_link_to_it(tmp_path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "more.py").write_text("text = 'of the script'")
+    (tmp_path / "more.py").write_text("text = 'of the link'")
+    (tmp_path / "real" / "script.py").write_text("import more\nprint(more.text)")
+    (tmp_path / "link.py").symlink_to("real/script.py")
+    assert python(tmp_path, "-m", "warplab", "run", "link.py").stdout == "of the script\n"
+
+
+def test_a_folder_that_is_gone_is_one_sentence_and_exit_code_2(tmp_path) -> None:
+    gone = "import os, runpy, sys\nos.rmdir(os.getcwd())\nsys.argv = ['w', 'run', 'x.py']\n"
+    (tmp_path / "empty").mkdir()
+    ran = python(tmp_path / "empty", "-c", f"{gone}runpy.run_module('warplab', run_name='__main__')")
+    assert (ran.returncode, ran.stderr) == (2, "error: the current folder cannot be used: No such file or directory\n")
+
+
+def test_a_program_prints_its_errors_by_its_own_excepthook(tmp_path) -> None:
+    hook = "import sys\nsys.excepthook = lambda kind, error, passed: print(kind.__name__, passed.tb_lineno)\n"
+    ran = run(tmp_path, f"{hook}raise ValueError(1)")
+    assert (ran.returncode, ran.stdout, "Traceback" in ran.stderr) == (1, "ValueError 3\n", False)
+    ran = run(tmp_path, f"{hook.replace('print(', 'pint(')}raise ValueError(1)")
+    assert (ran.returncode, "ValueError: 1" in ran.stderr) == (1, True)
 
 
 def test_a_report_that_cannot_be_written_is_said(tmp_path) -> None:
