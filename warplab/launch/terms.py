@@ -32,6 +32,10 @@ _TERMS = {
             "element by a load and a store? That needs tl.atomic_add.",
         ),
         (r"a guard missing \(`if i < n`\)", "a mask missing (`mask=offsets < n`)"),
+        (
+            r"the other block (.*) put a __threadfence\(\) \(in Numba cuda\.threadfence\(\)\) before it",
+            r"another \1 give it sem='acq_rel'",
+        ),
         (r"Make it `volatile` and put a __threadfence\(\) before it is set, or use", "Set it and wait for it by"),
         (r" \(in Numba cuda\.atomic functions and cuda\.threadfence\(\)\)", " (tl.atomic_xchg, tl.atomic_cas)"),
     ),

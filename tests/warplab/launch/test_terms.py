@@ -13,6 +13,7 @@ from warplab import simulator
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.launch.terms import tell
+from warplab.simulator.check import race_report
 
 NUMBAS = re.compile(r"Numba|\bcuda\.(?!bindings|texture)\w|device_array|`if [^(]")
 ENGINE = Path(simulator.__file__).parent
@@ -58,6 +59,15 @@ def test_a_race_is_told_in_the_terms_of_each() -> None:
         "Triton": "Is a tl.debug_barrier() missing between them?",
         "Numba": reason,
     }
+
+
+def test_a_fence_that_is_missing_is_told_in_the_terms_of_each() -> None:
+    said = []
+    for language in ("CUDA C++", "Triton"):
+        error = simulator.DataRace("race", other_line=1, other_thread=None, reason=race_report._LAST)
+        tell(error, language)
+        said.append(error.reason.partition("? ")[2])
+    assert said == ["Then put a __threadfence() before it.", "Then give it sem='acq_rel'."]
 
 
 def test_a_kernel_without_a_file_of_its_own_is_told_in_cpp() -> None:

@@ -28,7 +28,10 @@ _NO_BARRIER = (
     "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
     "second kernel."
 )
-_LAST = " Does an atomic operation tell that the other block is done? Then put a __threadfence() before it."
+_LAST = (
+    " Does an atomic operation tell that the other block is done? "
+    "Then put a __threadfence() (in Numba cuda.threadfence()) before it."
+)
 _CLUSTER = (
     "The two belong to different blocks of a cluster. Is a cluster.sync() missing between them (barrier.cluster.arrive "
     "and wait), or an mbarrier at which one arrives and the other waits?"
