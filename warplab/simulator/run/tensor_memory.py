@@ -56,6 +56,7 @@ _WAIT = (
     "tcgen05 works while the threads go on: the thread that issued it must execute tcgen05.commit, and whoever touches "
     "the columns wait at that mbarrier first."
 )
+_LOADED = "The warp that loads must execute tcgen05.wait::ld, then arrive at a barrier at which this thread waits."
 _STORED = "The warp that stores must execute tcgen05.wait::st before others use what it wrote: wait, then a barrier."
 
 
@@ -84,13 +85,14 @@ class _Reading:
 
 @dataclass(eq=False)
 class _Issued:
-    """An instruction that writes tensor memory: the lane that issued it (of tcgen05.st the first of its warp), the
-    accumulator and shape of a product, and, as `check.races` counts, when it was over."""
+    """An instruction that accesses tensor memory: the lane that issued it (of tcgen05.st and ld the first of its warp),
+    the accumulator and shape of a product, and, as `check.races` counts, when it was over."""
 
     lane: int
     name: str
     accumulator: tuple
     stores: bool
+    loads: bool
     time: int = 0
     epoch: int = 0
 
@@ -130,6 +132,11 @@ class TensorMemory:
     def latest(self) -> np.ndarray:
         """Return, for 16 lanes of each column, the number of the latest instruction that wrote there."""
         return np.zeros((self.chunk.blocks, LANES // _BAND, COLUMNS), np.int64)
+
+    @functools.cached_property
+    def loaded(self) -> np.ndarray:
+        """Return, for 16 lanes of each column, the number of the latest tcgen05.ld from there."""
+        return np.zeros_like(self.latest)
 
     def _every(self, lanes: np.ndarray | None) -> np.ndarray:
         return self.chunk.all_lanes if lanes is None else lanes
@@ -200,6 +207,7 @@ class TensorMemory:
                 what = f"tcgen05.dealloc of {count} columns at {start:#x}, where {int(own.sum())} are allocated"
                 raise self._error(instruction, lane, what, "Free as many columns as tcgen05.alloc was asked for.")
             self._require_idle(instruction, block, np.arange(LANES), np.flatnonzero(own), range(lane, lane + 1))
+            self._require_unread(instruction, block, np.arange(LANES), np.flatnonzero(own), lane)
             self.latest[block, :, own] = 0
             self.owner[block][own] = 0
 
@@ -273,14 +281,28 @@ class TensorMemory:
     def _known(self, op: "_Issued", lanes: range) -> bool:
         """Tell whether the end of `op` comes before what these lanes do now."""
         races, block_of = self.chunk.races, self.chunk.block_of
-        if races is None or (op.stores and self.chunk.warp_of[op.lane] == self.chunk.warp_of[lanes[0]]):
+        of_warp = op.stores or op.loads
+        if races is None or (of_warp and self.chunk.warp_of[op.lane] == self.chunk.warp_of[lanes[0]]):
             return True
         if block_of[op.lane] == block_of[lanes[0]] and op.epoch < races.epochs[block_of[op.lane]]:
             return True
         if races.clocks is None:
             return False
-        readers = np.array(lanes)
-        return bool(races.clocks.knows(readers, np.full_like(readers, op.lane), np.full_like(readers, op.time)).all())
+        readers, others = np.array(lanes), np.full(len(lanes), op.lane)
+        if op.loads:  # any lane of the warp may have arrived
+            readers, others = np.repeat(readers, WARP_SIZE), op.lane + np.arange(WARP_SIZE)
+        known = races.clocks.knows(readers, others, np.full_like(readers, op.time))
+        return bool(known.any() if op.loads else known.all())
+
+    def _require_unread(self, instruction: Any, block: int, rows: np.ndarray, columns: np.ndarray, lane: int) -> None:
+        """Demand that loads from there are over, and that the lane that writes or frees it knows so."""
+        if not self.chunk.checked:
+            return
+        for number in np.unique(self.loaded[self._bands(block, rows, columns)]).tolist():
+            if number and (number in self.pending or not self._known(self.issued[number], range(lane, lane + 1))):
+                op, name = self.issued[number], instruction.text.split()[0]
+                what = f"`{name}` at columns of a `{op.name}`, by a thread that does not know that it is over"
+                raise self._error(instruction, lane, what, _LOADED, UnorderedTensorMemory)
 
     @staticmethod
     def _bands(block: int, rows: np.ndarray, columns: np.ndarray) -> tuple:
@@ -315,8 +337,9 @@ class TensorMemory:
         self._require_idle(p, block, rows, columns, range(lane, lane + 1), ())
         self._require_written(p, block, rows, columns, lane, what)
 
-    def _mark(self, block: int, rows: np.ndarray, columns: np.ndarray) -> None:
-        """Note that the latest instruction writes there."""
+    def _mark(self, instruction: Any, block: int, rows: np.ndarray, columns: np.ndarray, lane: int) -> None:
+        """Note that the latest instruction writes there, where nobody may still read."""
+        self._require_unread(instruction, block, rows, columns, lane)
         self.latest[self._bands(block, rows, columns)] = self.number
 
     # -- registers -----------------------------------------------------------------------------------------------------
@@ -353,6 +376,10 @@ class TensorMemory:
             these = range(lane, lane + WARP_SIZE)
             self._require_idle(instruction, block, rows, np.append(columns, columns + moved.packed), these)
             self._require_written(instruction, block, rows, columns, lane, "a word")
+            if self.chunk.checked:
+                self.number += 1
+                self._note(lane, instruction, loads=True)
+                self.loaded[self._bands(block, rows, np.append(columns, columns + moved.packed))] = self.number
             value = self.words[block, rows, columns]
             if moved.packed:
                 value = value & np.uint32(0xFFFF) | self.words[block, rows, columns + 1] << np.uint32(16)
@@ -376,7 +403,7 @@ class TensorMemory:
             self._write(block, rows, columns, value)
             self.number += 1
             self._note(lane, instruction, stores=True)
-            self._mark(block, rows, every_column)
+            self._mark(instruction, block, rows, every_column, lane)
 
     def _end_stores(self, block: int, rows: np.ndarray, columns: np.ndarray, lane: int) -> None:
         """Forget what the warp itself has stored there, and is about to store again."""
@@ -392,8 +419,9 @@ class TensorMemory:
         """Execute tcgen05.wait::st, or ::ld, whose registers the translation has examined."""
         self.chunk.matrix.warps(instruction, lanes)
         first = set(self._every(lanes)[::WARP_SIZE].tolist())
-        for number in [n for n in self.pending if stores and self.issued[n].stores and self.issued[n].lane in first]:
-            self._over(number)
+        for number in [n for n in self.pending if self.issued[n].lane in first]:
+            if self.issued[number].stores if stores else self.issued[number].loads:
+                self._over(number)
 
     # -- what one thread issues ----------------------------------------------------------------------------------------
 
@@ -416,8 +444,10 @@ class TensorMemory:
             self.number += 1
             yield place, lane, pair
 
-    def _note(self, lane: int, instruction: Any, accumulator: tuple = (), stores: bool = False) -> None:
-        self.issued[self.number] = _Issued(lane, instruction.text.split()[0], accumulator, stores)
+    def _note(
+        self, lane: int, instruction: Any, accumulator: tuple = (), stores: bool = False, loads: bool = False
+    ) -> None:
+        self.issued[self.number] = _Issued(lane, instruction.text.split()[0], accumulator, stores, loads)
         self.pending.add(self.number)
 
     def _wrong(self, instruction: Any, lane: int, what: str, bits: int, error: ValueError) -> SimulatorError:
@@ -570,7 +600,7 @@ class TensorMemory:
         share = words.shape[0] // len(pair)
         for k, block in enumerate(pair):
             value = words[k * share : (k + 1) * share]
-            self._mark(block, rows, columns)
+            self._mark(p, block, rows, columns, lane)
             kept = np.zeros(LANES, bool)
             if masks.size:
                 kept = np.unpackbits(masks[4 * k : 4 * k + 4].view(np.uint8), bitorder="little").astype(bool)
@@ -594,7 +624,7 @@ class TensorMemory:
                     rows = ((int(address[k]) >> 16) + rows)[:, None]
                     self._require(site, block, rows, columns, lane)
                     self._require_idle(site, block, rows, columns, range(lane, lane + 1), ())
-                    self._mark(block, rows, columns)
+                    self._mark(site, block, rows, columns, lane)
                     self._write(block, rows, columns, words)
 
     def shift(self, instruction: Any, group: int, address: np.ndarray, lanes: np.ndarray | None) -> None:
@@ -609,7 +639,7 @@ class TensorMemory:
                 self._require_idle(instruction, block, rows, columns, range(lane, lane + 1), ())
                 to = rows[rows[:, 0] % QUARTER != QUARTER - 1]
                 self._require_written(instruction, block, to + 1, columns, lane, "a lane to move")
-                self._mark(block, rows, columns)
+                self._mark(instruction, block, rows, columns, lane)
                 self._write(block, to, columns, self.words[block, to + 1, columns])
 
     # -- the end of what is under way ----------------------------------------------------------------------------------
@@ -625,7 +655,8 @@ class TensorMemory:
 
     def complete(self, lanes: np.ndarray, number: int) -> None:
         """End what these lanes have issued up to instruction `number`."""
-        over = {n for n in self.pending if n <= number and self.issued[n].lane in lanes and not self.issued[n].stores}
+        of_threads = {n for n in self.pending if not (self.issued[n].stores or self.issued[n].loads)}
+        over = {n for n in of_threads if n <= number and self.issued[n].lane in lanes}
         for n in over:
             self._over(n)
         left = []

@@ -16,7 +16,8 @@ typedef unsigned long long u64;
 #define IS(x) (WRONG == x)
 enum { NONE, KEPT, FREED_TWICE, FREED_LESS, UNWAITED, UNHEARD, UNCOMMITTED, QUARTER, UNALLOCATED, UNWRITTEN, BY_ALL,
        UNSTORED, UNLOADED, AFTER_PERMIT, TOO_MANY, ODD_COUNT, OVERWRITTEN, NO_PROXY, OUTSIDE, FREED_EARLY, OTHER_PLACE,
-       HALF_WARP, HEARD_BY_BARRIER, HEARD_BY_WARP, REUSED, RELEASED_EARLY };
+       HALF_WARP, HEARD_BY_BARRIER, HEARD_BY_WARP, REUSED, RELEASED_EARLY, FREED_UNREAD, NEXT, NEXT_RELEASED,
+       NEXT_UNREAD };
 __device__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ u64 described(const void *p, u64 high) { return high | (at(p) >> 4) | 8ull << 16 | 16ull << 32; }
 __device__ unsigned allocate(unsigned *given, int columns) {
@@ -32,15 +33,15 @@ __device__ void multiply(unsigned d, u64 a, u64 b, unsigned idesc, int add) {
                  "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p; }"
                  :: "r"(d), "l"(a), "l"(b), "r"(idesc), "r"(add) : "memory");
 }
-__device__ void wait(u64 *done) {
-    asm volatile("{ .reg .pred p;\nWAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;\n@!p bra WAIT; }"
-                 :: "r"(at(done)) : "memory");
+__device__ void wait(u64 *done, int parity = 0) {
+    asm volatile("{ .reg .pred p;\nWAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra WAIT; }"
+                 :: "r"(at(done)), "r"(parity) : "memory");
 }
 extern "C" __global__ void __launch_bounds__(128) product(const unsigned short *a, const unsigned short *b, float *d,
                                                           unsigned idesc, u64 high) {
     __shared__ __align__(1024) unsigned short left[128 * 16], right[32 * 16];
     __shared__ unsigned given;
-    __shared__ u64 done, issued;
+    __shared__ u64 done, issued, read;
     const int t = threadIdx.x;
     for (int i = t; i < 128 * 16; i += 128) left[i] = a[i];
     for (int i = t; i < 32 * 16; i += 128) right[i] = b[i];
@@ -52,6 +53,7 @@ extern "C" __global__ void __launch_bounds__(128) product(const unsigned short *
     if (t == 0) {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at(&done)) : "memory");
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at(&issued)) : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 4;" :: "r"(at(&read)) : "memory");
     }
     if (!IS(NO_PROXY)) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
@@ -93,7 +95,16 @@ extern "C" __global__ void __launch_bounds__(128) product(const unsigned short *
         if (!IS(UNLOADED)) asm volatile("tcgen05.wait::ld.sync.aligned;" : "+r"(word) :: "memory");
         d[t * 32 + c] = __uint_as_float(word);
     }
-    __syncthreads();
+    if (IS(NEXT_RELEASED) && t % 32 == 7) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at(&read)));
+    if (IS(NEXT)) __syncthreads();
+    if ((IS(NEXT) || IS(NEXT_RELEASED) || IS(NEXT_UNREAD)) && t == 0) {
+        if (IS(NEXT_RELEASED)) wait(&read);
+        multiply(base, described(left, high), described(right, high), idesc, 0);
+        asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];"
+                     :: "r"(at(&done)) : "memory");
+        wait(&done, 1);
+    }
+    if (!IS(FREED_UNREAD)) __syncthreads();
     if (t < 32 && !IS(KEPT) && !IS(FREED_EARLY)) {
         release(base, IS(FREED_LESS) ? 32 : 64);
         if (IS(FREED_TWICE)) release(base, 64);
@@ -118,7 +129,7 @@ def run(wrong: str = "NONE", idesc: int = IDESC, high: int = HIGH, **options) ->
     return d - 2 * a.astype(np.float64) @ b.astype(np.float64).T
 
 
-@pytest.mark.parametrize("how", ["NONE", "HEARD_BY_BARRIER", "HEARD_BY_WARP", "REUSED"])
+@pytest.mark.parametrize("how", ["NONE", "HEARD_BY_BARRIER", "HEARD_BY_WARP", "REUSED", "NEXT", "NEXT_RELEASED"])
 def test_the_kernel_is_right_without_a_mistake(how):
     assert np.abs(run(how)).max() < 1e-5
 
@@ -162,6 +173,12 @@ def test_what_is_left_to_chance_runs_without_checks():
         ("OVERWRITTEN", errors.SimulatorError, r"written while `tcgen05\.mma\S*` could still read it: .* of `left`"),
         ("RELEASED_EARLY", errors.SimulatorError, r"writes byte .* of `left`|could still read it: .* of `left`"),
         ("NO_PROXY", errors.MissingProxyFence, r"fence\.proxy\.async"),
+        (
+            "FREED_UNREAD",
+            errors.UnorderedTensorMemory,
+            r"dealloc\S*` at columns of a `tcgen05\.ld.*\n(.*\n)+.*wait::ld",
+        ),
+        ("NEXT_UNREAD", errors.UnorderedTensorMemory, r"mma\S*` at columns of a `tcgen05\.ld\S*`, by a thread that"),
         ("OTHER_PLACE", errors.UnorderedTensorMemory, r"sums overlap, in another place or shape"),
         ("HALF_WARP", errors.DivergentWarp, r"tcgen05\.alloc"),
     ],
