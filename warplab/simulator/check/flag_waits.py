@@ -184,7 +184,8 @@ class FlagWaits(Observer):
         """Note what the threads that stand at these blocks of code look at."""
         loops = [self.loops[number] for number in numbers if number in self.loops]
         looks = [self.looks.get(loop, {}).values() for loop in loops]
-        unknown = not all(looks) or any(_waits_otherwise(self.translation.blocks[k]) for loop in loops for k in loop)
+        inside = [i for loop in loops for k in loop for i in self.translation.blocks[k].body]
+        unknown = not all(looks) or any(i.opcode == "mbarrier" for i in inside)  # which waits for no load
         seen = [(look.view, look.index, look.view.take(look.index)) for found in looks for look in found]
         return Looks(self.changes, self.changes.count, unknown, seen)
 
@@ -194,7 +195,8 @@ class FlagWaits(Observer):
 
     def _repeats(self, loop: frozenset[int]) -> bool:
         states = self._state.get(min(loop), [])
-        clocks = any(_reads_clock(self.translation.blocks[number]) for number in loop)
+        texts = [i.text for number in loop for i in self.translation.blocks[number].body]
+        clocks = any(name in text for text in texts for name in ("%clock", "%globaltimer"))
         return len(states) == 2 and states[0] == states[1] and not clocks
 
     def waiting(self, number: int, lanes: np.ndarray, memory: DeviceMemory, kernel: str) -> FlagWait:
@@ -218,22 +220,7 @@ class FlagWaits(Observer):
                 found = {"array": name, "index": element(allocation, address, look.site.item)}
                 found["owner"] = allocation.device
                 found["value"] = memory.view(address, look.site.item).view(look.site.dtype)[0].item()
-        return FlagWait(
-            self.device,
-            where["block"],
-            where["thread"],
-            kernel,
-            where["file"],
-            where["line"],
-            where["source"],
-            others=lanes.shape[0] - 1,
-            **found,
-        )
-
-
-def _waits_otherwise(block: Block) -> bool:
-    """Tell whether the block waits for something that is no load."""
-    return any(i.opcode == "mbarrier" for i in block.body)
+        return FlagWait(self.device, others=lanes.shape[0] - 1, **{**where, "kernel": kernel}, **found)
 
 
 def _sets(block: Block) -> bool:
@@ -243,7 +230,3 @@ def _sets(block: Block) -> bool:
         and not any(m.startswith("shared") for m in i.modifiers)
         for i in block.counted
     )
-
-
-def _reads_clock(block: Block) -> bool:
-    return any(name in i.text for i in block.body for name in ("%clock", "%globaltimer"))

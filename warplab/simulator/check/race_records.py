@@ -194,11 +194,8 @@ LOCKSTEP_REASON = (
 
 def relies_on_it(translation) -> bool:
     """Return whether a kernel can rely on lockstep."""
-    return not turns_on_memory(translation.blocks) and any(_may(s) for s in translation.sites if s.op == "store")
-
-
-def _may(site) -> bool:
-    return ".volatile" in site.text and site.space in ("shared", "generic")
+    stores = [s for s in translation.sites if s.op == "store" and s.space in ("shared", "generic")]
+    return not turns_on_memory(translation.blocks) and any(".volatile" in s.text for s in stores)
 
 
 class Lockstep:

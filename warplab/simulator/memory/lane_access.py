@@ -1,5 +1,6 @@
 """Loads and stores of a group of lanes: where they go, who is told, and the gather or scatter itself."""
 
+import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -16,30 +17,11 @@ class Addresses:
     """The base addresses of one value for the lanes of a group. What is computed about them serves all accesses of the
     block that use the same base with another offset."""
 
-    __slots__ = (
-        "_bits",
-        "_distinct",
-        "_high",
-        "_indices",
-        "_low",
-        "_ordered",
-        "_pattern",
-        "_relative",
-        "_sectors",
-        "_warps",
-        "_wavefronts",
-        "base",
-    )
-
     def __init__(self, base: np.ndarray, warps: int = 0) -> None:
         """Take `base`, uint64, one per lane or one for all. `warps`: of how many full warps the lanes consist; 0 to
         look for no pattern."""
         self.base = base
         self._warps = warps if base.shape[0] > 1 and warps >= FEWEST else 0
-        self._pattern: Pattern | None = None
-        self._low: int | None = None
-        self._high: int | None = None
-        self._bits: int | None = None
         self._relative: tuple[int, int] | None = None
         self._ordered: np.ndarray | None = None
         self._distinct: int | None = None
@@ -47,35 +29,27 @@ class Addresses:
         self._sectors: dict[int, int] = {}
         self._wavefronts: dict[tuple[int, int, str], tuple[int, int]] = {}
 
-    @property
+    @functools.cached_property
     def pattern(self) -> Pattern | None:
         """Return what all warps have in common; None if nothing."""
-        if self._warps:
-            self._pattern, self._warps = Pattern.of(self.base, self._warps), 0
-        return self._pattern
+        return Pattern.of(self.base, self._warps) if self._warps else None
 
     def like(self, base: np.ndarray) -> "Addresses":
         """Return other addresses of the same lanes."""
-        return Addresses(base, self._warps or (0 if self._pattern is None else self._pattern.first.shape[0]))
+        return Addresses(base, self._warps)
 
-    @property
+    @functools.cached_property
     def low(self) -> int:
-        if self._low is None:
-            self._low = self._over_all("low", np.min)
-        return self._low
+        return self._over_all("low", np.min)
 
-    @property
+    @functools.cached_property
     def high(self) -> int:
-        if self._high is None:
-            self._high = self._over_all("high", np.max)
-        return self._high
+        return self._over_all("high", np.max)
 
-    @property
+    @functools.cached_property
     def bits(self) -> int:
         """Return an integer whose lowest set bit is the lowest that any address has set. Higher bits mean nothing."""
-        if self._bits is None:
-            self._bits = self._over_all("bits", np.bitwise_or.reduce)
-        return self._bits
+        return self._over_all("bits", np.bitwise_or.reduce)
 
     def _over_all(self, name: str, reduce: Callable) -> int:
         if self.base.shape[0] == 1:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from warplab.simulator.numerics.rounding import canonical, narrow, to_odd
+from warplab.simulator.numerics.rounding import canonical, narrow, step, to_odd
 
 _LARGEST_TF32 = np.uint32(0x7F7FE000).view(np.float32)
 _INTEGRAL = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}
@@ -66,13 +66,7 @@ def int_to_float(a, dtype, rounding: str):
     top = 2.0**63 if a.dtype.kind == "i" else 2.0**64
     fits = nearest < top
     back = np.where(fits, nearest, 0).astype(a.dtype)
-    above, below = ~fits | (back > a), fits & (back < a)
-    if rounding == "rz":
-        down, up = above & (nearest > 0), below & (nearest < 0)
-    else:
-        down, up = above & (rounding == "rm"), below & (rounding == "rp")
-    nearest = np.where(down, np.nextafter(nearest, -np.inf), nearest)
-    return np.where(up, np.nextafter(nearest, np.inf), nearest)
+    return step(nearest, np.where(~fits | (back > a), -1, back < a), rounding)
 
 
 def tf32(a, rounding: str, relu: bool, saturates: bool = False):

@@ -10,6 +10,7 @@ import numpy as np
 
 from warplab.simulator.numerics.rounding import (
     NAN_F32,
+    SPLIT,
     canonical,
     exact_error,
     narrow_f32,
@@ -25,7 +26,6 @@ _SMALLEST_F32 = 2.0**-126
 # A float32 drops 29 bits of a float64's significand; halfway is 1 followed by 28 zeros.
 _FALLING, _HALFWAY = np.int64(0x1FFFFFFF), np.int64(0x10000000)
 _1, _TWICE_SMALLEST = np.uint64(1), np.uint64(2 * 0x3810000000000000 - 1)
-_SPLIT = 134217729.0  # 2**27 + 1 (Veltkamp)
 _MORE, _LESS = 1 + 2.0**-52, 1 - 2.0**-52
 
 
@@ -118,7 +118,7 @@ def fma_f64(a, b, c):
 
 def _split(a, high, low) -> None:
     """Split a into high + low, each of at most 26 bits (Veltkamp)."""
-    np.multiply(a, _SPLIT, out=high)
+    np.multiply(a, SPLIT, out=high)
     np.subtract(high, a, out=low)
     np.subtract(high, low, out=high)
     np.subtract(a, high, out=low)

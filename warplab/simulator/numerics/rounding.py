@@ -14,7 +14,7 @@ import numpy as np
 
 NAN_F32 = np.uint32(0x7FFFFFFF).view(np.float32)  # what every float32 instruction returns for NaN (PTX ISA, recorded)
 _SMALLEST_F32 = np.float32(2.0**-126)
-_SPLIT = 134217729.0  # 2**27 + 1 (Veltkamp)
+SPLIT = 134217729.0  # 2**27 + 1 (Veltkamp)
 
 
 # -- NaN, flushing, saturation -----------------------------------------------------------------------------
@@ -231,9 +231,9 @@ def step(result, error, rounding: str):
 
 def two_product_error(a, b, product):
     """Return the exact error of the float64 `product` of a and b (Dekker). Wrong where a part over- or underflows."""
-    a1 = a * _SPLIT
+    a1 = a * SPLIT
     a1 = a1 - (a1 - a)
-    b1 = b * _SPLIT
+    b1 = b * SPLIT
     b1 = b1 - (b1 - b)
     a2, b2 = a - a1, b - b1
     return ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2

@@ -56,9 +56,12 @@ Operand = Register | Negated | Immediate | Symbol | Address | Vector | Indexed
 # What an instruction expects of an operand. Malformed PTX has others: each raises ValueError then.
 
 
-def items_of(operand: Operand) -> tuple[Operand, ...]:
-    """Return the parts of a vector; any other operand alone."""
-    return operand.items if isinstance(operand, Vector) else (operand,)
+def items_of(operand: Operand, count: int | None = None) -> tuple[Operand, ...]:
+    """Return the parts of a vector, any other operand alone; so many, if a `count` is given."""
+    items = operand.items if isinstance(operand, Vector) else (operand,)
+    if count not in (None, len(items)):
+        raise ValueError(f"{operand} has {len(items)} parts, not {count}")
+    return items
 
 
 def registers_of(operand: Operand | None) -> Iterator[str]:
@@ -184,6 +187,11 @@ class Entry:
     def shared_bytes(self) -> int:
         """Return static shared memory per thread block, bytes."""
         return layout(self.shared_variables())[1]
+
+    def at(self, where: Where) -> dict[str, Any]:
+        """Return what errors tell of a place in its source."""
+        file, line = where.file or None, where.line or None
+        return {"kernel": self.name, "file": file, "line": line, "source": self.program.source_line(where)}
 
     def shared_variables(self, dynamic: bool = False) -> list[Variable]:
         """Return the static (or dynamic) shared variables that the kernel uses, its own and the module's."""

@@ -162,9 +162,7 @@ class AsynchronousCopies:
         size = np.broadcast_to(size, count)
         if (size > site.width).any():
             what = f"cp.async of {site.width} bytes with a source of {int(size.max())} bytes"
-            raise chunk.error(
-                site, (chunk.all_lanes if lanes is None else lanes)[int(np.argmax(size))], what, kind=MisalignedAddress
-            )
+            raise chunk.error(site, chunk.lane(int(np.argmax(size)), lanes), what, kind=MisalignedAddress)
         every, base = chunk.all_lanes if lanes is None else lanes, np.broadcast_to(addresses.base, count)
         reading = size > 0
         if chunk.observers.copy_request and reading.any():

@@ -269,12 +269,4 @@ class Chunk:
         """Return what errors tell of a lane at an instruction, site or place in the source."""
         where = getattr(at, "where", at)
         block, thread = self.indices(lane)
-        source = self.entry.program.source_line(where)
-        return {
-            "kernel": self.entry.name,
-            "block": block,
-            "thread": thread,
-            "file": where.file or None,
-            "line": where.line or None,
-            "source": source,
-        }
+        return {**self.entry.at(where), "block": block, "thread": thread}

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from warplab.simulator import numerics
 from warplab.simulator.constants import BARRIERS
 from warplab.simulator.errors import UnsupportedInstruction
 from warplab.simulator.ptx.program import (
@@ -25,28 +26,13 @@ from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, GUARD, WAR
 from warplab.simulator.translate.special_registers import REGISTERS, SPECIAL
 
 # NumPy dtype of each PTX type. Registers hold bits; an instruction's type says how it reads them.
-DTYPES = {
-    "b8": "u1",
-    "u8": "u1",
-    "s8": "i1",
-    "b16": "u2",
-    "u16": "u2",
-    "s16": "i2",
-    "f16": "f2",
-    "bf16": "u2",
-    "b32": "u4",
-    "u32": "u4",
-    "s32": "i4",
-    "f32": "f4",
-    "f16x2": "u4",
-    "bf16x2": "u4",
-    "b64": "u8",
-    "u64": "u8",
-    "s64": "i8",
-    "f64": "f8",
-    "b128": "V16",  # bits to move and to compare, no number
-    "pred": "b1",
-}
+_LETTERS = {"b": "u", "u": "u", "s": "i"}
+DTYPES = {f"{kind}{8 * size}": f"{letter}{size}" for kind, letter in _LETTERS.items() for size in (1, 2, 4, 8)}
+DTYPES |= {"f16": "f2", "bf16": "u2", "f32": "f4", "f64": "f8", "f16x2": "u4", "bf16x2": "u4", "pred": "b1"}
+DTYPES["b128"] = "V16"  # bits to move and to compare, no number
+# What translated code finds by name, besides its own constants.
+SCOPE: dict[str, Any] = {"np": np, **{d: np.dtype(d if d != "b1" else "?") for d in {*DTYPES.values()}}}
+SCOPE |= numerics.FUNCTIONS
 
 
 def item_bytes(dtype: str) -> int:
@@ -126,15 +112,9 @@ class BlockWriter:
             raise self.unsupported() from error
 
     def unsupported(self, what: str = "", reason: str = "") -> UnsupportedInstruction:
-        entry, where = self.translator.entry, self.now.where
-        return UnsupportedInstruction(
-            f"the simulator does not know the PTX instruction `{self.now.text[:200]}`{what and ': ' + what}",
-            reason=reason or "The kernel would run on a GPU. Rewrite this line to run it here.",
-            kernel=entry.name,
-            file=where.file or None,
-            line=where.line or None,
-            source=entry.program.source_line(where),
-        )
+        reason = reason or "The kernel would run on a GPU. Rewrite this line to run it here."
+        what = f"the simulator does not know the PTX instruction `{self.now.text[:200]}`{what and ': ' + what}"
+        return UnsupportedInstruction(what, reason=reason, **self.translator.entry.at(self.now.where))
 
     def fresh(self) -> str:
         self.counter += 1
@@ -237,6 +217,13 @@ class BlockWriter:
         name = self.fresh()
         self.line(f"{name} = {expression}")
         self.current[operand.name] = Local(name, dtype, root)
+
+    def define_each(self, operands: Sequence[Operand], call: str, dtype: str) -> None:
+        """Write registers, as many as `call` returns arrays of `dtype`."""
+        names = [self.fresh() for _ in operands]
+        self.line(f"{', '.join(names)}, = {call}")
+        for operand, name in zip(operands, names, strict=True):
+            self.define(operand, name, dtype)
 
     def address_of(self, symbol: str, dtype: str) -> str:
         """Return the address of a variable. Shared and local ones lie in the chunk's arrays, one per block or lane."""

@@ -712,16 +712,6 @@ class MachineBlock:
 Version = tuple[int, tuple[str, ...], bool]
 
 
-@dataclass
-class _Process:
-    """Nanoseconds that blocks that may be compiled have taken in this process, roughly."""
-
-    spent: float = 0.0
-
-
-_process = _Process()
-
-
 class MachineBlocks:
     """The blocks of a kernel as machine code, compiled when the arrays' code has run them for long.
 
@@ -730,6 +720,7 @@ class MachineBlocks:
     """
 
     times = _TIMES  # over that what compiling takes must have been spent
+    spent = 0.0  # nanoseconds that blocks that may be compiled have taken in this process, roughly
 
     def __init__(self, translator, blocks: list[Block]) -> None:
         self._translator, self._blocks = translator, blocks
@@ -778,7 +769,7 @@ class MachineBlocks:
                 return self._codes[key]
             now, ahead = self.takes(number, chunk.lanes), chunk.launch.chunks_ahead
             self._spent[key] = self._spent.get(key, 0.0) + now
-            _process.spent += now
+            MachineBlocks.spent += now
             for of in (key, None):
                 spent[of] = spent.get(of, 0.0) + now
             if not self._worth(key, spent, ahead):
@@ -812,7 +803,7 @@ class MachineBlocks:
             return False
         self._keep(key, self.times * compiling, 0)
         known = _access.cache_info().currsize or (machine_access.ready() and _source().kept)
-        return bool(known or _process.spent >= self.times * _FIRST or spent[None] * ahead >= _TIMES_AHEAD * _FIRST)
+        return bool(known or self.spent >= self.times * _FIRST or spent[None] * ahead >= _TIMES_AHEAD * _FIRST)
 
     def _keep(self, key: Version, spent: float, step: float) -> None:
         """Let later processes know what has been spent, if it is more by `step` than what they know."""

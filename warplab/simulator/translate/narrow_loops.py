@@ -10,12 +10,9 @@ calls it.
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from warplab.simulator import numerics
 from warplab.simulator.translate import machine_compiler
 from warplab.simulator.translate.basic_blocks import BRANCH, FALL, GUARD, JUMP, Block, around, entered, leads_on, loops
-from warplab.simulator.translate.block_writer import DTYPES
+from warplab.simulator.translate.block_writer import SCOPE
 from warplab.simulator.translate.machine_access import CONSTANTS, NAMES, addresses
 from warplab.simulator.translate.machine_writer import UNKNOWN, MachineWriter, left_to_arrays
 
@@ -173,9 +170,7 @@ def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int
         ]
     )
     compiled = machine_compiler.Compiled(machine_compiler.Source(source, CONSTANTS, NAMES), addresses())
-    scope: dict[str, Any] = {"np": np, **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())}}
-    scope.update(numerics.FUNCTIONS)
-    scope.update(translator.constants)
+    scope = {**SCOPE, **translator.constants}
     steps = []
     for step in w.steps:
         exec(compile(step.source, f"<simulated {translator.entry.name} step>", "exec"), scope)

@@ -9,15 +9,12 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from warplab.simulator import numerics
 from warplab.simulator.errors import MALFORMED, UnsupportedInstruction, refusing
 from warplab.simulator.ptx.program import Entry, Instruction, Param, Variable, Where, layout
 from warplab.simulator.translate import operations, unwritten_fragments, warpgroup_registers
 from warplab.simulator.translate.access_fusion import fused_accesses
 from warplab.simulator.translate.basic_blocks import CARRY, Block, cut
-from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Site
+from warplab.simulator.translate.block_writer import DTYPES, SCOPE, BlockWriter, Site
 from warplab.simulator.translate.machine_blocks import MachineBlocks
 from warplab.simulator.translate.narrow_loops import NarrowLoops
 from warplab.simulator.translate.ptxas_model import machine_instructions, predicated, rare_ways
@@ -98,19 +95,14 @@ def _name_malformed(entry: Entry) -> None:
     """Raise UnsupportedInstruction for an instruction that could not be read though it were all of the kernel."""
     refused: UnsupportedInstruction | None = None
     for instruction in entry.instructions:
-        where, labels = instruction.where, dict.fromkeys(entry.labels, 0)
+        labels = dict.fromkeys(entry.labels, 0)
         try:
             _Translator(replace(entry, instructions=[instruction], labels=labels, translated=None)).run()
         except UnsupportedInstruction as error:
             refused = refused or error
         except MALFORMED:
-            raise UnsupportedInstruction(
-                f"malformed PTX: `{instruction.text[:200]}`",
-                kernel=entry.name,
-                file=where.file or None,
-                line=where.line or None,
-                source=entry.program.source_line(where),
-            ) from None
+            what = f"malformed PTX: `{instruction.text[:200]}`"
+            raise UnsupportedInstruction(what, **entry.at(instruction.where)) from None
     if refused is not None:
         raise refused
 
@@ -155,13 +147,7 @@ class _Translator:
         for block in blocks:
             texts.append(self._function(block))
             site_blocks += [block.index] * (len(self.sites) - len(site_blocks))
-        scope = {
-            "np": np,
-            **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())},
-            **self.constants,
-        }
-        scope.update(numerics.FUNCTIONS)
-        scope.update({f"S{site.index}": site for site in self.sites})
+        scope = {**SCOPE, **self.constants, **{f"S{site.index}": site for site in self.sites}}
         functions = []
         for block, text in zip(blocks, texts, strict=True):
             name = f"<simulated {self.entry.name} block {block.index}>"

@@ -1,7 +1,7 @@
 """Arithmetic and logic on integers, predicates, float32 and float64: tables of NumPy expressions.
 
 `INTEGERS` maps (opcode, class) to an expression over the operands {0}, {1}, {2}. Classes: "int" where signed and
-unsigned are the same bits, else "s" and "u"; "pred" for predicates. `FLOATS` maps (opcode, dtype) to the expressions
+unsigned are the same bits, else "s" or "su"; "pred" for predicates. `FLOATS` maps (opcode, dtype) to the expressions
 for rounding to nearest and for the mode {r}; `APPROXIMATE` has the functions that PTX marks `.approx` and `.full`.
 """
 
@@ -15,18 +15,13 @@ INTEGERS = {
     ("sub", "int"): "{0} - {1}",
     ("mul", "int"): "{0} * {1}",
     ("mad", "int"): "{0} * {1} + {2}",
-    ("div", "s"): "divide({0}, {1})",
-    ("div", "u"): "divide({0}, {1})",
-    ("rem", "s"): "remainder({0}, {1})",
-    ("rem", "u"): "remainder({0}, {1})",
+    ("div", "su"): "divide({0}, {1})",
+    ("rem", "su"): "remainder({0}, {1})",
     ("abs", "s"): "np.abs({0})",
     ("neg", "int"): "-{0}",
-    ("min", "s"): "np.minimum({0}, {1})",
-    ("min", "u"): "np.minimum({0}, {1})",
-    ("max", "s"): "np.maximum({0}, {1})",
-    ("max", "u"): "np.maximum({0}, {1})",
-    ("sad", "s"): "absolute_difference({0}, {1}) + {2}",
-    ("sad", "u"): "absolute_difference({0}, {1}) + {2}",
+    ("min", "su"): "np.minimum({0}, {1})",
+    ("max", "su"): "np.maximum({0}, {1})",
+    ("sad", "su"): "absolute_difference({0}, {1}) + {2}",
     ("and", "int"): "{0} & {1}",
     ("or", "int"): "{0} | {1}",
     ("xor", "int"): "{0} ^ {1}",
@@ -65,14 +60,10 @@ FLOATS = {
 APPROXIMATE = {
     ("div", "approx", "f4"): "div_approx({0}, {1})",
     ("div", "full", "f4"): "div_full({0}, {1})",
-    ("rcp", "approx", "f4"): "rcp_approx({0})",
-    ("sqrt", "approx", "f4"): "sqrt_approx({0})",
-    ("rsqrt", "approx", "f4"): "rsqrt_approx({0})",
-    ("ex2", "approx", "f4"): "ex2_approx({0})",
-    ("lg2", "approx", "f4"): "lg2_approx({0})",
-    ("sin", "approx", "f4"): "sin_approx({0})",
-    ("cos", "approx", "f4"): "cos_approx({0})",
-    ("tanh", "approx", "f4"): "tanh_approx({0})",
+    **{
+        (opcode, "approx", "f4"): f"{opcode}_approx({{0}})"
+        for opcode in ("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
+    },
     ("rsqrt", "approx", "f8"): "rsqrt_f64({0})",
     ("rcp", "approx.ftz", "f8"): "rcp_approx_f64({0})",
     ("rsqrt", "approx.ftz", "f8"): "rsqrt_approx_f64({0})",
@@ -118,14 +109,15 @@ def define_float(w: BlockWriter, destination: Operand, result: str, modifiers, d
         w.views[name, "flushed"] = name
 
 
-def integer_row(table: dict, opcode: str, kind: str) -> tuple[str, str]:
-    """Return the expression and operand dtype of an integer instruction. Raises KeyError if the table has none."""
+def _integer_row(opcode: str, kind: str) -> tuple[str, str]:
+    """Return the expression and operand dtype of an integer instruction. Raises KeyError if there is none."""
     if kind == "pred":
-        return table[opcode, "pred"], "b1"
+        return INTEGERS[opcode, "pred"], "b1"
     dtype = DTYPES[kind]
-    if (opcode, "int") in table:
-        return table[opcode, "int"], dtype.replace("i", "u")
-    return table[opcode, "s" if dtype[0] == "i" else "u"], dtype
+    if (opcode, "int") in INTEGERS:
+        return INTEGERS[opcode, "int"], dtype.replace("i", "u")
+    signs = "su" if (opcode, "su") in INTEGERS or dtype[0] == "u" else "s"
+    return INTEGERS[opcode, signs], dtype
 
 
 # -- emitters ----------------------------------------------------------------------------------------------
@@ -136,7 +128,7 @@ def _arithmetic(w: BlockWriter, i: Instruction) -> None:
     if DTYPES[kind][0] == "f":
         return _float(w, i)
     allow(w, modifiers, {"lo", "sat"})
-    expression, dtype = integer_row(INTEGERS, i.opcode, kind)
+    expression, dtype = _integer_row(i.opcode, kind)
     if "sat" in modifiers:
         expression, dtype = _SATURATED[i.opcode], {"s32": "i4"}[kind]
     # NumPy is faster with a Python number than with an array of one entry, but only its operators take numbers.

@@ -19,14 +19,6 @@ def _registers(w: BlockWriter, operand: Operand, dtype: str) -> str:
     return "(" + "".join(f"{w.array(item, dtype)}, " for item in items_of(operand)) + ")"
 
 
-def _define(w: BlockWriter, operand: Operand, call: str, dtype: str) -> None:
-    items = items_of(operand)
-    names = [w.fresh() for _ in items]
-    w.line(f"{', '.join(names)}, = {call}")
-    for item, name in zip(items, names, strict=True):
-        w.define(item, name, dtype)
-
-
 def _dtype(kind: str) -> str:
     return "u8" if kind == "f64" else "u4"
 
@@ -47,7 +39,7 @@ def _product(w: BlockWriter, i: Instruction, product: matrix_instructions.Produc
     groups = [_registers(w, o, _dtype(kind)) for o, kind in zip(i.operands[1:4], (a, b, c), strict=True)]
     metadata = "" if product.metadata is None else f", {w.array(i.operands[4], 'u4')}"
     call = f"m.matrix.product({w.object(product)}, {', '.join(groups)}, L{metadata})"
-    _define(w, i.operands[0], call, _dtype(d))
+    w.define_each(items_of(i.operands[0]), call, _dtype(d))
 
 
 def _mma(w: BlockWriter, i: Instruction) -> None:
@@ -122,7 +114,7 @@ def _transfer(w: BlockWriter, i: Instruction, registers: Operand, address: Opera
 def _wmma_load(w: BlockWriter, i: Instruction) -> None:
     destination, address, *stride = i.operands
     transfer, arguments = _transfer(w, i, destination, address, stride[0] if stride else None)
-    _define(w, destination, f"m.matrix.load({transfer}, {arguments}, L)", _dtype(i.modifiers[-1]))
+    w.define_each(items_of(destination), f"m.matrix.load({transfer}, {arguments}, L)", _dtype(i.modifiers[-1]))
 
 
 def _wmma_store(w: BlockWriter, i: Instruction) -> None:
@@ -148,7 +140,7 @@ def _rows(w: BlockWriter, i: Instruction, op: str, registers: Operand, address: 
 def _ldmatrix(w: BlockWriter, i: Instruction) -> None:
     destination, address = i.operands
     site, base, count, transposed = _rows(w, i, "load", destination, address)
-    _define(w, destination, f"m.matrix.load_rows({site}, {base}, {count}, {transposed}, L)", "u4")
+    w.define_each(items_of(destination), f"m.matrix.load_rows({site}, {base}, {count}, {transposed}, L)", "u4")
 
 
 def _stmatrix(w: BlockWriter, i: Instruction) -> None:

@@ -41,7 +41,7 @@ def _load(w: BlockWriter, i: Instruction) -> None:
         end = max(param.offset + param.size for param in w.translator.params.values())
         if not 0 <= offset <= end - count * item_bytes(dtype):
             raise w.unsupported(f"the kernel's parameters have {end} bytes")
-        for k, item in zip(range(count), items_of(destination), strict=True):
+        for k, item in enumerate(items_of(destination, count)):
             w.define(item, f"m.param({offset + k * item_bytes(dtype)}, {dtype})", dtype)
         return
     return _load_from(w, i, space, dtype, count, w.addresses(address, space))
@@ -58,10 +58,7 @@ def _load_from(w: BlockWriter, i: Instruction, space: str, dtype: str, count: in
     if count == 1:
         w.define(destination, f"m.load({site}, {base}, L)", dtype)
         return
-    names = [w.fresh() for _ in range(count)]
-    w.line(f"{', '.join(names)} = m.load_vector({site}, {base}, L)")
-    for item, name in zip(items_of(destination), names, strict=True):
-        w.define(item, name, dtype)
+    w.define_each(items_of(destination, count), f"m.load_vector({site}, {base}, L)", dtype)
 
 
 def _store(w: BlockWriter, i: Instruction) -> None:
@@ -80,7 +77,7 @@ def _store(w: BlockWriter, i: Instruction) -> None:
     if count == 1:
         w.line(f"m.store({site}, {base}, {w.array(source, dtype)}, L)")
     else:
-        items = ", ".join(w.array(item, dtype) for _, item in zip(range(count), items_of(source), strict=True))
+        items = ", ".join(w.array(item, dtype) for item in items_of(source, count))
         w.line(f"m.store_vector({site}, {base}, ({items}), L)")
 
 

@@ -112,11 +112,7 @@ def _transfer(w: BlockWriter, i: Instruction) -> None:
     if not loads:
         values = "".join(f"{w.array(item, 'u4')}, " for item in items)
         return w.line(f"m.tensor_memory.store({given}, ({values}), L)")
-    names = [w.fresh() for _ in items]
-    w.line(f"{', '.join(names)}, = m.tensor_memory.load({given}, L)")
-    for item, name in zip(items, names, strict=True):
-        w.define(item, name, "u4")
-    return None
+    return w.define_each(items, f"m.tensor_memory.load({given}, L)", "u4")
 
 
 def _source(w: BlockWriter, i: Instruction) -> str:

@@ -73,11 +73,8 @@ def _serve(
     dtype, integer = DTYPES[result], coordinate == "i4"
     site = _site(w, "load", "texture", "u4", 4, geometry=geometry, result=dtype, integer=integer, **more)
     handle, operands = _object(w, where)
-    names = [w.fresh() for _ in range(4)]
-    found = f"m.textures.{method}({site}, {handle}, {_coordinates(w, operands, geometry, coordinate)}, L)"
-    w.line(f"{', '.join(names)} = {found}")
-    for item, name in zip(items_of(destination), names, strict=True):
-        w.define(item, name, dtype)
+    call = f"m.textures.{method}({site}, {handle}, {_coordinates(w, operands, geometry, coordinate)}, L)"
+    w.define_each(items_of(destination, 4), call, dtype)
     if resident is not None:
         w.define(resident, w.constant(True, "b1"), "b1")
 
@@ -99,11 +96,8 @@ def _surface_load(w: BlockWriter, i: Instruction) -> None:
     destination, where = i.operands
     site = _site(w, "load", "global", dtype, count, geometry=geometry, integer=True, outside=outside)
     handle, operands = _object(w, where)
-    names = [w.fresh() for _ in range(count)]
-    found = f"m.surfaces.read({site}, {handle}, {_coordinates(w, operands, geometry, 'i4')}, L)"
-    w.line(f"{', '.join(names)}, = {found}")
-    for item, name in zip(items_of(destination), names, strict=True):
-        w.define(item, name, dtype)
+    call = f"m.surfaces.read({site}, {handle}, {_coordinates(w, operands, geometry, 'i4')}, L)"
+    w.define_each(items_of(destination, count), call, dtype)
 
 
 def _surface_store(w: BlockWriter, i: Instruction) -> None:
