@@ -30,7 +30,7 @@ from warplab.simulator.run.device import launching
 _HEAD, _REPLY = struct.Struct("4q"), struct.Struct("6q")
 # Of cudaError_t.
 _INVALID, _NO_MEMORY, _CONFIGURATION, _SYMBOL, _DEVICE = 1, 2, 9, 13, 101
-_ADDRESS, _MISALIGNED, _LAUNCH, _UNSUPPORTED = 700, 716, 719, 801
+_ADDRESS, _ASSERT, _MISALIGNED, _LAUNCH, _UNSUPPORTED = 700, 710, 716, 719, 801
 _TEXTS = {  # as cudaGetErrorString of CUDA 13 gives them
     0: "no error",
     _INVALID: "invalid argument",
@@ -42,10 +42,14 @@ _TEXTS = {  # as cudaGetErrorString of CUDA 13 gives them
     _DEVICE: "invalid device ordinal",
     600: "device not ready",
     _ADDRESS: "an illegal memory access was encountered",
-    710: "device-side assert triggered",
+    _ASSERT: "device-side assert triggered",
     _MISALIGNED: "misaligned address",
     _LAUNCH: "unspecified launch failure",
     _UNSUPPORTED: "operation not supported",
+}
+_FREED_BY: dict[int | None, tuple[str, str]] = {
+    None: ("a variable of the device", "It is there until the program ends."),
+    1: ("pinned host memory", "It is freed by cudaFreeHost."),
 }
 _KINDS = ("HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice", "Default")
 
@@ -74,6 +78,7 @@ class Runtime:
         self.shared: set[int] = set()  # allocations that the host can reach
         self.sticky = 0  # a kernel has failed: as on a GPU, every later call says so
         self.where = 0
+        self._kinds: dict[int, int] = {}  # of allocations: cudaMemoryType
         self._made: dict[int, int] = {}  # the call that made an allocation
         self._warned: dict = {}
 
@@ -136,7 +141,7 @@ class Runtime:
 
     # -- memory --------------------------------------------------------------------------------------------
 
-    def _allocate(self, nbytes: int, host: int) -> Reply:
+    def _allocate(self, nbytes: int, host: int, kind: int = 2) -> Reply:
         if nbytes < 0 or self.sticky:
             return Reply(_INVALID)
         if nbytes == 0:
@@ -145,21 +150,28 @@ class Runtime:
         if host:  # what the host writes there is not seen
             self.shared.add(address)
             self.memory.mark_initialized(address, nbytes)
-        self._made[address] = self.where
+        self._made[address], self._kinds[address] = self.where, kind
         return Reply(0, (address,))
 
-    cudaMalloc = cudaMallocAsync = cudaMallocHost = cudaHostAlloc = cudaMallocManaged = cudaMallocPitch = _allocate
+    cudaMalloc = cudaMallocAsync = cudaMallocPitch = _allocate
+    cudaMallocHost = cudaHostAlloc = functools.partialmethod(_allocate, kind=1)
+    cudaMallocManaged = functools.partialmethod(_allocate, kind=3)
 
-    def cudaFree(self, address: int) -> Reply:
+    def cudaFree(self, address: int, call: str = "cudaFree") -> Reply:
         if address:
             allocation = self.memory.find(address)
             if allocation is None or allocation.address != address:
-                raise self._invalid("cudaFree", "memory", address, 1, "Free each allocation once, at its first byte.")
+                raise self._invalid(call, "memory", address, 1, "Free each allocation once, at its first byte.")
+            kind = self._kinds.get(address)
+            what, right = _FREED_BY.get(kind, ("device memory", "It is freed by cudaFree."))
+            if kind is None or (kind == 1) != (call == "cudaFreeHost"):
+                raise InvalidCall(f"{call} of {what}", reason=right)
             self.memory.free(address)
             self.shared.discard(address)
         return Reply()
 
-    cudaFreeAsync = cudaFreeHost = cudaFree
+    cudaFreeAsync = cudaFree
+    cudaFreeHost = functools.partialmethod(cudaFree, call="cudaFreeHost")
 
     def cudaHostRegister(self, address: int, nbytes: int) -> Reply:
         raise InvalidCall("cudaHostRegister with cudaHostRegisterMapped is not supported", reason="Use cudaHostAlloc.")
@@ -267,7 +279,7 @@ class Runtime:
 
     def cudaPointerGetAttributes(self, address: int) -> Reply:
         allocation = self.memory.find(address)
-        return Reply(0, (0 if allocation is None else 3 if allocation.address in self.shared else 2,))
+        return Reply(0, (0 if allocation is None else self._kinds.get(allocation.address, 2),))
 
     def touched(self, address: int, callers: tuple[int, ...]) -> Reply:
         """Note that the host's code has read or written memory that only the device can reach; return the allocation
@@ -484,6 +496,8 @@ def _code(error: simulator.SimulatorError) -> int:
     """Return the cudaError_t that a kernel with this defect is given."""
     if isinstance(error, simulator.UnsupportedInstruction):
         return _UNSUPPORTED
+    if isinstance(error, simulator.AssertFailed):
+        return _ASSERT
     if isinstance(error, simulator.MisalignedAddress):
         return _MISALIGNED
     return _ADDRESS if isinstance(error, simulator.IllegalAddress) else _LAUNCH

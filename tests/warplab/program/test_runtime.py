@@ -6,21 +6,49 @@ import pytest
 
 from warplab import simulator
 from warplab.hardware.cards import card
+from warplab.program import runtime
 from warplab.program.runtime import InvalidCall, Runtime
 
 
 def test_a_kernel_gets_the_shared_memory_that_the_program_asks_for():
     kernel = SimpleNamespace(dynamic_bytes=None)
-    runtime = Runtime(SimpleNamespace(kernels={64: kernel}, instances={}), simulator.Device(1 << 20), card("H100"))
-    runtime.cudaFuncSetAttribute(64, 8, 80_000)
+    served = Runtime(SimpleNamespace(kernels={64: kernel}, instances={}), simulator.Device(1 << 20), card("H100"))
+    served.cudaFuncSetAttribute(64, 8, 80_000)
     assert kernel.dynamic_bytes == 80_000
 
 
 @pytest.mark.parametrize(("kind", "side"), [(1, "source"), (1, "target"), (2, "source"), (2, "target"), (4, "source")])
 def test_a_copy_with_a_null_pointer_is_an_error_of_the_call_on_either_side(kind, side):
-    runtime = Runtime(SimpleNamespace(kernels={}, instances={}), simulator.Device(1 << 20), card("H100"))
-    there = runtime.cudaMallocManaged(64, 1).values[0]
+    served = Runtime(SimpleNamespace(kernels={}, instances={}), simulator.Device(1 << 20), card("H100"))
+    there = served.cudaMallocManaged(64, 1).values[0]
     target, source = (0, there) if side == "target" else (there, 0)
     with pytest.raises(InvalidCall, match=f"with a null {side}"):
-        runtime.cudaMemcpy(target, 64, source, 64, 64, 1, kind)
-    assert runtime.cudaMemcpy(target, 0, source, 0, 0, 1, kind).error == 0  # of no bytes
+        served.cudaMemcpy(target, 64, source, 64, 64, 1, kind)
+    assert served.cudaMemcpy(target, 0, source, 0, 0, 1, kind).error == 0  # of no bytes
+
+
+def test_memory_is_freed_by_the_call_of_its_kind_and_its_kind_is_told():
+    served = Runtime(SimpleNamespace(kernels={}, instances={}), simulator.Device(1 << 20), card("H100"))
+    plain, pinned = served.cudaMalloc(64, 0).values[0], served.cudaMallocHost(64, 1).values[0]
+    managed, variable = served.cudaMallocManaged(64, 1).values[0], served.memory.allocate(64)
+    kinds = [served.cudaPointerGetAttributes(one).values[0] for one in (plain, pinned, managed, variable, 64)]
+    assert kinds == [2, 1, 3, 2, 0]
+    for free, one, said in (
+        (served.cudaFreeHost, plain, "cudaFreeHost of device memory"),
+        (served.cudaFreeHost, managed, "cudaFreeHost of device memory"),
+        (served.cudaFree, pinned, "cudaFree of pinned host memory"),
+        (served.cudaFree, variable, "cudaFree of a variable of the device"),
+    ):
+        with pytest.raises(InvalidCall, match=said):
+            free(one)
+    assert [served.cudaFree(one).error for one in (plain, managed, 0)] == [0, 0, 0]
+    assert [served.cudaFreeHost(one).error for one in (pinned, 0)] == [0, 0]
+    with pytest.raises(InvalidCall, match="has been freed"):
+        served.cudaFreeHost(pinned)
+
+
+def test_a_failed_assert_is_told_from_other_failures_as_on_a_gpu():
+    failed = simulator.AssertFailed("assertion failed", expression="x")
+    texts = Runtime(SimpleNamespace(kernels={}, instances={}), simulator.Device(1 << 20), card("H100"))
+    told = [texts.cudaGetErrorString(runtime._code(one)).text for one in (failed, simulator.SimulatorError("trap"))]
+    assert told == [b"device-side assert triggered", b"unspecified launch failure"]

@@ -231,7 +231,7 @@ void* allocate(const char* name, const void* place, size_t count, bool host, cud
 cudaError_t release(const char* name, const void* place, void* pointer) {
   Reply reply = ask(name, place, {Number(pointer)});
   auto known = pinned.find(pointer);
-  if (known != pinned.end()) {
+  if (known != pinned.end() && !reply.error) {
     map_pages(pointer, known->second, PROT_NONE);
     pinned.erase(known);
   }
@@ -407,6 +407,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
 // Memory
 #define ALLOCATE(name, host, more, ...)                      \
   cudaError_t name(void** pointer, size_t count __VA_ARGS__) { \
+    if (!pointer) return note(cudaErrorInvalidValue);        \
     cudaError_t error;                                       \
     *pointer = allocate(#name, HERE, count, host, &error);   \
     return error;                                            \
@@ -496,7 +497,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   Reply reply = ask(__func__, HERE, {Number(pointer)});
   *attributes = {};
   attributes->type = cudaMemoryType(reply.value[0]);
-  attributes->devicePointer = reply.value[0] >= 2 ? const_cast<void*>(pointer) : nullptr;
+  attributes->devicePointer = reply.value[0] ? const_cast<void*>(pointer) : nullptr;
   attributes->hostPointer = reply.value[0] == 2 ? nullptr : const_cast<void*>(pointer);
   return note(reply.error);
 }
