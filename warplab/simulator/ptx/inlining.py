@@ -446,21 +446,9 @@ class _Inliner:
         )
 
     def _unsupported(self, instruction: Instruction, what: str, reason: str = "") -> UnsupportedInstruction:
-<<<<<<< Updated upstream
-        reason = reason or "The kernel would run on a GPU. Rewrite this line to run it here."
+        reason = reason or "A GPU may run it. Rewrite this line to run it here."
         what = f"the simulator cannot run this call: {what}"
         return UnsupportedInstruction(what, reason=reason, **self.entry.at(instruction.where))
-=======
-        where = instruction.where
-        return UnsupportedInstruction(
-            f"the simulator cannot run this call: {what}",
-            reason=reason or "A GPU may run it. Rewrite this line to run it here.",
-            kernel=self.entry.name,
-            file=where.file or None,
-            line=where.line or None,
-            source=self.program.source_line(where),
-        )
->>>>>>> Stashed changes
 
 
 def readable(name: str) -> str:

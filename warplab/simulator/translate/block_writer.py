@@ -112,21 +112,9 @@ class BlockWriter:
             raise self.unsupported() from error
 
     def unsupported(self, what: str = "", reason: str = "") -> UnsupportedInstruction:
-<<<<<<< Updated upstream
-        reason = reason or "The kernel would run on a GPU. Rewrite this line to run it here."
+        reason = reason or "A GPU may run it. Rewrite this line to run it here."
         what = f"the simulator does not know the PTX instruction `{self.now.text[:200]}`{what and ': ' + what}"
         return UnsupportedInstruction(what, reason=reason, **self.translator.entry.at(self.now.where))
-=======
-        entry, where = self.translator.entry, self.now.where
-        return UnsupportedInstruction(
-            f"the simulator does not know the PTX instruction `{self.now.text[:200]}`{what and ': ' + what}",
-            reason=reason or "A GPU may run it. Rewrite this line to run it here.",
-            kernel=entry.name,
-            file=where.file or None,
-            line=where.line or None,
-            source=entry.program.source_line(where),
-        )
->>>>>>> Stashed changes
 
     def fresh(self) -> str:
         self.counter += 1
