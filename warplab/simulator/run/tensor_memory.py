@@ -135,7 +135,7 @@ class TensorMemory:
 
     @functools.cached_property
     def loaded(self) -> np.ndarray:
-        """Return, for 16 lanes of each column, the number of the latest tcgen05.ld from there."""
+        """Return, for 16 lanes of each column, the number of the latest tcgen05.ld or product that read there."""
         return np.zeros_like(self.latest)
 
     def _every(self, lanes: np.ndarray | None) -> np.ndarray:
@@ -295,14 +295,16 @@ class TensorMemory:
         return bool(known.any() if op.loads else known.all())
 
     def _require_unread(self, instruction: Any, block: int, rows: np.ndarray, columns: np.ndarray, lane: int) -> None:
-        """Demand that loads from there are over, and that the lane that writes or frees it knows so."""
+        """Demand that reads of it are over, and that the lane that writes or frees it knows so, if not its own."""
         if not self.chunk.checked:
             return
         for number in np.unique(self.loaded[self._bands(block, rows, columns)]).tolist():
-            if number and (number in self.pending or not self._known(self.issued[number], range(lane, lane + 1))):
-                op, name = self.issued[number], instruction.text.split()[0]
-                what = f"`{name}` at columns of a `{op.name}`, by a thread that does not know that it is over"
-                raise self._error(instruction, lane, what, _LOADED, UnorderedTensorMemory)
+            if not number or ((op := self.issued[number]).lane == lane and not op.loads):
+                continue
+            if number in self.pending or not self._known(op, range(lane, lane + 1)):
+                what = f"`{instruction.text.split()[0]}` at columns of a `{op.name}`, by a thread that does not know "
+                reason = _LOADED if op.loads else _WAIT
+                raise self._error(instruction, lane, f"{what}that it is over", reason, UnorderedTensorMemory)
 
     @staticmethod
     def _bands(block: int, rows: np.ndarray, columns: np.ndarray) -> tuple:
@@ -336,6 +338,7 @@ class TensorMemory:
         self._require(p, block, rows, columns, lane)
         self._require_idle(p, block, rows, columns, range(lane, lane + 1), ())
         self._require_written(p, block, rows, columns, lane, what)
+        self.loaded[self._bands(block, rows, columns)] = self.number
 
     def _mark(self, instruction: Any, block: int, rows: np.ndarray, columns: np.ndarray, lane: int) -> None:
         """Note that the latest instruction writes there, where nobody may still read."""

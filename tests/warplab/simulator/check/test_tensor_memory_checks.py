@@ -17,7 +17,7 @@ typedef unsigned long long u64;
 enum { NONE, KEPT, FREED_TWICE, FREED_LESS, UNWAITED, UNHEARD, UNCOMMITTED, QUARTER, UNALLOCATED, UNWRITTEN, BY_ALL,
        UNSTORED, UNLOADED, AFTER_PERMIT, TOO_MANY, ODD_COUNT, OVERWRITTEN, NO_PROXY, OUTSIDE, FREED_EARLY, OTHER_PLACE,
        HALF_WARP, HEARD_BY_BARRIER, HEARD_BY_WARP, REUSED, RELEASED_EARLY, FREED_UNREAD, NEXT, NEXT_RELEASED,
-       NEXT_UNREAD };
+       NEXT_UNREAD, FACTOR, FACTOR_EARLY };
 __device__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ u64 described(const void *p, u64 high) { return high | (at(p) >> 4) | 8ull << 16 | 16ull << 32; }
 __device__ unsigned allocate(unsigned *given, int columns) {
@@ -32,6 +32,14 @@ __device__ void multiply(unsigned d, u64 a, u64 b, unsigned idesc, int add) {
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %4, 0;\n\t"
                  "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p; }"
                  :: "r"(d), "l"(a), "l"(b), "r"(idesc), "r"(add) : "memory");
+}
+__device__ void multiply_held(unsigned d, unsigned a, u64 b, unsigned idesc) {
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %3, 0;\n\t"
+                 "tcgen05.mma.cta_group::1.kind::f16 [%0], [%1], %2, %3, p; }" :: "r"(d), "r"(a), "l"(b), "r"(idesc));
+}
+__device__ void store(unsigned to, unsigned word) {
+    asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {%1};\ntcgen05.wait::st.sync.aligned;"
+                 :: "r"(to), "r"(word) : "memory");
 }
 __device__ void wait(u64 *done, int parity = 0) {
     asm volatile("{ .reg .pred p;\nWAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra WAIT; }"
@@ -58,6 +66,11 @@ extern "C" __global__ void __launch_bounds__(128) product(const unsigned short *
     if (!IS(NO_PROXY)) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     const unsigned base = given, quarter = (IS(QUARTER) ? 0 : t / 32) << 21;
+    if (IS(FACTOR) || IS(FACTOR_EARLY)) {
+        const unsigned *row = (const unsigned *)a + (t / 8 * 16 + t % 8) * 4;  // of A: two chunks of four words
+        for (int c = 0; c < 8; c++) store(base + 32 + quarter + c, row[c / 4 * 32 + c % 4]);
+        __syncthreads();
+    }
     if (IS(UNSTORED)) {
         for (int c = 0; c < 32; c++)
             asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {%1};" :: "r"(base + quarter + c), "r"(0)
@@ -67,7 +80,8 @@ extern "C" __global__ void __launch_bounds__(128) product(const unsigned short *
     if (IS(BY_ALL) ? t < 32 : t == 0) {
         u64 from_a = described(left, high), from_b = described(right, high);
         multiply(base, from_a, from_b, idesc, IS(UNWRITTEN) || IS(UNSTORED));
-        multiply(base + (IS(OTHER_PLACE) ? 8 : 0), from_a, from_b, idesc, !IS(OTHER_PLACE));
+        if (IS(FACTOR) || IS(FACTOR_EARLY)) multiply_held(base, base + 32, from_b, idesc);
+        else multiply(base + (IS(OTHER_PLACE) ? 8 : 0), from_a, from_b, idesc, !IS(OTHER_PLACE));
         if (!IS(UNCOMMITTED))
             asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];"
                          :: "r"(at(&done)) : "memory");
@@ -88,7 +102,12 @@ extern "C" __global__ void __launch_bounds__(128) product(const unsigned short *
     } else if (IS(UNHEARD)) {
         if (t < 32) wait(&done);
         else for (int k = 0; k < 200; k++) __nanosleep(100);
+    } else if (IS(FACTOR_EARLY)) {
+        wait(&issued);
+        store(base + 32 + quarter, 0);
+        wait(&done);
     } else if (!IS(UNWAITED)) wait(&done);
+    if (IS(FACTOR)) store(base + 32 + quarter, 0);
     for (int c = 0; c < 32; c++) {
         unsigned word, from = base + quarter + c + (IS(UNALLOCATED) ? 64 : IS(OUTSIDE) ? 512 : 0);
         asm volatile("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%0}, [%1];" : "=r"(word) : "r"(from));
@@ -129,7 +148,9 @@ def run(wrong: str = "NONE", idesc: int = IDESC, high: int = HIGH, **options) ->
     return d - 2 * a.astype(np.float64) @ b.astype(np.float64).T
 
 
-@pytest.mark.parametrize("how", ["NONE", "HEARD_BY_BARRIER", "HEARD_BY_WARP", "REUSED", "NEXT", "NEXT_RELEASED"])
+@pytest.mark.parametrize(
+    "how", ["NONE", "HEARD_BY_BARRIER", "HEARD_BY_WARP", "REUSED", "NEXT", "NEXT_RELEASED", "FACTOR"]
+)
 def test_the_kernel_is_right_without_a_mistake(how):
     assert np.abs(run(how)).max() < 1e-5
 
@@ -179,6 +200,7 @@ def test_what_is_left_to_chance_runs_without_checks():
             r"dealloc\S*` at columns of a `tcgen05\.ld.*\n(.*\n)+.*wait::ld",
         ),
         ("NEXT_UNREAD", errors.UnorderedTensorMemory, r"mma\S*` at columns of a `tcgen05\.ld\S*`, by a thread that"),
+        ("FACTOR_EARLY", errors.UnorderedTensorMemory, r"st\S*` at columns of a `tcgen05\.mma\S*`, by a thread that"),
         ("OTHER_PLACE", errors.UnorderedTensorMemory, r"sums overlap, in another place or shape"),
         ("HALF_WARP", errors.DivergentWarp, r"tcgen05\.alloc"),
     ],
