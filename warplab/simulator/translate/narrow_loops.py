@@ -100,7 +100,7 @@ class NarrowLoops:
         if number not in self._known:
             block, why, writer = self._blocks[number], "", MachineWriter(self._translator)
             if block.end not in (FALL, JUMP, BRANCH, GUARD) or block.warp_wide is not None or number in self._waiting:
-                why = "lanes wait or end there"
+                why = "lanes wait there for one another (a barrier, a shuffle) or end"
             else:
                 try:
                     writer.block(block)
