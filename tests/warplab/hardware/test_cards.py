@@ -90,6 +90,19 @@ def test_a_card_of_ones_own_is_like_another_but_for_what_is_given():
 
 
 @pytest.mark.parametrize(
+    ("name", "like"), [("L40S", "RTX 4090"), ("L4", "RTX 4090"), ("A10", "RTX 3090"), ("RTX 3060", "RTX 3090")]
+)
+def test_a_card_of_ones_own_comes_out_as_a_listed_one_does(name, like):
+    listed = CARDS[name]
+    given = ("sms", "clock_mhz", "bandwidth_gbs", "l2_bytes")
+    own = card(f"mine = {like}, " + ", ".join(f"{key}={getattr(listed, key)}" for key in given))
+    assert own.fp32_tflops == pytest.approx(listed.fp32_tflops, rel=0.01)
+    mine, theirs = rates(own), rates(listed)
+    for key in ("clock_hz", "read_bandwidth", "l2_bandwidth", "memory_latency", "scattered_stores"):
+        assert getattr(mine, key) == pytest.approx(getattr(theirs, key), rel=0.02), key
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("H100 = T4", "needs a name that no other card has"),
