@@ -157,9 +157,8 @@ def _own(text: str) -> Card:
 def card(name: str | Card) -> Card:
     """Return the card called `name` ("H100", "rtx4090", "A100-80GB"); a `Card` is returned as it is.
 
-    "RTX 4070 = RTX 4090, sms=46, clock_mhz=2475, bandwidth_gbs=504, l2_bytes=36e6" is a card of your own: like another
-    of its family (a GeForce's tensor cores have half the rate of others') but for these fields and rates. What else
-    follows from multiprocessors and clock, or from bandwidth, is scaled.
+    "RTX 4070 = RTX 4090, sms=46, clock_mhz=2475, bandwidth_gbs=504, l2_bytes=36e6" is a card of your own: like one
+    of its family but for these fields and rates. What follows from multiprocessors and clock, or bandwidth, is scaled.
     Raises ValueError for an unknown name, and for numbers that no card has.
     """
     if isinstance(name, Card):
