@@ -21,7 +21,7 @@ def compare_races(monkeypatch) -> list[bool]:
 
 def _both(self, by_code, examined, record, space, access, word, reads):
     """Examine an access by machine code and, on a copy of the record, by NumPy, which must come to the same."""
-    twin = Record(record.words, self.sites, record.allocation)
+    twin = Record(record.words, self.sites, record.allocation, record.timed)
     for name in vars(record).keys() & record._dtypes.keys():
         setattr(twin, name, getattr(record, name).copy())
     twin.was_read = record.was_read

@@ -41,7 +41,7 @@ class OperandLayouts(Observer):
         return addresses.units(offset, _PIECE_BYTES)
 
     def operand(self, site, name: str, addresses: Addresses, lanes, swizzle: int) -> None:
-        found = self.layout[self._pieces(addresses, 0)]
+        found = self.layout.take(self._pieces(addresses, 0))
         wrong = (found != 0) & (found != _SWIZZLES.index(swizzle))
         if wrong.any():
             place = int(np.argmax(wrong))

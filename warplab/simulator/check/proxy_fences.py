@@ -110,7 +110,7 @@ class ProxyFences(Observer):
 
     def _require_fence(self, does: str, site, addresses: Addresses, lanes, size: int = _BYTES) -> None:
         piece, every = self._pieces(site, addresses, lanes, size)
-        writer = self.writer[piece]
+        writer = self.writer.take(piece)
         if writer.max() < 0:
             return
         time = self.written_at[piece]

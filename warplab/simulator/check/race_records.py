@@ -13,6 +13,9 @@ from warplab.simulator.translate.waiting_loops import turns_on_memory
 # For `vector_clocks`: when words were written, last read, first and again, and by which warps of the cluster.
 TIMES: dict[str, type] = dict.fromkeys(("written_at", "read_at", "first_read_at", "again_at"), np.int32)
 TIMES |= dict.fromkeys(("read_by", "again_by"), np.uint32)
+# With clocks an epoch, a warp's time and a fence are numbered by when they began, and the time of an access tells all.
+_IN_TIME = dict.fromkeys(("write_epoch", "write_time", "write_fences", "write_wide"), "written_at")
+_IN_TIME |= dict.fromkeys(("read_epoch", "read_time"), "read_at")
 
 
 class GridNumbers:
@@ -103,7 +106,7 @@ class RecordedAccess:
     def repeats(self, earlier: "RecordedAccess") -> bool:
         """Tell whether the same threads have accessed the same before, with no barrier in between."""
         by, its = self.by, earlier.by
-        same = self.site is earlier.site and self._places is earlier._places and by.lanes is its.lanes
+        same = self._places is earlier._places and self.site is earlier.site and by.lanes is its.lanes
         return same and by.epochs is its.epochs and by.times is its.times
 
     @property
@@ -153,8 +156,8 @@ class Record:
         "atomic": np.uint8,  # 1: written so; 2: by several threads that do not know of each other
     }
 
-    def __init__(self, words: int, sites: int, allocation=None) -> None:
-        self.words, self.allocation = words, allocation
+    def __init__(self, words: int, sites: int, allocation=None, timed: bool = False) -> None:
+        self.words, self.allocation, self.timed = words, allocation, timed
         self._dtypes = self._DTYPES | dict.fromkeys(("write_site", "read_site"), np.min_scalar_type(sites))
         self.stored = self.was_read = False
         self.place: np.ndarray | None = None  # what `machine_access.PLACE` holds of it
@@ -165,6 +168,8 @@ class Record:
         """Make an array of zeros on first use. Zeros take host memory only where they are overwritten."""
         if name not in self._dtypes:
             raise AttributeError(name)
+        if self.timed and name in _IN_TIME:
+            return getattr(self, _IN_TIME[name])
         made = np.zeros(self.words, self._dtypes[name])
         setattr(self, name, made)
         return made

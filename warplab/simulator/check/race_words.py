@@ -65,7 +65,7 @@ class WordRaces(Observer):
         self.any_volatile = bool(self.volatile_sites.any())
         self.volatile_beside_atomics = self.atomics and bool(self.volatile.any())
         self.ordered = False  # have barriers or warp syncs ordered anything: are epochs and times not all zero?
-        # How many fences each thread of the grid has passed: of any scope, and wider than its block.
+        # The number of the latest fence of each thread of the grid: of any scope, and wider than its block.
         self.fences: np.ndarray | None = None
         self.fence_epochs = np.zeros((2, 0), np.int32)  # of each block at its latest fence of either kind
         self.wide = False  # has any thread passed a fence wider than its block?
@@ -120,7 +120,7 @@ class WordRaces(Observer):
         state[F["ADDRESS"]], state[F["COUNT"]], state[F["ORDERED"]] = place_of(word), word.shape[0], self.ordered
         state[F["NOW"]] = access.now
         state[F["FENCES"]] = 0
-        if self.fences is not None and space == "global":
+        if self.fences is not None and self.clocks is None:
             state[F["FENCES"]], state[F["WIDE_FENCES"]] = map(place_of, self.fences)
             place[P["WRITE_FENCES"]], place[P["WRITE_WIDE"]] = map(place_of, (record.write_fences, record.write_wide))
         place[P["SITE"]], place[P["RACE_WORDS"]], place[P["LIMIT"]] = site.index, words, record.words - words
@@ -276,11 +276,11 @@ class WordRaces(Observer):
             self._read_plainly(record, access, word)
         else:
             record.read_site[word] = access.site.index
-        if self.clocks is not None:
-            record.read_at[word] = access.now
         if not self._mine(record.reader[word], access):
             self._add_readers(record, access, word)
-        if self.ordered:
+        if self.clocks is not None:
+            record.read_at[word] = access.now
+        elif self.ordered:
             record.read_epoch[word], record.read_time[word] = access.by.epoch, access.by.time
 
     def _behind_readers(self, record: Record, access: RecordedAccess, word: np.ndarray) -> np.ndarray:
@@ -385,16 +385,16 @@ class WordRaces(Observer):
                 same_word &= block * self.warps_per_block + thread // WARP_SIZE + 1 != access.by.warp
             if same_word.any():
                 self._one_value(record, space, access, word, same_word, values)
-        if self.ordered:
-            record.write_epoch[word], record.write_time[word] = access.by.epoch, access.by.time
         record.write_site[word] = access.site.index
         if self.clocks is not None:
             record.written_at[word] = access.now
+        elif self.ordered:
+            record.write_epoch[word], record.write_time[word] = access.by.epoch, access.by.time
         if self.atomics:
             record.atomic[word] = atomic
             if beside is not None:
                 record.atomic[word[beside | (record.writer[word] != access.by.thread)]] = _BY_SEVERAL
-        if self.fences is not None and space == "global":
+        if self.fences is not None and self.clocks is None:
             record.write_fences[word], record.write_wide[word] = self.fences[:, access.by.thread]
 
     def _is_blind(self, site) -> bool:

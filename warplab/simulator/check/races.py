@@ -65,7 +65,7 @@ class Races(WordRaces):
         self.lockstep: Lockstep | None = None
         self.fence_epochs = np.zeros((2, blocks + 1), np.int32)
         self.allocations: dict[int, Record] = {}
-        self.pending_places = 0
+        self.pending_places = self.begun = 0
 
     def watch(self, chunk) -> "Races":
         """Begin a new chunk of blocks, with new shared memory and no barriers passed."""
@@ -81,8 +81,9 @@ class Races(WordRaces):
         self.lifetimes = ClusterLifetimes(chunk, self.clocks) if self.clocks is not None and self.cluster > 1 else None
         self.operands = OperandReads(chunk, self.clocks) if self.clocks is not None and self.multiplies else None
         self.epoch_stored = False  # was there a store to shared memory since the last barrier of all blocks?
-        self.shared = Record(chunk.access.shared.nbytes // self.word["shared"], self.sites)
-        self.initialised = Record(self.shared.words, self.sites)  # mbarriers, by whom
+        words, timed = chunk.access.shared.nbytes // self.word["shared"], self.clocks is not None
+        self.shared = Record(words, self.sites, None, timed)
+        self.initialised = Record(words, self.sites, None, timed)  # mbarriers, by whom
         self.lockstep = Lockstep(self.shared.words) if self.relies_on_lockstep else None
         return self
 
@@ -153,13 +154,13 @@ class Races(WordRaces):
         if lanes is not None:
             self._flush(self.shared, "shared")
             self.epochs = self.epochs.copy()  # earlier accesses keep the old ones
-            self.epochs[np.unique(self.chunk.block_of[lanes])] += 1
+            self.epochs[np.unique(self.chunk.block_of[lanes])] = self._begin()
             return
         if self.epoch_stored:
             self._flush(self.shared, "shared")
             self.epoch_stored = False
         self._forget(self.shared)
-        self.epochs = self.epochs + 1
+        self.epochs = np.full_like(self.epochs, self._begin())
 
     def grid_barrier(self) -> None:
         self.barrier(None)
@@ -181,7 +182,12 @@ class Races(WordRaces):
             self._flush_all()
             self.clocks.sync_warps(self.chunk.all_lanes if lanes is None else lanes)
         self.times = self.times.copy()
-        self.times[np.unique(self.chunk.warp_of if lanes is None else self.chunk.warp_of[lanes])] += 1
+        self.times[np.unique(self.chunk.warp_of if lanes is None else self.chunk.warp_of[lanes])] = self._begin()
+
+    def _begin(self) -> int:
+        """Return the number of a new epoch, warp's time or fence, above those before: with clocks, when it begins."""
+        self.begun += 1
+        return self.begun if self.clocks is None else self.clocks.now
 
     def _of_whole_warps(self, lanes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Split lanes into those of warps that are all there, but for lanes that have ended, and the others."""
@@ -201,11 +207,11 @@ class Races(WordRaces):
             self.fences = np.zeros((2, self.blocks * self.threads + 1), np.int32)
         kinds = slice(1 if scope == "cta" else 2)
         self.wide |= scope != "cta"
-        self.fences[kinds, self._snapshot(lanes).thread] += 1
         owner = self.chunk.block_of if lanes is None else self.chunk.block_of[lanes]
         self.fence_epochs[kinds, self.chunk.first_block + 1 + owner] = self.epochs[owner]
         if self.clocks is not None:
             self.clocks.fence(self.chunk.all_lanes if lanes is None else lanes)
+        self.fences[kinds, self._snapshot(lanes).thread] = self._begin()
 
     def arrive(self, places: np.ndarray, lanes: np.ndarray, relaxed: bool = False) -> None:
         if self.clocks is not None:
@@ -290,7 +296,7 @@ class Races(WordRaces):
 
     def _forget_repeated(self, record: Record, access: RecordedAccess) -> None:
         """Examine only the latest of reads that are alike, with nothing examined in between."""
-        again = [earlier for earlier in record.pending if earlier is not access and access.repeats(earlier)]
+        again = [earlier for earlier in record.pending[:-1] if access.repeats(earlier)]
         for earlier in again:
             self.pending_places -= earlier.kept
             record.pending.remove(earlier)
@@ -342,10 +348,10 @@ class Races(WordRaces):
         if not initialises:
             return
         made.writer[word], made.write_site[word] = access.by.thread, site.index
-        if self.ordered:
-            made.write_epoch[word], made.write_time[word] = access.by.epoch, access.by.time
         if self.clocks is not None:
             made.written_at[word] = access.now
+        elif self.ordered:
+            made.write_epoch[word], made.write_time[word] = access.by.epoch, access.by.time
 
     def _synchronises(self, site, space: str) -> bool:
         """Tell whether an access is meant to synchronise, and so no race by itself."""
@@ -397,7 +403,7 @@ class Races(WordRaces):
             return self.shared
         if allocation.address not in self.allocations:
             words = -(-allocation.nbytes // self.word["global"])
-            self.allocations[allocation.address] = Record(words, self.sites, allocation)
+            self.allocations[allocation.address] = Record(words, self.sites, allocation, self.clocks is not None)
         return self.allocations[allocation.address]
 
     def _snapshot(self, lanes) -> LaneSnapshot:

@@ -21,21 +21,24 @@ _DTYPES = {"whole": np.int32, "part": np.int32, "mask": np.uint32}
 
 
 class _Knowledge:
-    """Rows of what is known about each warp of a cluster, in arrays of shape (rows, warps)."""
+    """Rows of what is known about each warp of a cluster, in arrays of shape (rows, warps).
+
+    `take`, and `put` of rows as one element each, take a tenth of the time of indices."""
 
     def __init__(self, rows: int, warps: int) -> None:
         self.arrays = {name: np.zeros((rows, warps), dtype) for name, dtype in _DTYPES.items()}
 
     def join(self, rows: np.ndarray, more: dict[str, np.ndarray]) -> None:
         for name, array in self.arrays.items():
-            array[rows] = _JOIN[name](array[rows], more[name])
+            joined, row = _JOIN[name](array.take(rows, axis=0), more[name]), f"V{4 * array.shape[1]}"
+            array.view(row).put(rows, joined.view(row))
 
     def of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        return {name: array[rows] for name, array in self.arrays.items()}
+        return {name: array.take(rows, axis=0) for name, array in self.arrays.items()}
 
     def together(self, rows: np.ndarray, starts: np.ndarray) -> dict[str, np.ndarray]:
         """Merge each group of `rows`, which begin at `starts`, into one row."""
-        return {name: _JOIN[name].reduceat(array[rows], starts, axis=0) for name, array in self.arrays.items()}
+        return {name: _JOIN[name].reduceat(array, starts, axis=0) for name, array in self.of(rows).items()}
 
     def grow(self) -> None:
         self.arrays = {name: np.concatenate((array, np.zeros_like(array))) for name, array in self.arrays.items()}

@@ -420,7 +420,9 @@ def record_read(S, P, lane, word):
                 if ld8(S + COLUMNS):
                     if sx32(ld4(ld8(P + P_READER_CLUSTER) + at)) != cluster(S, warp):
                         st4(ld8(P + P_READER_CLUSTER) + at, -1)
-        if ld8(S + ORDERED):
+        if ld8(S + COLUMNS):
+            st4(ld8(P + P_READ_AT) + at, ld8(S + NOW))
+        elif ld8(S + ORDERED):
             st4(ld8(P + P_READ_EPOCH) + at, ld4(ld8(S + EPOCHS) + 4 * block))
             st4(ld8(P + P_READ_TIME) + at, ld4(ld8(S + TIMES) + 4 * warp))
 
@@ -443,7 +445,6 @@ def note_readers(S, P):
             if reader != lane + ld8(S + FIRST_THREAD):
                 mine = 0
             st4(fresh + 4 * i, 1 if reader == 0 else after_readers(S, P, lane, word))
-            st4(ld8(P + P_READ_AT) + 4 * word, now)
         if mine == 0:
             for i in range(n):
                 at = 4 * (((ld8(address + 8 * i) - low) >> shift) + k)
@@ -486,11 +487,11 @@ def record_write(S, P, lane, word):
         st4(ld8(P + P_WRITER) + at, lane + ld8(S + FIRST_THREAD))
         st4(ld8(P + P_READER) + at, 0)
         write_site(S, ld8(P + P_WRITE_SITE), word + k, ld8(P + P_SITE))
-        if ld8(S + ORDERED):
-            st4(ld8(P + P_WRITE_EPOCH) + at, ld4(ld8(S + EPOCHS) + 4 * block))
-            st4(ld8(P + P_WRITE_TIME) + at, ld4(ld8(S + TIMES) + 4 * warp))
         if ld8(S + COLUMNS):
             st4(ld8(P + P_WRITTEN_AT) + at, ld8(S + NOW))
+        elif ld8(S + ORDERED):
+            st4(ld8(P + P_WRITE_EPOCH) + at, ld4(ld8(S + EPOCHS) + 4 * block))
+            st4(ld8(P + P_WRITE_TIME) + at, ld4(ld8(S + TIMES) + 4 * warp))
         if ld8(P + P_ATOMIC):
             st1(ld8(P + P_ATOMIC) + word + k, kind)
         if ld8(S + FENCES):

@@ -515,6 +515,34 @@ def test_a_fence_of_the_block_orders_nothing_for_other_blocks(fence, here):
         assert (out[0], data[0]) == (7, 8)
 
 
+@pytest.mark.parametrize("before", ["", 'asm volatile("barrier.sync 1, 32;");'], ids=["epochs", "clocks"])
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_fence_publishes_what_its_thread_wrote_before_it(before, fenced):
+    code = """
+    extern "C" __global__ void pass_on(int* data, int* flag, int* out) {
+        BEFORE
+        if (threadIdx.x) return;
+        if (blockIdx.x == 0) {
+            STEPS
+            atomicExch(flag, 1);
+        } else {
+            while (atomicAdd(flag, 0) == 0);
+            __threadfence();
+            out[0] = data[0];
+        }
+    }""".replace("BEFORE", before)
+    steps = "data[0] = 7;", "__threadfence();"
+    code = code.replace("STEPS", " ".join(steps if fenced else steps[::-1]))
+    data, flag, out = np.zeros((3, 1), np.int32)
+    launch = CudaSource(code, "pass_on"), 2, 32, (data, flag, out)
+    if fenced:
+        simulate(*launch)
+        assert out[0] == 7
+    else:
+        with pytest.raises(simulator.DataRace, match=r"block \(1, 0, 0\) reads .* of array `data`"):
+            simulate(*launch)
+
+
 @pytest.mark.parametrize("apart", [False, True], ids=["together", "in turn"])
 @pytest.mark.parametrize(("scope", "blocks"), [("_block", 4), ("_block", 1), ("", 4)])
 def test_an_atomic_operation_of_the_block_races_with_those_of_other_blocks(scope, blocks, apart):
