@@ -672,9 +672,11 @@ def test_an_array_that_is_read_only_is_named_so():
     assert "launch it with a copy, x.copy()" in note
 
 
-def test_other_errors_are_left_alone():
+def test_of_other_errors_the_line_alone_is_told():
     assert "no_such_function" in failure(unknown_function, SUM).got
-    assert failure(unknown_function, SUM).look_at == ""
+    assert re.fullmatch(
+        r"line \d+: out\[0\] = math\.no_such_function\(x\[0\]\)", failure(unknown_function, SUM).look_at
+    )
 
 
 def test_a_float_that_is_halved_is_not_taken_for_the_mistake():
