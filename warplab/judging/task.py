@@ -139,6 +139,8 @@ def _case(task: Task, size: Size, rng: np.random.Generator, referred: bool) -> C
     if expected.keys() != shapes.keys():
         raise BadTask(f"reference gives {_names(expected)}, outputs declares {_names(shapes)}")
     for name, array in expected.items():
+        if array.dtype.kind in "OSU":
+            raise BadTask(f"reference gives {name} of {array.dtype}, which is no number")
         if array.shape != start[name].shape:
             raise BadTask(f"reference gives {name} of shape {array.shape}, outputs declares {start[name].shape}")
     return Case(size, inputs, start, expected, launches)

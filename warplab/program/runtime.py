@@ -195,8 +195,10 @@ class Runtime:
         if not 0 <= kind < len(_KINDS):
             raise InvalidCall(f"cudaMemcpy of the kind {kind}, which does not exist", reason="See cudaMemcpyKind.")
         name = f"a copy cudaMemcpy{_KINDS[kind]}"
-        if width <= 0 or height <= 0:
-            return Reply(0 if width == 0 or height == 0 else _INVALID)
+        if width < 0 or height < 0:
+            raise InvalidCall(f"{name} of {width % 2**64:,} x {height % 2**64:,} bytes", reason="Is a size negative?")
+        if not width or not height:
+            return Reply()
         if height > 1 and min(target_pitch, source_pitch) < width:
             raise InvalidCall(
                 f"{name} of rows of {width:,} bytes with a pitch of {min(target_pitch, source_pitch):,}",

@@ -241,6 +241,22 @@ def test_arrays_are_drawn_after_the_answer_has_run_as_it_could_read_them_in_memo
     assert len(seen) == 2 * len(before) == len(set(seen))
 
 
+@pytest.mark.parametrize(("factor", "right"), [("1.004f", True), ("1.1f", False)])
+def test_bfloat16_is_held_to_the_tolerances(tmp_path, factor: str, right: bool) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    task = Task(
+        sizes=({"n": 65},),
+        inputs=lambda rng, n: {"a": np.r_[np.nan, 1 + rng.random(n - 1)].astype(ml_dtypes.bfloat16)},
+        outputs=lambda n: {"c": (n, ml_dtypes.bfloat16)},
+        reference=lambda a, n: {"c": a},
+        launches=lambda n: [Launch("scale", 1, n, ("a", "c"))],
+        rtol=0.01,
+    )
+    text = f"#include <cuda_bf16.h>\n__global__ void scale(const __nv_bfloat16* a, __nv_bfloat16* c) {{ \n\
+        c[threadIdx.x] = __float2bfloat16(__bfloat162float(a[threadIdx.x]) * {factor}); }}"
+    assert _judge(tmp_path, task, ".cu", text)["right"] is right
+
+
 def test_the_same_seed_gives_the_same_inputs_and_another_one_others(tmp_path) -> None:
     reasons = set()
     for seed in (1, 1, 2):
@@ -292,6 +308,7 @@ def test_the_command_prints_the_verdict_and_its_exit_code_tells(tmp_path, capsys
         ),
         (TASK.replace('lambda a, n: {"c": a + a}', "None"), "task.py: reference=None is no function"),
         (TASK.replace("a + a", "a[1:]"), "reference gives c of shape"),
+        (TASK.replace("a + a", "(a + a).astype(object)"), "reference gives c of object, which is no number"),
         (TASK.replace('("a", "a"', '("a", "b"'), "launches names b, which is no array"),
         (TASK.replace("np.int32(n))", "n)"), "1000 in a launch is no NumPy number"),
         (TASK + "\nraise SystemExit(0)", "ends in SystemExit: 0"),

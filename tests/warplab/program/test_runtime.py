@@ -25,6 +25,9 @@ def test_a_copy_with_a_null_pointer_is_an_error_of_the_call_on_either_side(kind,
     with pytest.raises(InvalidCall, match=f"with a null {side}"):
         served.cudaMemcpy(target, 64, source, 64, 64, 1, kind)
     assert served.cudaMemcpy(target, 0, source, 0, 0, 1, kind).error == 0  # of no bytes
+    with pytest.raises(InvalidCall, match="of 18,446,744,073,709,551,615 x 1 bytes") as told:
+        served.cudaMemcpy(there, -1, there, -1, -1, 1, kind)
+    assert told.value.reason == "Is a size negative?"
 
 
 def test_memory_is_freed_by_the_call_of_its_kind_and_its_kind_is_told():
