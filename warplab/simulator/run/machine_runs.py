@@ -63,6 +63,8 @@ class MachineRuns(MachineState):
             return
         self.spent: dict[Any, float] = {}  # by blocks that may be compiled (`MachineBlocks.at`)
         self.loads, self.stores = self.observers_of("load"), self.observers_of("store")
+        every = chunk.observers.all
+        self.before_counting = every if self.counting is None else every[: every.index(self.counting)]
         # Of stores, who wants more than is told.
         self.watcher = next((name for event in ("store", "stored") for name in self._watching(event)), "")
         self.dense = False  # do most warps have a record of addresses of their own?
@@ -257,16 +259,25 @@ class MachineRuns(MachineState):
             values = tuple(results[k][:1] if single else results[k] for k, single in step.values)
             chunk.access.store_vector(site, self._addresses(step), values, None)
             return
+        behind = False
         for notify, owner in self.stores if stores else self.told[site.space]:
+            if not behind and owner not in self.before_counting:
+                behind = True
+                self._count(site, counted)
             if owner is self.races:
                 if not stores:
                     self.races.load_by_all(site, site.space, chunk.access.latest(site), self.bases[site.index])
             elif (lanes := owner.wants(site.op, site.space)) != 0:
                 notify(site, site.space, self._addresses(step, lanes), None, *([None] if stores else []))
+        if not behind:
+            self._count(site, counted)
+
+    def _count(self, site, counted: list[int]) -> None:
+        """Note that an access counts, when its turn comes among the observers, any of which may end the launch."""
         counted.append(site.index)
         if site.space == "global" and self.counting is not None:
             touched = self.touches[site.index][: self.places[site.index, P["TOUCHED_DONE"]]]
-            self.counting.bitmap(site, chunk.access.latest(site))[touched] = True
+            self.counting.bitmap(site, self.chunk.access.latest(site))[touched] = True
 
     def _stored(self, step: BlockAccess) -> bool:
         """Make a store; tell whether that could be done: its words do not race, and lanes share none."""

@@ -292,6 +292,21 @@ def test_an_observer_sees_what_it_sees_of_the_arrays(left_out, eager):
     assert {event[0] for event in results[0][1]} == set(events)
 
 
+@pytest.mark.parametrize("event", ["load", "store"])
+def test_an_observer_ends_a_launch_that_has_counted_as_much(event, eager):
+    def ends(self, *_):
+        raise simulator.SimulatorError("enough")
+
+    source = CudaSource('extern "C" __global__ void k(int* a) { a[threadIdx.x] = a[threadIdx.x] + a[0]; }', "k")
+    watcher, counts = type("Watcher", (Observer,), {event: ends}), []
+    for machine_code in (False, True):
+        with pytest.raises(simulator.SimulatorError) as caught:
+            simulate(source, 1, 32, (zeros(32),), races=False, machine_code=machine_code, observers=(watcher(),))
+        counts.append((caught.value.profile.counts, caught.value.profile.footprint))
+    assert counts[0] == counts[1]
+    assert eager == [("k", True)]
+
+
 def test_a_block_that_reads_a_clock_is_left_to_the_arrays(eager):
     source = 'extern "C" __global__ void k(long long* a) { a[threadIdx.x] = clock64(); }'
     both(eager, source, "k", 2, 64, lambda: (zeros(64, np.int64),), races=False)
