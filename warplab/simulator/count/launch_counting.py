@@ -86,9 +86,7 @@ class TripCounts:
         if group.lanes is None:
             self._all[head] += trips
         else:
-            if head not in self._own:
-                self._own[head] = np.zeros(self._lanes, np.int64)
-            self._own[head][group.lanes] += trips
+            self._own.setdefault(head, np.zeros(self._lanes, np.int64))[group.lanes] += trips
 
     def _end(self, head: int, group: Group | None) -> None:
         """End the trips of `group` (None: of all lanes) so far: those of an entry that is over."""

@@ -236,14 +236,7 @@ class Accessor:
 
     def load(self, site, addresses: Addresses, lanes) -> np.ndarray:
         """Return the value of each lane, dtype `site.dtype`; a single entry if all lanes read one address."""
-        try:
-            view, index = self._reach(site, addresses, lanes)
-        except SeveralSpaces:
-            return self.load_vector(site, addresses, lanes)[0]
-        value = view.take(index)
-        if self.chunk.observers.loaded:
-            self._after_load(site, addresses, lanes, [value])
-        return value
+        return self.load_vector(site, addresses, lanes)[0]
 
     def load_vector(self, site, addresses: Addresses, lanes) -> list[np.ndarray]:
         try:

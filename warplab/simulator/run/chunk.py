@@ -251,6 +251,10 @@ class Chunk:
         x, y, _ = self.geometry.block
         return self.geometry.block_index(self.first_block + block), (thread % x, thread // x % y, thread // (x * y))
 
+    def every(self, lanes) -> np.ndarray:
+        """Return the numbers of a group's `lanes`, None for all."""
+        return self.all_lanes if lanes is None else lanes
+
     def lane(self, place: int, lanes) -> int:
         """Return the lane at a place of a group's `lanes`, None for all."""
         return place if lanes is None else int(lanes[place])

@@ -74,7 +74,7 @@ class MBarriers:
     """The mbarriers of one chunk. `lanes` are the group's, None for all lanes of the chunk."""
 
     def __init__(self, chunk) -> None:
-        self.chunk = chunk
+        self.chunk, self._every = chunk, chunk.every
         self.later: list[_Later] = []
         self.in_vain = 0  # failed tests since anything arrived
         self.all_wait = 0  # failed tests since anything arrived, or lanes ran that do not wait
@@ -83,9 +83,6 @@ class MBarriers:
     @property
     def _view(self) -> np.ndarray:
         return self.chunk.access.shared.views["u8"]
-
-    def _every(self, lanes) -> np.ndarray:
-        return self.chunk.all_lanes if lanes is None else lanes
 
     def _index(self, site, addresses: Addresses, lanes, initialised: bool = True) -> np.ndarray:
         """Return the number of each lane's mbarrier among the 64-bit words of shared memory, after the checks."""

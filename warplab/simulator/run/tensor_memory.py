@@ -101,7 +101,7 @@ class TensorMemory:
     """Of the blocks of one chunk. Translated code calls it; `lanes` are the group's, None for all of the chunk."""
 
     def __init__(self, chunk: Any) -> None:
-        self.chunk, self._error = chunk, chunk.error
+        self.chunk, self._error, self._every = chunk, chunk.error, chunk.every
         self.number = 0  # of instructions issued
         self.reading: list[_Reading] = []
         self.used = False
@@ -137,9 +137,6 @@ class TensorMemory:
     def loaded(self) -> np.ndarray:
         """Return, for 16 lanes of each column, the number of the latest tcgen05.ld or product that read there."""
         return np.zeros_like(self.latest)
-
-    def _every(self, lanes: np.ndarray | None) -> np.ndarray:
-        return self.chunk.all_lanes if lanes is None else lanes
 
     # -- allocation ----------------------------------------------------------------------------------------------------
 

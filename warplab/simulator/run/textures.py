@@ -37,9 +37,6 @@ class TexelAccess(Generic[Kind]):
     def __init__(self, chunk) -> None:
         self.chunk = chunk
 
-    def every(self, lanes) -> np.ndarray:
-        return self.chunk.all_lanes if lanes is None else lanes
-
     def spread(self, values: Sequence[np.ndarray]) -> Values:
         """Return one entry per lane of the group."""
         return [np.broadcast_to(value, self.chunk.group.count) for value in values]
@@ -66,7 +63,7 @@ class TexelAccess(Generic[Kind]):
         count: int,
     ) -> Values:
         """Return `count` values per lane, which `values_of` computes for the lanes that share a handle."""
-        every, spread = self.every(lanes), self.spread(coordinates)
+        every, spread = self.chunk.every(lanes), self.spread(coordinates)
         results = [np.zeros(every.shape, dtype) for _ in range(count)]
         for found, chosen in self.objects(site, handle, every):
             values = values_of(site, found, [c[chosen] for c in spread], every[chosen])
@@ -327,7 +324,7 @@ class Surfaces(TexelAccess[Surface]):
         self, site: TexelSite, handle: np.ndarray, coordinates: Sequence[np.ndarray], values: Values, lanes
     ) -> None:
         """Execute sust: store each lane's values. x counts bytes (sust.b) or texels (sust.p)."""
-        every, places, values = self.every(lanes), self.spread(coordinates), self.spread(values)
+        every, places, values = self.chunk.every(lanes), self.spread(coordinates), self.spread(values)
         for surface, chosen in self.objects(site, handle, every):
             texels, writer, unit = surface.texels, site, 1
             parts = [value[chosen] for value in values]

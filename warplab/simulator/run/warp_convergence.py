@@ -102,13 +102,10 @@ class WarpConvergence:
                 else:
                     self.syncing[number] = lanes[~complete]
         if going:
-            self._synced(np.concatenate(going), np.concatenate(masks))
+            gone, mask = np.concatenate(going), np.concatenate(masks)
+            for one in np.unique(mask):  # lanes of two masks are not ordered
+                chunk.sync_warp(np.sort(gone[mask == one]))
         return bool(going)
-
-    def _synced(self, lanes: np.ndarray, mask: np.ndarray) -> None:
-        """Order lanes that let each other go, those of one mask; the lanes of two masks are not ordered."""
-        for one in np.unique(mask):
-            self.chunk.sync_warp(np.sort(lanes[mask == one]))
 
     def _mask(self, instruction, group: Group) -> np.ndarray:
         """Return the membership masks, uint32: one per lane, or a single one for all."""

@@ -132,11 +132,6 @@ def _together(block: Block, instruction: Instruction) -> bool:
     return instruction.opcode == "wgmma" and block.warp_wide is not None and block.warp_wide.opcode == "wgmma"
 
 
-def _by_warps(instruction: Instruction) -> bool:
-    """Tell whether this is an instruction of tcgen05 that a warp executes, not one of its threads."""
-    return instruction.opcode == "tcgen05" and "aligned" in instruction.modifiers
-
-
 def cut(entry: Entry) -> list[Block]:
     """Cut a kernel into basic blocks, with liveness, in an order in which diverged lanes reconverge."""
     leaders = set(entry.labels.values())
@@ -153,7 +148,8 @@ def cut(entry: Entry) -> list[Block]:
             new_block()
         if blocks[-1].last is not None:
             new_block()
-        warp_wide = instruction.opcode in _WARP_WIDE or _by_warps(instruction)
+        by_warps = instruction.opcode == "tcgen05" and "aligned" in instruction.modifiers  # not by single threads
+        warp_wide = instruction.opcode in _WARP_WIDE or by_warps
         if warp_wide and instruction.guard is None and not _together(blocks[-1], instruction):
             if blocks[-1].body:
                 new_block()

@@ -16,7 +16,9 @@ _FLAG = Register(CARRY)
 
 def _chain(w: BlockWriter, i: Instruction) -> None:
     kind = i.modifiers[-1]
-    allow(w, (kind,), ("u32", "s32", "u64", "s64", *(("u16", "s16") if _is_last(i) else ())))
+    # Of 16 bits ptxas takes the end of a chain, too, though the PTX ISA does not name it.
+    ends = i.opcode in ("addc", "subc") and "cc" not in i.modifiers
+    allow(w, (kind,), ("u32", "s32", "u64", "s64", *(("u16", "s16") if ends else ())))
     dtype = DTYPES[kind].replace("i", "u")
     carry_in = f"{w.value(_FLAG, 'b1')}" if i.opcode in ("addc", "subc", "madc") else None
     *inputs, addend = i.operands[1:]
@@ -28,11 +30,6 @@ def _chain(w: BlockWriter, i: Instruction) -> None:
     if "cc" in i.modifiers:
         w.define(_FLAG, flag, "b1")
     w.define(i.operands[0], total, dtype)
-
-
-def _is_last(i: Instruction) -> bool:
-    """Return whether it ends a chain: ptxas takes that of 16 bits, too, though the PTX ISA does not name it."""
-    return i.opcode in ("addc", "subc") and "cc" not in i.modifiers
 
 
 def _product(w: BlockWriter, i: Instruction, inputs, kind: str, dtype: str) -> str:
