@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-_MOST = 1 << 25  # bytes of all that is kept
-_OF_KEY, _OF_ENTRY = 2048, 64  # bytes at most: of a key, objects and headers; of each entry, in all arrays made of it
+_MOST = 1 << 26  # bytes of all that is kept
+_OF_KEY, _OF_ENTRY = 2048, 48  # bytes at most: of a key, objects and headers; of each entry, in all arrays made of it
 _known: dict[tuple, Any] = {}
 _kept = 0
 
