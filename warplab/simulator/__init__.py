@@ -9,9 +9,9 @@ ptx         `parser` turns PTX text into a `program` of instructions, and `inlin
             device functions, with registers for their parameters; `recursion` gives a call stack to those that call
             themselves (`graphs` finds them). `fragments` says which lane holds which matrix element.
 memory      `device_memory` is one address space of allocations with gaps between them, which also serves malloc in
-            kernels. `lane_access` gathers and scatters for a group of lanes (`lane_groups`); `address_patterns` finds
-            what all warps have in common, so that it is computed once. `array_locations` names the array element in a
-            message. `texels` lists textures and surfaces, `tensor_maps` says where the boxes of TMA lie.
+            kernels. `lane_access` gathers and scatters for a group of lanes (`lane_groups`). `address_patterns` finds
+            what all warps have in common, `recurring` what loops compute again. `array_locations` names an element in a
+            message, `texels` lists textures and surfaces, `tensor_maps` says where the boxes of TMA lie.
 translate   `basic_blocks` cuts a kernel into blocks with their live registers, puts them in an order in which diverged
             lanes reconverge, and knows their loops. `translation` turns each block, once, into a Python function on
             whole arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes,
