@@ -60,6 +60,12 @@ class InvalidCall(simulator.SimulatorError):
     code = _INVALID
 
 
+class UnsupportedCall(InvalidCall, simulator.UnsupportedInstruction):
+    """A call of which nothing is known to be wrong, but which is not there."""
+
+    code = _UNSUPPORTED
+
+
 class Reply(NamedTuple):
     """What a call returns: an error, 0 for none, up to four numbers, and a text."""
 
@@ -174,7 +180,9 @@ class Runtime:
     cudaFreeHost = functools.partialmethod(cudaFree, call="cudaFreeHost")
 
     def cudaHostRegister(self, address: int, nbytes: int) -> Reply:
-        raise InvalidCall("cudaHostRegister with cudaHostRegisterMapped is not supported", reason="Use cudaHostAlloc.")
+        raise UnsupportedCall(
+            "cudaHostRegister with cudaHostRegisterMapped is not supported", reason="Use cudaHostAlloc."
+        )
 
     def cudaMemset(self, address: int, pitch: int, value: int, width: int, height: int) -> Reply:
         if width < 0 or height < 0:

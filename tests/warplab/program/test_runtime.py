@@ -7,7 +7,8 @@ import pytest
 from warplab import simulator
 from warplab.hardware.cards import card
 from warplab.program import runtime
-from warplab.program.runtime import InvalidCall, Runtime
+from warplab.program.runtime import InvalidCall, Runtime, UnsupportedCall
+from warplab.running import collected
 
 
 def test_a_kernel_gets_the_shared_memory_that_the_program_asks_for():
@@ -55,3 +56,11 @@ def test_a_failed_assert_is_told_from_other_failures_as_on_a_gpu():
     texts = Runtime(SimpleNamespace(kernels={}, instances={}), simulator.Device(1 << 20), card("H100"))
     told = [texts.cudaGetErrorString(runtime._code(one)).text for one in (failed, simulator.SimulatorError("trap"))]
     assert told == [b"device-side assert triggered", b"unspecified launch failure"]
+
+
+def test_a_call_that_is_not_there_is_refused_and_no_defect():
+    runtime = Runtime(SimpleNamespace(kernels={}, instances={}), simulator.Device(1 << 20), card("H100"))
+    with pytest.raises(UnsupportedCall) as caught:
+        runtime.cudaHostRegister(4096, 64)
+    assert caught.value.code == 801  # cudaErrorNotSupported
+    assert collected._defect(caught.value)["refused"]
