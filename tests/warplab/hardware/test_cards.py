@@ -90,7 +90,14 @@ def test_a_card_of_ones_own_is_like_another_but_for_what_is_given():
 
 
 @pytest.mark.parametrize(
-    ("name", "like"), [("L40S", "RTX 4090"), ("L4", "RTX 4090"), ("A10", "RTX 3090"), ("RTX 3060", "RTX 3090")]
+    ("name", "like"),
+    [
+        ("L40S", "RTX 4090"),
+        ("L4", "RTX 4090"),
+        ("A10", "RTX 3090"),
+        ("RTX 3060", "RTX 3090"),
+        ("RTX 2070", "RTX 2080 Ti"),
+    ],
 )
 def test_a_card_of_ones_own_comes_out_as_a_listed_one_does(name, like):
     listed = CARDS[name]
@@ -133,6 +140,10 @@ def test_a_wrong_card_of_ones_own_is_told(text, said):
         ("NVIDIA L40", None),
         ("NVIDIA A10", "A10"),
         ("NVIDIA A10G", None),
+        ("NVIDIA GeForce RTX 2080 Ti", "RTX 2080 Ti"),
+        ("NVIDIA GeForce RTX 2080", None),
+        ("NVIDIA GeForce RTX 2070", "RTX 2070"),
+        ("NVIDIA GeForce RTX 2070 SUPER", None),
         ("NVIDIA GeForce RTX 3060", "RTX 3060"),
         ("NVIDIA GeForce RTX 3060 Ti", None),
         ("NVIDIA GH200 480GB", "GH200"),
