@@ -78,6 +78,7 @@ READ = {
     "romberg": "lanes 1 to 16 store their sums at line 59 and lane 0 adds them up from line 65 on; a `__syncwarp()` is "
     "missing between.",
     "split": "`scanwarp` adds across lanes through `volatile` shared memory and trusts that a warp goes in step.",
+    "snicit": "the data that it reads are not in the repository.",
     "threadcpy": "`remaining = n - index` is unsigned: for threads of the last block that begin behind the end it is a "
     "huge number, and they copy a vector past the array.",
     "interval": "its Boost is found by an option that its Makefile lacks.",

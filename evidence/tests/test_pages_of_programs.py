@@ -58,6 +58,16 @@ def test_how_programs_of_the_suites_say_that_they_are_right(printed, verdict):
     assert found["verdict"] == verdict
 
 
+@pytest.mark.parametrize(("order", "verdict"), [((True, False), "refused"), ((False, True), "defect")])
+def test_a_defect_behind_what_was_refused_is_none_of_the_programs(order, verdict):
+    defects = [
+        {"refused": refused, "error": "E", "path": "", "file": "a.cu", "line": 1, "what": "w", "kernel": "k"}
+        for refused in order
+    ]
+    found = cuda_programs._verdict(1, "", {"kernels": [], "defects": defects}, cuda_programs.SAYS)
+    assert found["verdict"] == verdict
+
+
 def test_a_run_that_was_broken_off_goes_on_where_it_was(monkeypatch, tmp_path):
     results = tmp_path / "results.json"
     results.write_text('{"versions": {}, "groups": {"own": {"rows": {"first": {"outcome": "ran"}}}}}')
