@@ -31,7 +31,6 @@ READ = {
     "gemv": "its arguments, made small, fail its own assertion.",
     "graphB+": "edges move to the front of their list with a field that only those of the tree were given; it is moved "
     "and, as far as was read, never used.",
-    "graphExecution": "it has CUDA graphs, which were refused then, and has not been run since.",
     "groupnorm": "`shared_sum` is written anew in the loop over channels, with no barrier after the reads before.",
     "adamw": "`fused_4bit_kernel` calls CUB's block reduction inside `if (global_id < total_size)`: the last "
     "block's other threads have ended, and shuffles ask for their values.",
@@ -78,6 +77,7 @@ READ = {
     "romberg": "lanes 1 to 16 store their sums at line 59 and lane 0 adds them up from line 65 on; a `__syncwarp()` is "
     "missing between.",
     "split": "`scanwarp` adds across lanes through `volatile` shared memory and trusts that a warp goes in step.",
+    "remap": "its kernel takes a `thrust::device_ptr`, which NVRTC is not given.",
     "snicit": "the data that it reads are not in the repository.",
     "threadcpy": "`remaining = n - index` is unsigned: for threads of the last block that begin behind the end it is a "
     "huge number, and they copy a vector past the array.",
@@ -113,7 +113,7 @@ READ = {
     "phmm": "the two buffers change places after each launch, and the second is `cudaMalloc`'s: of its first row and "
     "column the kernel reads elements that no launch wrote.",
     **dict.fromkeys(("permutate", "prna"), "the data that it reads are not in the repository."),
-    "daphne": "it has `__managed__` variables, which were refused then, and has not been run since.",
+    "daphne": "the data that it reads are not in the repository.",
     "pitch": "no element is filled before the kernels take the sigmoid of each.",
     "permute": "it needs cuBLAS.",
     "unfold": "its kernel is a template of a lambda's type, which NVRTC cannot name.",
