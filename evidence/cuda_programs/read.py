@@ -80,7 +80,7 @@ READ = {
     "remap": "its kernel takes a `thrust::device_ptr`, which NVRTC is not given.",
     **dict.fromkeys(("snicit", "tonemapping"), "the data that it reads are not in the repository."),
     "seam-carving": "it needs stb_image.h, which is not in the repository.",
-    "urng": "each thread's table is `iv[NTAB * j + tid]` NTAB 16, where the number of threads must stand: "
+    "urng": "each thread's table is `iv[NTAB * j + tid]`, NTAB 16, where the number of threads must stand: "
     "those 16 apart share elements.",
     "threadcpy": "`remaining = n - index` is unsigned: for threads of the last block that begin behind the end it is a "
     "huge number, and they copy a vector past the array.",
