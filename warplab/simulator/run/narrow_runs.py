@@ -24,7 +24,9 @@ MOST_LANES = 1024  # that run together or wait for one another in a loop, of a c
 # A loop is compiled once a block of it has run so often, and the kernel's blocks have taken about as long as compiling
 # takes: microseconds, for the first loop of a process and for others, at least so many for each block of the kernel.
 _WARM, _FIRST, _NEXT, _EACH = 64, 150_000, 50_000, 2_000
-_PROBES, _WORTH = 16, 150  # a loop whose first runs save fewer microseconds each than one costs is left to the arrays
+# A loop whose first runs save fewer microseconds each than one costs (three times as many where accesses are observed)
+# is left to the arrays.
+_PROBES, _WORTH, _OBSERVED = 16, 40, 3
 _EVENTS = ("block", "jump", "diverge", "load", "loaded", "store", "stored")
 _PADDING = 8  # entries between registers, as multiples of 4096 bytes compete for one place in a cache
 _BUFFER = 20 * MOST_LANES
@@ -41,7 +43,8 @@ class NarrowRuns(MachineState):
         self.possible = self.chunk.options.machine_code and not self.why
         self.runs: dict[NarrowLoop, int] = {}
         self.saved: dict[NarrowLoop, float] = {}
-        self.costs = self.loops.costs(self.checked or self.counting is not None)
+        observed = self.checked or self.counting is not None
+        self.costs, self.worth = self.loops.costs(observed), _PROBES * _WORTH * (_OBSERVED if observed else 1)
         self.error: BaseException | None = None
 
     # -- one run -----------------------------------------------------------------------------------------------------
@@ -75,12 +78,20 @@ class NarrowRuns(MachineState):
         return self._run(loop, number, group, executed, path, path_ends)
 
     def _fits(self, loop: NarrowLoop) -> bool:
-        if self.runs.get(loop, 0) == _PROBES and self.saved[loop] < _PROBES * _WORTH:
+        if self.runs.get(loop, 0) == _PROBES and self.saved[loop] < self.worth:
             return False
         scheduler = self.scheduler
         if scheduler.grace or scheduler.late or scheduler.spinning or self.chunk.waits_in_vain:
             return False
         return not scheduler.standstill.moving or loop.inside <= scheduler.standstill.moving
+
+    def _probe(self, loop: NarrowLoop, number: int, visits: np.ndarray) -> None:
+        """Add what a run has saved, by how often it visited each block."""
+        self.runs[loop] = self.runs.get(loop, 0) + 1
+        self.saved[loop] = self.saved.get(loop, 0.0) + float(visits @ [self.costs[n] for n in loop.nodes])
+        if self.runs[loop] == _PROBES and self.saved[loop] < self.worth:
+            line = self.chunk.translation.block_where[number].line
+            self.chunk.launch.log[f"NumPy ran the loop around line {line}: it is too short to gain"] = None
 
     def _begin(self) -> None:
         """Make the arrays that all runs of the chunk share."""
@@ -193,15 +204,13 @@ class NarrowRuns(MachineState):
         self._check_places()
         chunk.group = group
         status = loop.call(place_of(state))
+        if self.runs.get(loop, 0) < _PROBES:
+            self._probe(loop, number, tables["BLOCKS"][:, 1] / group.warps)
         self._tell()
         if self.error is not None:
             error, self.error = self.error, None
             raise error
         steps = int(state[F["STEPS"]])
-        if self.runs.get(loop, 0) < _PROBES:
-            self.runs[loop] = self.runs.get(loop, 0) + 1
-            each = sum(self.costs[n] for n in loop.inside) / len(loop.inside)
-            self.saved[loop] = self.saved.get(loop, 0.0) + steps * each
         if not steps:
             tables["PENDING"][waiting] = 0
             return None

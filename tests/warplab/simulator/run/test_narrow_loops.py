@@ -490,3 +490,29 @@ def test_the_log_says_which_loops_numpy_runs(inside, why, eager):
     said = [line for line in log if line.startswith("NumPy ran the loop around line ")]
     assert bool(said) == bool(why)
     assert all(re.search(why, line) for line in said)
+
+
+@pytest.mark.parametrize("options", [{}, {"checks": False, "counters": False}], ids=["checks", "none"])
+def test_a_loop_too_short_to_gain_is_left_to_numpy_and_the_log_says_so(options, eager, monkeypatch):
+    monkeypatch.setattr(narrow_runs, "_WORTH", 40)
+    source = """extern "C" __global__ void k(int* a, int rounds, int n) {
+        int sum = threadIdx.x;
+        for (int r = 0; r < rounds; r++) {
+            __syncthreads();
+            #pragma unroll 1
+            for (int i = 0; i < n; i++) sum = sum * 3 ^ i;
+        }
+        a[threadIdx.x] = sum;
+    }"""
+
+    def run(n: int) -> tuple[int, bool]:
+        eager.clear()
+        log = simulate(CudaSource(source, "k"), 1, 32, (zeros(32), np.int32(40), np.int32(n)), **options).log
+        return len(eager), any("it is too short to gain" in line for line in log)
+
+    compiled, told = run(1)
+    assert narrow_runs._PROBES <= compiled < 40
+    assert told
+    compiled, told = run(100)
+    assert compiled >= 40
+    assert not told
