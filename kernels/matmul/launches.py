@@ -15,9 +15,7 @@ TUNED = (Tiles(128, 128, 16, 32, 64, 8, 8, 3, 2, 8), Tiles(64, 64, 16, 16, 32, 4
 SPLIT = (Plan(Tiles(64, 64, 16, 32, 32, 8, 4, 3, 4, 8)), Plan(Tiles(64, 64, 16, 32, 64, 8, 8, 3, 6, 8), 2))
 _SPILLED = "ptxas spills registers of the copies of single words to keep two blocks on a multiprocessor."
 _WORDS = "Neighbouring words count as one store of 16 bytes, which ptxas mostly makes of them; here it does not."
-_OLDER = (
-    "Recorded before the kernel read few rows to registers; as it is, an H100 counts as the simulator (27 November)."
-)
+_OLDER = "Recorded of an older kernel; of this one an H100 counted what the simulator does (27 November)."
 
 # By the beginning of the launch's name; the first counts.
 _DIFFERENCES = {
