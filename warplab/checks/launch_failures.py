@@ -88,9 +88,8 @@ def _data_race(run: KernelRun, error: DataRace) -> CheckFailed:
 def _uncompiled(run: KernelRun, error: Exception, known: str) -> CheckFailed:
     """Return the failure for a compiler's error. `known`: what was meant; then the compiler's own words, of which Numba
     has many, would only hide it."""
-    look_at = known or _look_at_compile_error(str(error))
-    text = first_line(error) if look_at else f"{type(error).__name__}: {error}"
-    return run.failed(f"{run.name} does not compile.", got=text, look_at=look_at, kind="compile")
+    text = first_line(error) if known else f"{type(error).__name__}: {error}"
+    return run.failed(f"{run.name} does not compile.", got=text, look_at=known, kind="compile")
 
 
 def _unfit(run: KernelRun, error: Exception) -> CheckFailed:
@@ -102,13 +101,3 @@ def _unfit(run: KernelRun, error: Exception) -> CheckFailed:
         got, look_at = mistyped[1], f"the declared type of that parameter: it must be {declared}*"
     problem = f"{run.name} cannot be launched with ({', '.join(run.case.arguments)})."
     return run.failed(problem, got=got, look_at=look_at, kind="arguments")
-
-
-def _look_at_compile_error(error: str) -> str:
-    """Return where to look for a compiler's message that says neither what is wrong nor where; empty for others."""
-    if re.search(r"Function\(<function (shared|local)\.array .*\n(.*\n)? *>>> array\(.*int64", error):
-        return (
-            "the sizes of the array in shared or local memory: each must be a number, or a name defined as one "
-            "outside the kernel, not an expression"
-        )
-    return ""

@@ -74,7 +74,7 @@ def test_an_expression_as_size_of_a_shared_array_is_named():
 
     error = failure_on_one_warp(kernel=f, make_case=doubled_without_size)
     assert error.kind == "compile"
-    assert error.look_at.startswith("the sizes of the array in shared or local memory")
+    assert "tile = cuda.shared.array((TILE, TILE + 1), float32)\nThe size must be known" in error.look_at
 
 
 def test_other_errors_of_a_compiler_speak_for_themselves():
