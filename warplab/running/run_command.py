@@ -73,15 +73,15 @@ def settings(card: list[str] | None, strict: str, suppress: str | None, max_seco
     from warplab.running import suppressions
 
     try:
-        names = [name if "=" in name else cards.card(name).name for name in card or ["H100"] if cards.card(name)]
-        known = suppressions.read(suppress) if suppress else []
+        names = [name if "=" in name else one.name for name, one in ((n, cards.card(n)) for n in card or ["H100"])]
+        lines = suppressions.read(suppress) if suppress else []
     except OSError as error:
         raise BadInput(f"{suppress} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise BadInput(str(error)) from None
     if not max_seconds >= 0:
         raise BadInput(f"--max-seconds={max_seconds:g}: give 0 or more, or inf for no limit")
-    columns = [[one.kernel, one.error, one.place] for one in known]
+    columns = [[one.kernel, one.error, one.place] for one in lines]
     return session.Settings(strict, names, max_seconds, columns)
 
 

@@ -7,7 +7,7 @@ from warplab import simulate
 
 # Most sectors per request, of loads and stores. Lanes of a CBR's fragments read 64 bytes of each of eight rows, two
 # sectors each; quantising reads NCHW channel by channel for NHWC's sake, a filter in a group the few channels of its
-# group; what moves 16 bytes a lane takes 16 sectors; the rest is close to 128 bytes a request.
+# group; what moves 16 bytes per lane takes 16 sectors; the rest is close to 128 bytes a request.
 MOST = {
     "cbr float16 by wgmma": (16, 16),
     "cbr int8 by wgmma": (16, 16),

@@ -6,6 +6,7 @@ import json
 import re
 import time
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -243,7 +244,6 @@ def test_arrays_are_drawn_after_the_answer_has_run_as_it_could_read_them_in_memo
 
 @pytest.mark.parametrize(("factor", "right"), [("1.004f", True), ("1.1f", False)])
 def test_bfloat16_is_held_to_the_tolerances(tmp_path, factor: str, right: bool) -> None:
-    ml_dtypes = pytest.importorskip("ml_dtypes")
     task = Task(
         sizes=({"n": 65},),
         inputs=lambda rng, n: {"a": np.r_[np.nan, 1 + rng.random(n - 1)].astype(ml_dtypes.bfloat16)},
