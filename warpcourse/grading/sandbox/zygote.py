@@ -29,7 +29,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from warpcourse.grading.frameworks import FRAMEWORKS
@@ -76,7 +76,7 @@ class RunningSubmission:
         self.place, self.limits = place, limits
         self.ended: dict | None = None
         self._report, self._forked, self._init = report, forked, 0
-        self._started, self._rest = time.monotonic(), b""
+        self._started, self._rest, self._untaken = time.monotonic(), b"", list[bytes]()
         self._cpu, self._peak, self._memory, self.waited = 0.0, 0, 0, 0.0
         self._kernel: list[int] = []
         self._nice, self._lowered = 0, set[int]()
@@ -104,16 +104,16 @@ class RunningSubmission:
         self._bury("lost")
         return problem
 
-    def _messages(self, timeout: float) -> list[dict]:
-        if self._report < 0 or not select.select([self._report], [], [], max(0.0, timeout))[0]:
-            return []
-        data = os.read(self._report, 1 << 16)
-        if not data:
-            os.close(self._report)
-            self._report = -1
-            return []
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        return [json.loads(line) for line in lines]
+    def _messages(self, timeout: float) -> Iterator[dict]:
+        """Yield what is reported within `timeout` seconds; what is not taken is kept: several may come at once."""
+        if not self._untaken and self._report >= 0 and select.select([self._report], [], [], max(0.0, timeout))[0]:
+            data = os.read(self._report, 1 << 16)
+            if not data:
+                os.close(self._report)
+                self._report = -1
+            *self._untaken, self._rest = (self._rest + data).split(b"\n")
+        while self._untaken:
+            yield json.loads(self._untaken.pop(0))
 
     def fileno(self) -> int:
         return self._report

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
 import random
 import re
@@ -780,6 +781,22 @@ def test_a_crowd_gives_way_to_other_submissions(nested, crowd):
 def test_a_crowd_weighs_less_than_one_process_that_computes():
     assert [zygote._niceness(few) for few in (0, 1, 2)] == [0, 0, 0]
     assert all(crowd * 1.25 ** -zygote._niceness(crowd) < 1 for crowd in range(5, 65))  # sched(7): 1.25 a step
+
+
+def test_an_end_that_is_reported_at_once_with_the_start_is_not_lost(monkeypatch):
+    """As when the zygote gets no processor before a short program is over."""
+    reading, writing = os.pipe()
+    end = {"code": 70, "cpu_seconds": 2.0, "peak_bytes": 3}
+    with os.fdopen(writing, "w") as report:
+        for message in ({"init": os.getpid()}, {"ready": True}, end):
+            print(json.dumps(message), file=report)
+    submission = zygote.RunningSubmission(Place("nested", Path("/tmp")), SubmissionLimits(), reading, os.getpid())
+    ends = []
+    monkeypatch.setattr(submission, "_bury", lambda *end: ends.append(end))
+    assert submission.wait_until_up() is None
+    submission._read(0)
+    os.close(reading)
+    assert (ends, submission._cpu, submission._peak) == ([("exit", 70)], 2.0, 3)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="Linux does not count here how long one waits")
