@@ -10,6 +10,11 @@ from kernels.memory_access.tables import SEED, SEED_OF_LENGTHS, chosen
 from warpcourse.bench import timing
 from warpcourse.bench.benchmark import Benchmark, Table
 
+SMALL = ", of which an empty launch is most, so that little counts"
+WAITING = (
+    "below 2^18 elements blocks wait for the sums of others, 0.9 µs to memory and back; of 2^20 and 2^22 the driver "
+    "copies faster than of lengths beside them (scan.cu)"
+)
 LONG = 2**23  # elements, of which a copy takes several times as long as a launch
 
 
@@ -33,14 +38,20 @@ def _best(value: dict[str, Any]) -> dict[str, Any]:
     return {key: best[key] for key in shown if key in best} | {"libraries_gbps": libraries}
 
 
-def _shapes(heading: str) -> Table:
+def _shapes(heading: str, why: str = "") -> Table:
+    """Return a table of transposes. `why`: the least is so little."""
     columns = {"shape": lambda row: f"{row['rows']} × {row['columns']}", "kernel": "kernel", "GB/s": "gbps"}
     columns |= {"of copy": "ratio_to_copy", "right": "correct"}
 
     def text(value: list[dict[str, Any]]) -> str:
         rows = chosen(value)
         means = _means((row["rows"] * row["columns"], row["ratio_to_copy"]) for row in rows)
-        return f"{heading}: {means}\n{timing.rows_table(tuple(columns), tuple(columns.values()), rows)}"
+        least = min(rows, key=lambda row: row["ratio_to_copy"])
+        ours = 1e6 * least["seconds"]
+        at = f"{least['rows']} × {least['columns']} in {ours:.1f} µs, a copy in {ours * least['ratio_to_copy']:.1f}"
+        return (
+            f"{heading}: {means}\nleast: {at}{why}\n{timing.rows_table(tuple(columns), tuple(columns.values()), rows)}"
+        )
 
     return Table(text)
 
@@ -61,7 +72,7 @@ def _lengths(value: list[dict[str, Any]]) -> str:
     columns |= {"right": "correct"}
     heading = f"prefix sums, warm likewise, lengths drawn with seed {SEED_OF_LENGTHS} among them"
     means = _means((row["n"], row["ratio_to_copy"]) for row in value)
-    return f"{heading}: {means}\n{timing.rows_table(tuple(columns), tuple(columns.values()), value)}"
+    return f"{heading}: {means}\n{WAITING}\n{timing.rows_table(tuple(columns), tuple(columns.values()), value)}"
 
 
 def _processes(value: list[dict[str, float]]) -> str:
@@ -81,7 +92,7 @@ BENCHMARK = Benchmark(
     {
         "transpose_table": _kernels(lambda value: f"transpose of {value['rows']} × {value['columns']} float32, cold"),
         "transpose_shapes": _shapes("the transpose that is chosen by shape, warm in the L2 cache where it fits"),
-        "transpose_drawn": _shapes(f"of shapes drawn after the code was final, seed {SEED}, warm likewise"),
+        "transpose_drawn": _shapes(f"of shapes drawn after the code was final, seed {SEED}, warm likewise", SMALL),
         "sum_table": _kernels(lambda value: f"sum of {value['n']:,} float32, cold; {_cub(value)}"),
         "scan_table": _kernels(lambda value: f"prefix sum of {value['n']:,} float32, cold; {_cub(value)}"),
         "scan_lengths": Table(_lengths),

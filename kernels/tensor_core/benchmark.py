@@ -6,6 +6,7 @@ from typing import Any
 
 from kernels.tensor_core import recordings
 from kernels.tensor_core.measurements import MEASUREMENTS
+from kernels.tensor_core.shape_rule import RULE
 from warpcourse.bench import measured_plans
 from warpcourse.bench.benchmark import Benchmark, Table
 from warpcourse.bench.products import ProductTables
@@ -39,7 +40,23 @@ TYPES = Table.of_rows(
     }
     | {"right": "correct"},
 )
-EVERY_SHAPE = Table(measured_plans.text, lambda value: {"summaries": value["summaries"]})
+
+
+def _every_shape(value: dict[str, Any]) -> str:
+    """Return the tables, and what limits the slowest."""
+    drawn, eights = (value["rows"][name] for name in ("drawn", "drawn multiples of 8"))  # the same, rounded
+    slow, fast = max(zip(drawn, eights, strict=True), key=lambda pair: pair[0]["cold"].get("ratio", 0))
+    shape, times = " × ".join(map(str, slow["shape"])), (1e6 * row["cold"]["library"] for row in (slow, fast))
+    limits = (
+        "which is where it takes parts of tiles of 128 × 192, and rows are no multiples of 128 bytes",
+        "those drawn have more than 1 since cuBLASLt is slow where rows are no whole 16 bytes:",
+        "{} takes it {:.0f} µs, and {:.0f} when rounded to multiples of 8;".format(shape, *times),
+        "multiples of 8 have less, as it has tiles 80 and 144 columns wide, and step 7 has none (7_every_shape.cu)",
+    )
+    return measured_plans.text(value, RULE, limits)
+
+
+EVERY_SHAPE = Table(_every_shape, lambda value: {"summaries": value["summaries"]})
 BENCHMARK = Benchmark(
     recordings,
     MEASUREMENTS,

@@ -14,7 +14,7 @@ import numpy as np
 
 from warpcourse.bench import cublaslt, timing
 from warpcourse.bench.autotune import Autotuner
-from warpcourse.bench.shape_rule import Rule, Shape, packed
+from warpcourse.bench.shape_rule import Rule, Shape, packed, regret
 from warpcourse.bench.timing import Candidate, cupy_on_gpu, rounded, rows_table, sets_beyond_l2, time_gpu, time_together
 
 CHECKED_ROWS = 64
@@ -223,10 +223,23 @@ def every_shape(
     }
 
 
-def text(value: dict[str, Any]) -> str:
-    """Return the tables of what `every_shape` gave."""
+def _regret(rule: Rule) -> tuple[str, str]:
+    """Say how long the rule's choice takes for the shapes of plans.json that it is not fitted to."""
+    rows, constants = rule.rows()[1::2], rule.table["rule"]["constants"]
+    found = {row.shape: 100 * (regret(row, rule.best(constants, row.shape)) - 1) for row in rows}
+    mean, worst = 100 * (rule.table["rule"]["regret_held_out"]["mean"] - 1), max(found, key=lambda each: found[each])
+    return (
+        f"for the other half, {len(rows)} shapes, its choice takes {mean:.1f} % more than the fastest plan, the mean,",
+        f"more than 15 % for {sum(more > 15 for more in found.values())} of them, at worst {found[worst]:.0f} %: "
+        f"{' × '.join(map(str, worst))} ({rule.table['device']}, {rule.table['date']})",
+    )
+
+
+def text(value: dict[str, Any], rule: Rule, limits: Iterable[str] = ()) -> str:
+    """Return the tables of what `every_shape` gave. `limits`: what the lab says of the slowest, a line each."""
     lines = [f"cuBLASLt {value['cublaslt']}, its fastest algorithm = 1; the rule is fitted to half of plans.json:"]
-    lines += [f"those of networks and of the lab are there, those drawn, with seed {value['seed']}, are not", ""]
+    lines += [f"those of networks and of the lab are there, those drawn, with seed {value['seed']}, are not"]
+    lines += [*_regret(rule), *limits, "FLOP/clock: of a multiprocessor, at the clock during the run", ""]
     found = [
         {"group": name, "operands": of, **numbers}
         for name, both in value["summaries"].items()

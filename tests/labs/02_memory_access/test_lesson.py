@@ -1,12 +1,13 @@
 """The numbers that lab 02's text quotes are those recorded, and what it says of estimates is so."""
 
 import json
+import statistics
 
 import nbformat
 import numpy as np
 import pytest
 
-from kernels.memory_access import recordings
+from kernels.memory_access import recordings, tables
 from tests.support.lesson_answers import load
 from warpcourse.bench.lab import find
 from warpcourse.paths import COURSE
@@ -56,11 +57,16 @@ def transposes():
     assert round(of_copy["cuda_tile"] / of_copy["cuda_naive"]) == 4
     odd = {(row["rows"], row["kernel"]): row["ratio_to_copy"] for row in VALUES["transpose_shapes"]}
     origin = recordings.recorded("transpose_shapes").origin
+    assert recordings.recorded("transpose_drawn").origin == origin
+    drawn = tables.chosen(VALUES["transpose_drawn"])
+    least = min(drawn, key=lambda row: row["ratio_to_copy"])
     return (
         f"without the conflicts it is at {of_copy['cuda_padded']:.2f}",
         f"`float4` reaches {odd[16380, 'cuda_float4']:.2f} of a copy in the recording ({origin})",
         f"With 16381 × 20011 `large` reaches {odd[16381, 'cuda_large']:.2f}",
         f"begin where sectors of `out` do, reaches {odd[16381, 'cuda_sectors']:.2f}",
+        f"The least of {len(drawn)} drawn shapes is {least['ratio_to_copy']:.2f}: "
+        f"{least['rows']} × {least['columns']}, where",
     )
 
 
@@ -113,10 +119,14 @@ def managed():
 def scans():
     one = gbps("scan_table", "cuda_look_back")
     blocks, cub = (one / gbps("scan_table", name) for name in ("cuda_by_blocks", "CUB (cuda.compute)"))
+    lengths = [row["ratio_to_copy"] for row in VALUES["scan_lengths"]]
+    machine = "{} ({})".format(*recordings.recorded("scan_lengths").origin.removeprefix("NVIDIA ").split(", "))
     pipelined = by(VALUES["scan_table"]["kernels"], kernel="cuda_pipelined")
     return (
         f"I{LATER[1:]} one pass is {blocks:.1f} times as fast as scanning block by block, and {cub:.2f} times",
         f"{pipelined['ratio_to_library']:.2f} times as fast as CUB, at {pipelined['ratio_to_copy']:.2f} of a copy",
+        f"On an {machine} it reaches {statistics.geometric_mean(lengths):.2f} of a copy over {len(lengths)} lengths, "
+        f"at least {min(lengths):.2f}:",
     )
 
 

@@ -194,6 +194,9 @@ def test_header_and_lesson_quote_what_was_recorded():
     said = f"{mean_regret(never):.1f} times as long as the best choice, in the mean over {len(never)} recorded products"
     assert f"Never to divide k takes {said}" in lesson
     assert f"as often as possible {mean_regret(most):.1f} times" in lesson
+    origin = recordings.recorded("every_shape").origin
+    said = f"{drawn['mean']:.2f} of cuBLASLt's fastest over {len(every['rows']['drawn'])} shapes drawn at random"
+    assert f"{said} (geometric mean, {origin}), {drawn['least']:.2f} at least, {least:.2f} with" in lesson
 
 
 SMALL = 256  # of a block's depth, in the launches that stand for all others

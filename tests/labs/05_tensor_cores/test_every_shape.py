@@ -16,7 +16,7 @@ from tests.support.random_inputs import generator
 from tests.support.tensor_products import STEP_ERROR, operands, within
 from warpcourse.bench import hopper, measured_plans
 from warpcourse.bench.lab_kernels import NotOnThisCard
-from warpcourse.bench.shape_rule import mean_regret, packed
+from warpcourse.bench.shape_rule import mean_regret, packed, regret
 from warpcourse.paths import COURSE
 from warplab import cp, profile, simulator
 from warplab.compile import nvrtc
@@ -369,6 +369,23 @@ def test_the_header_quotes_what_was_recorded():
         regret = RULE.table["rule"][f"regret_{name}"]
         assert words.format(100 * regret["mean"] - 100) in text
         assert f"at worst {100 * regret['most'] - 100:.0f} %" in text
+
+
+def test_lesson_and_page_say_what_the_rule_misses():
+    lesson = (COURSE / "notebooks" / "05_tensor_machines.ipynb").read_text(encoding="utf-8")
+    every, rule = recordings.recorded("every_shape"), RULE.table["rule"]["regret_held_out"]
+    drawn, eights = (every.value["summaries"][name]["cold"] for name in ("drawn", "drawn multiples of 8"))
+    (deep,) = (row["cold"] for row in every.value["rows"]["lab"] if row["shape"] == [128, 256, 65536])
+    assert f"at {deep['ratio']:.2f} of its speed ({every.origin})" in lesson
+    reached = f"reaches {eights['mean']:.2f}, at least {eights['least']:.2f}, where sides are multiples of 8"
+    assert f"{reached} (the library has more widths of tiles), and {drawn['mean']:.2f} of any size" in lesson
+    assert f"Its rule takes up to {100 * rule['most'] - 100:.0f} % longer" in lesson
+    rows, constants = RULE.rows()[1::2], RULE.table["rule"]["constants"]
+    worst = max(rows, key=lambda row: regret(row, RULE.best(constants, row.shape)))
+    plan = RULE.best(constants, worst.shape)  # as benchmark.py says
+    assert (plan.tile.bm, plan.tile.bn, plan.parts > 1) == (128, 192, True)
+    assert any(2 * line % 128 for line in worst.shape[1:])
+    assert not {80, 144} & {tile.bn for tile in (*ALONE, *STACKS)}
 
 
 def test_lesson_05_quotes_the_errors_of_sums_of_e4m3():
