@@ -1,12 +1,15 @@
 """What lab 04's text says of code that learners write, and the picture that its section 8 draws."""
 
 import importlib.util
+import math
+import re
 
 import nbformat
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from kernels.matmul import recordings
 from kernels.matmul.counting import counted, per_multiply_add
 from kernels.matmul.pipeline_diagram import draw_pipeline, tile_events
 from tests.support.lesson_answers import load
@@ -153,3 +156,119 @@ def test_the_picture_of_tiles_needs_lines_that_were_run():
         draw_pipeline(launch, {"of_a.x": "arrive"})
     with pytest.raises(ValueError, match="holds no line of the kind come"):
         draw_pipeline(launch, {"(from) : v": "order", "sum[r][s] +=": "use", "cp.async": "come"})
+
+
+VALUES = recordings.values()
+RATE = {row["name"]: row for row in VALUES["ladder"]["rows"]}
+NCU = {row["name"]: row for row in VALUES["traffic"]}
+PEAK, SMS = VALUES["ladder"]["peak_tflops"], 132
+
+
+def faster(name, before):
+    return RATE[before]["seconds"] / RATE[name]["seconds"]
+
+
+def instructions(name):
+    return 32 * NCU[name]["warp_instructions"] / NCU[name]["ffma_threads"]
+
+
+def useful(m, n, tile=128):
+    """The lesson's `busy`."""
+    return m * n / (math.ceil(math.ceil(m / tile) * math.ceil(n / tile) / SMS) * SMS * tile * tile)
+
+
+def shares_of_the_formula():
+    rows = [(useful(*row["shape"][:2]), row["warp_tile"]["tflops"]) for row in VALUES["shapes"]]
+    most, best = (max(column) for column in zip(*rows, strict=True))
+    shares = sorted(rate / best / (share / most) for share, rate in rows)
+    assert [f"{share:.2f}" for share in shares[-3:]] == ["0.99", "0.99", "1.00"]  # "large matrices are at 1"
+    return (f"the measured share is {shares[0]:.2f} to {shares[-4]:.2f} of the formula's",)
+
+
+def blocks_of_the_library():
+    blocks = {
+        tuple(row["shape"]): math.prod(map(int, re.findall(r"\d+", row["kernels"][0]["grid"])))
+        for row in VALUES["library_kernels"]
+    }
+    assert sum(each in (128, 256) for each in blocks.values()) == 9
+    assert min(each for (m, n, _), each in blocks.items() if m * n >= 4095 * 4097) == 512
+    return (
+        "For nine of the fifteen shapes cuBLAS launches 128 or 256 blocks",
+        f"; {blocks[16, 8192, 8192]}, nearly five, for 16 × 8192 × 8192. "
+        f"128 × 128 × 128 is too small ({blocks[128, 128, 128]});",
+    )
+
+
+def ratios_by_shape():
+    ratio = {tuple(row["shape"]): row["tuned"]["tflops"] / row["cublas"]["tflops"] for row in VALUES["shapes"]}
+    deep = [ratio.pop(shape) for shape in ((512, 512, 16384), (128, 128, 65536))]
+    said = f"step 9 reaches {min(ratio.values()):.2f} to {max(ratio.values()):.2f} of cuBLAS on the recorded H100."
+    return said, "it falls to {:.2f}, and to {:.2f} at 128 × 128 × 65536".format(*deep)
+
+
+def bytes_moved():
+    moved = {name: row["dram_bytes"] for name, row in NCU.items()}
+    least, flop = 3 * 4 * 4096**2, 2 * 4096**3
+    allowed = flop / moved["coalesced"] * VALUES["copy_gbps"] / 1e3
+    all_of = [moved[name] / 1e9 for name in ("naive", "coalesced", "async_copies", "tuned", "warp_tile")]
+    return (
+        f"Step 2 moves {moved['coalesced'] / least:.0f} times as many bytes as it must; that would still allow "
+        f"{allowed:.0f} TFLOP/s, and it reaches {RATE['coalesced']['tflops']:.0f}.",
+        "step 1 moves {:.1f} GB, step 2 {:.1f}, steps 8 and 9, with smaller tiles, {:.1f} and {:.1f} where 5 to 7 move "
+        "{:.1f}.".format(*all_of),
+    )
+
+
+def factors():
+    top = PEAK * 1e12 / (2 * 128 * SMS)
+    shares = {n: r["issue_active_percent"] / 100 / instructions(n) * r["clock_hz"] / top for n, r in NCU.items()}
+    off = max(abs(share / RATE[name]["ratio_to_peak"] - 1) for name, share in shares.items())
+    return (f"They do, to within {100 * off:.1f} %, for all steps and for cuBLAS",)
+
+
+QUOTED = {
+    "matmul-title": lambda: (f"NVIDIA's library to {RATE['tuned']['ratio_to_cublas']:.2f} of it",),
+    "matmul-fma-peak-after": lambda: (f"{PEAK:.1f} of 66.9 in the recording ({recordings.recorded('ladder').origin})",),
+    "matmul-passes-after": lambda: (
+        f"runs exactly at this limit, {RATE['naive']['tflops']:.3f}",
+        f"busy {NCU['naive']['lsu_data_percent']:.0f} % of the time. "
+        f"`coalesced` reaches {RATE['coalesced']['tflops']:.2f} of {PEAK / 8:.1f}.",
+    ),
+    "matmul-tiled-after": lambda: (
+        f"{faster('shared_tile', 'coalesced'):.1f} times the speed",
+        f"That is {PEAK:.1f} / 4 / 1.56, or {PEAK / 4 / 1.5625:.1f} TFLOP/s, "
+        f"and {RATE['shared_tile']['tflops']:.1f} were",
+    ),
+    "matmul-register-after": lambda: (
+        f"From {RATE['shared_tile']['tflops']:.1f} to {RATE['register_tile_2d']['tflops']:.1f} TFLOP/s",
+    ),
+    "matmul-vector-after": lambda: (
+        f"{instructions('vectorised'):.2f} per FMA instead of {instructions('register_tile_2d'):.2f}",
+        f"comes {100 * faster('vectorised', 'register_tile_2d') - 100:.0f} % more speed in the recording",
+    ),
+    "matmul-warp-after": lambda: (
+        f"busy {NCU['vectorised']['lsu_data_percent']:.0f} % of the time in step 6 and now "
+        f"{NCU['warp_tile']['lsu_data_percent']:.0f} % (`ncu`)",
+    ),
+    "matmul-async-after": lambda: (f"({instructions('async_copies'):.2f} instead of {instructions('warp_tile'):.2f})",),
+    "matmul-tuned-after": lambda: (
+        f"still {100 * faster('tuned', 'async_copies') - 100:.0f} % faster, {RATE['tuned']['ratio_to_cublas']:.2f} of",
+    ),
+    "matmul-roofline-after": bytes_moved,
+    "matmul-instructions-after": factors,
+    "matmul-shapes-predict": shares_of_the_formula,
+    "matmul-shapes-picture": blocks_of_the_library,
+    "matmul-shapes-after": ratios_by_shape,
+    "matmul-verdict-text": lambda: (
+        f"reaches {PEAK / 66.9:.2f} of the H100's in the recording",
+        f"went from {RATE['naive']['ratio_to_peak']:.3f} to {RATE['tuned']['ratio_to_peak']:.2f} of the peak in nine "
+        f"steps, and reached {RATE['cublas']['ratio_to_peak']:.2f} in NVIDIA's library",
+    ),
+}
+
+
+@pytest.mark.parametrize("cell", QUOTED)
+def test_the_lesson_quotes_what_was_recorded(cell):
+    said = next(each.source for each in nbformat.read(LESSON, as_version=4).cells if each.id == cell)
+    for words in QUOTED[cell]():
+        assert words in said, words
