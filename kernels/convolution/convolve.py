@@ -38,7 +38,7 @@ def forward(
     shape (K,), or None. `relu`: whether negative results become 0. `out`: likewise, of x's type and the shape
     (N, K, P, Q), or (N, P, Q, K), without overlap with the others; None allocates it. `padding`, `stride`, `dilation`:
     whole numbers for both axes, or pairs for height and width. `step`: a name or number in `ladder.FORWARD`, or "auto"
-    for the fastest that can.
+    for the fastest that can; `ladder.planned` says where that may take three times as long as cuDNN.
     Sums are float32; bias and ReLU come before the one rounding to float16. ReLU of NaN is NaN. Like frameworks and
     cuDNN it does not turn the filter round ("cross-correlation").
     Raise TypeError for arrays in host memory, RuntimeError where the GPU lacks a step's instructions, ValueError for

@@ -431,6 +431,8 @@ class TestRecordings:
         of_library = {name: row["ratio_to_library"] for name, row in first.items()}
         best = max(first["cublas"]["tflops"], first["cublaslt"]["tflops"])
         peaks = whole["peaks_tflops"]
+        profile = json.loads((SOURCES.folder / "profile.json").read_text(encoding="utf-8"))["rows"]
+        rate, clock = ({row["name"]: row[key] for row in profile} for key in ("mma.sync, %", "GHz"))
         text = json.loads(LESSON.read_text(encoding="utf-8"))
         text = "".join(next(cell["source"] for cell in text["cells"] if cell["id"] == "tensor-ladder-seen"))
         for quoted in (
@@ -438,6 +440,8 @@ class TestRecordings:
             f"Step 4 came to {of_library['mma_stages']:.2f}, and `wgmma` with TMA to {of_library['wgmma_tma']:.2f} in",
             f"`mma.sync`, at {peaks['mma']:.0f}, is {peaks['mma'] / best:.2f} of the library",
             f"Step 4 reaches {first['mma_stages']['tflops'] / peaks['mma']:.2f} of it.",
+            f"at {rate['6 wgmma_persistent'] / rate['wgmma_peak']:.2f} of the rate *per clock*",
+            f"to {clock['wgmma_peak']:.2f} for `wgmma` alone and to {clock['6 wgmma_persistent']:.2f} for step 6",
         ):
             assert quoted in text, quoted
         for table in (whole, small, other):

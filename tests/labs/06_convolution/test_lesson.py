@@ -351,6 +351,28 @@ def test_the_ratios_are_those_of_the_text():
     assert [round(1e6 * found) for found in theirs] == [145, 150]
 
 
+def test_the_search_of_the_sources_found_what_the_text_says():
+    found = recordings.recorded("searches")
+    (cell,) = [source for source in cells().values() if "FFT in tiles takes" in source]
+    search = found.value["searches"][0]
+    assert (search["layout"], search["dtype"], search["tensor_cores"]) == ("NCHW", "float32", False)
+    rows = {row["algorithm"]: row for row in search["rows"]}
+    names = ("FFT_TILING", "WINOGRAD_NONFUSED", "IMPLICIT_GEMM")
+    tiles, winograd, gemm = (f"{1e3 * rows[name]['seconds']:.3f} ms" for name in names)
+    sizes = [rows[name]["workspace_bytes"] / 1e6 for name in names]
+    assert f"({found.origin}) FFT in tiles takes {tiles} with {sizes[0]:.0f} MB of workspace" in cell
+    assert f"Winograd {winograd} with {sizes[1]:.0f} MB, while algorithm 0, `IMPLICIT_GEMM`, takes {gemm}" in cell
+    assert sizes[2] < 0.001
+    assert sum(row["status"] == "ok" for row in search["rows"]) == 6 == len(search["rows"]) - 2
+
+
+def test_channels_last_gains_what_the_text_says():
+    layers = recordings.recorded("layouts").value
+    longer = [row["float16 NCHW"]["seconds"] / row["float16 NHWC"]["seconds"] for row in layers]
+    (other,) = [row["layer"] for row, ratio in zip(layers, longer, strict=True) if not 2 < ratio < 3]
+    assert "1×1" in other
+
+
 def test_persistent_algorithms_take_what_the_text_says():
     case = recordings.recorded("lstm").value["cases"][0]
     steps = {
