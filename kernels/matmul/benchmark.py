@@ -26,7 +26,8 @@ TABLES = ProductTables(
 
 def _every_shape(value: dict[str, Any]) -> str:
     """Return the tables, and what limits the slowest."""
-    row = min((row for rows in value["rows"].values() for row in rows), key=lambda row: row["warm"].get("ratio", 1))
+    compared = (row for rows in value["rows"].values() for row in rows if "ratio" in row["warm"])
+    row = min(compared, key=lambda row: row["warm"]["ratio"])
     shape = " × ".join(map(str, row["shape"]))
     library, ours = (100 * (1 - row["warm"][who] / row["cold"][who]) for who in ("library", "ours"))
     limits = (

@@ -65,8 +65,9 @@ def transposes():
         f"`float4` reaches {odd[16380, 'cuda_float4']:.2f} of a copy in the recording ({origin})",
         f"With 16381 × 20011 `large` reaches {odd[16381, 'cuda_large']:.2f}",
         f"begin where sectors of `out` do, reaches {odd[16381, 'cuda_sectors']:.2f}",
-        f"The least of {len(drawn)} drawn shapes is {least['ratio_to_copy']:.2f}: "
-        f"{least['rows']} × {least['columns']}, where",
+        f"The least of {len(drawn)} drawn shapes is {least['ratio_to_copy']:.2f}, "
+        f"for {least['rows']} × {least['columns']}, where",
+        f"and {min(each['transpose_least'] for each in VALUES['processes']):.2f} in another process.",
     )
 
 
@@ -120,13 +121,15 @@ def scans():
     one = gbps("scan_table", "cuda_look_back")
     blocks, cub = (one / gbps("scan_table", name) for name in ("cuda_by_blocks", "CUB (cuda.compute)"))
     lengths = [row["ratio_to_copy"] for row in VALUES["scan_lengths"]]
+    assert by(VALUES["scan_lengths"], n=2**22)["ratio_to_copy"] == min(lengths)
+    again = min(each["scan_least"] for each in VALUES["processes"])
     machine = "{} ({})".format(*recordings.recorded("scan_lengths").origin.removeprefix("NVIDIA ").split(", "))
     pipelined = by(VALUES["scan_table"]["kernels"], kernel="cuda_pipelined")
     return (
         f"I{LATER[1:]} one pass is {blocks:.1f} times as fast as scanning block by block, and {cub:.2f} times",
         f"{pipelined['ratio_to_library']:.2f} times as fast as CUB, at {pipelined['ratio_to_copy']:.2f} of a copy",
         f"On an {machine} it reaches {statistics.geometric_mean(lengths):.2f} of a copy over {len(lengths)} lengths, "
-        f"at least {min(lengths):.2f}:",
+        f"at least {min(lengths):.2f}, and {again:.2f} in other processes: 2²² elements the driver",
     )
 
 
