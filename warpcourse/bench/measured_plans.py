@@ -239,7 +239,7 @@ def text(value: dict[str, Any], rule: Rule, limits: Iterable[str] = ()) -> str:
     """Return the tables of what `every_shape` gave. `limits`: what the lab says of the slowest, a line each."""
     lines = [f"cuBLASLt {value['cublaslt']}, its fastest algorithm = 1; the rule is fitted to half of plans.json:"]
     lines += [f"those of networks and of the lab are there, those drawn, with seed {value['seed']}, are not"]
-    lines += [*_regret(rule), *limits, "FLOP/clock: of a multiprocessor, at the clock during the run", ""]
+    lines += [*_regret(rule), *limits, "FLOP/clock: of an SM, by the clock that the driver reports", ""]
     found = [
         {"group": name, "operands": of, **numbers}
         for name, both in value["summaries"].items()
