@@ -167,8 +167,26 @@ def _whole(library: str) -> types.ModuleType:
 @functools.cache
 def _numba(member: bool = False) -> types.ModuleType:
     """Return numba with another `cuda`. `member`: for `from numba import cuda`."""
+    numba = _plain_import("numba")
     cuda = functools.partial(_whole if member else standin, "numba.cuda")
-    return _Merged(_plain_import("numba"), None, cuda=cuda)
+    return _Merged(
+        numba,
+        None,
+        cuda=cuda,
+        **{name: functools.partial(_for_target, getattr(numba, name)) for name in ("vectorize", "guvectorize")},
+    )
+
+
+def _for_target(decorator: Callable) -> Callable:
+    """Return the decorator with the stand-in behind target="cuda", for a program that does not import numba.cuda."""
+
+    @functools.wraps(decorator)
+    def for_target(*args, **kwargs):
+        if kwargs.get("target") == "cuda":
+            _whole("numba.cuda")
+        return decorator(*args, **kwargs)
+
+    return for_target
 
 
 @functools.cache

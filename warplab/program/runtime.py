@@ -450,7 +450,8 @@ class Runtime:
 
     def cudaGetDeviceProperties(self, number: int) -> Reply:
         name = f"{self.card.full_name}, simulated by Warp Lab"
-        return Reply(_DEVICE if number else 0, (self.memory.memory_bytes,), name.encode())
+        clocks = (self._attribute("ClockRate") or 0, self._attribute("MemoryClockRate") or 0)  # 0: not known
+        return Reply(_DEVICE if number else 0, (self.memory.memory_bytes, *clocks), name.encode())
 
     def cudaDeviceGetAttribute(self, attribute: int, number: int) -> Reply:
         if number:

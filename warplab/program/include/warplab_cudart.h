@@ -6,9 +6,11 @@
 // and CUB have touched, and a second time for copies. A function that is not here is one the linker misses.
 #pragma once
 #pragma GCC system_header
+#define cudaDeviceProp cudaDeviceProp13  // which has fewer members than CUDA 12 has, below
 #include <cuda_runtime.h>
 #include <cuda_runtime_api.h>
 #include <driver_types.h>
+#undef cudaDeviceProp
 #include <vector_functions.h>
 #include <vector_types.h>
 
@@ -128,6 +130,12 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, T* func
   return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(function));
 }
 // As CUDA 12 declares them.
+struct cudaDeviceProp : cudaDeviceProp13 {
+  int clockRate, memoryClockRate, deviceOverlap, kernelExecTimeoutEnabled, computeMode, cooperativeMultiDeviceLaunch;
+};
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int number);
+inline cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
+inline cudaError_t cudaThreadExit() { return cudaDeviceReset(); }
 inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = 0) { return cudaSuccess; }
 inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
 #endif
@@ -447,6 +455,9 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t count, cuda
 cudaError_t cudaMemcpyPeer(void* target, int, const void* source, int, size_t count) {
   return copy(__func__, HERE, target, count, source, count, count, 1, cudaMemcpyDeviceToDevice);
 }
+cudaError_t cudaMemcpyPeerAsync(void* target, int, const void* source, int, size_t count, cudaStream_t) {
+  return copy(__func__, HERE, target, count, source, count, count, 1, cudaMemcpyDeviceToDevice);
+}
 cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch, size_t width,
                          size_t height, cudaMemcpyKind kind) {
   return copy(__func__, HERE, target, target_pitch, source, source_pitch, width, height, kind);
@@ -570,10 +581,15 @@ cudaError_t cudaGetDevice(int* number) { return *number = 0, cudaSuccess; }
 cudaError_t cudaSetDevice(int number) { return number ? ASK(number) : cudaSuccess; }
 cudaError_t cudaDeviceSynchronize() { return ASK(); }
 cudaError_t cudaDeviceReset() { return ASK(); }
+cudaError_t cudaInitDevice(int number, unsigned, unsigned) { return cudaSetDevice(number); }
+cudaError_t cudaChooseDevice(int* number, const cudaDeviceProp13*) { return *number = 0, cudaSuccess; }
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
 cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
 cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSuccess; }
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
+  return *config = cudaSharedMemBankSizeFourByte, cudaSuccess;
+}
 cudaError_t cudaFuncSetSharedMemConfig(const void*, cudaSharedMemConfig) { return cudaSuccess; }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -5, cudaSuccess; }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, cudaSuccess; }
@@ -588,7 +604,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int num
   *value = int(reply.value[0]);
   return note(reply.error);
 }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int number) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp13* found, int number) {
   *found = {};
   std::string name;
   Reply reply = ask(__func__, HERE, {number}, &name);
@@ -617,7 +633,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int number) {
   found->memoryBusWidth = get(cudaDevAttrGlobalMemoryBusWidth);
   found->l2CacheSize = get(cudaDevAttrL2CacheSize);
   found->canMapHostMemory = found->unifiedAddressing = found->managedMemory = 1;
-  found->concurrentKernels = found->cooperativeLaunch = 1;
+  found->concurrentKernels = found->cooperativeLaunch = found->asyncEngineCount = 1;
+  return cudaSuccess;
+}
+extern "C++" cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int number) {
+  *found = {};
+  cudaDeviceProp13* same = found;
+  if (cudaError_t error = cudaGetDeviceProperties(same, number)) return error;
+  Reply reply = ask(__func__, HERE, {number});
+  found->deviceOverlap = 1;
+  found->clockRate = int(reply.value[1]), found->memoryClockRate = int(reply.value[2]);
   return cudaSuccess;
 }
 

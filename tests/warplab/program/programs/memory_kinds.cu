@@ -43,11 +43,13 @@ int main() {
   int called = 0;
   cudaLaunchHostFunc(stream, [](void* p) { *(int*)p = 1; }, &called);
   cudaDeviceProp prop; cudaGetDeviceProperties(&prop, 0);
+  cudaDeviceProp asked = {0}; int chosen = -1; cudaChooseDevice(&chosen, &asked); cudaInitDevice(chosen, 0, 0);
+  bool as_in_cuda_12 = prop.clockRate && prop.memoryClockRate && prop.deviceOverlap && !cudaThreadSynchronize();
   int blocks; cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, twice, 256, 0);
   size_t free_bytes, all; cudaMemGetInfo(&free_bytes, &all);
   printf("%d %g %d %s %d SMs, %d blocks, time %s\n", *total, back[3][7], called, prop.name, prop.multiProcessorCount, blocks,
          std::isnan(milliseconds) ? "unknown" : "known");
   bool no_place = cudaMalloc((void**)nullptr, 4) == cudaErrorInvalidValue && cudaGetLastError();
   cudaFreeHost(total); cudaFree(nodes); cudaFree(x); cudaFree(y); cudaStreamDestroy(stream);
-  return !(back[3][7] == 3.0f && host[3][7] == 3.0f && pools && alone && no_place && free_bytes < all);
+  return !(back[3][7] == 3.0f && host[3][7] == 3.0f && pools && alone && as_in_cuda_12 && chosen == 0 && no_place && free_bytes < all);
 }
