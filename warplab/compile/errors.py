@@ -18,11 +18,19 @@ _HINTS = (
         "no #include; fixed-width integers are in <cuda/std/cstdint>.",
     ),
     (
+        re.compile(r'cannot open source file "curand\w*\.h"'),
+        'CUDA\'s random numbers come with pip install "warplab[curand]".',
+    ),
+    (
+        re.compile(r'identifier "__(shfl|any|all|ballot)\w*" is undefined'),
+        "Since Volta these have a mask of lanes as their first argument: __shfl_down_sync(0xffffffff, x, 16).",
+    ),
+    (
         re.compile(r"function without execution space annotations"),
         "Declare a function that a kernel calls with __device__ in front, a kernel with __global__.",
     ),
     (
-        re.compile("device-side kernel launch"),
+        re.compile('device-side kernel launch|"cudaDeviceSynchronize" is undefined'),
         "A kernel that launches kernels (dynamic parallelism) is not supported: launch from the host.",
     ),
     (

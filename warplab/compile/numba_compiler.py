@@ -89,7 +89,8 @@ def compile_numba_program(
         try:
             try:
                 compiled = compile_with(lineinfo=not debug)
-            except ZeroDivisionError:  # Numba 0.68 cannot describe a tuple of empty tuples
+            except (ZeroDivisionError, IndexError):
+                # Numba 0.68 cannot describe a tuple of empty tuples, nor find the lines of a body that is a docstring.
                 compiled = compile_with(lineinfo=False)
             library = compiled.library
             kernel = library.get_function(compiled.fndesc.llvm_func_name)

@@ -34,6 +34,7 @@ _FOR_BOTH = re.compile(r"-([DUI]|std=)")
 _COMPILE = ("-O2", "-g1", "-w", "-fpermissive", "-fno-strict-aliasing")
 _LIBRARY = re.compile(r"[^\n/]*: error: [^\n]*['‘](?:struct )?(thrust|cub)(?:::\w+)*['’][^\n]*")
 _HEADER = re.compile(r"[^\n/]*: fatal error: (cu(?:blas|dnn|fft|solver|sparse|tensor)|nccl|nvml|nvToolsExt)[^\n]*")
+_CURAND = re.compile(r"fatal error: (curand\w*\.h)")
 _MISSING = re.compile(r"undefined reference to [`'](\w+)'")
 
 
@@ -289,6 +290,7 @@ class _Build:
                 raise BuildError("the program has no main; name the file that has it, too") from None
             shown = ", ".join(names[:5]) + ", ..." * (len(names) > 5)
             who = "Warp Lab's CUDA runtime does not have" if shown.startswith("cuda") else "no file that was named has"
+            who += "; -fopenmp brings OpenMP" * names[0].startswith("omp_")
             raise BuildError(f"the program calls {shown}, which {who}") from None
         return target
 
@@ -412,6 +414,10 @@ def _without_result(head: str) -> str:
 
 def _lacking(log: str) -> BuildError:
     """Return the error for what the C++ compiler says, by the name of a library that the program lacks."""
+    if curand := _CURAND.search(log):
+        return BuildError(f'the program includes {curand[1]}, which is not installed: pip install "warplab[curand]"')
+    if "‘texture’ does not name a type" in log or "'texture' does not name a type" in log:
+        return BuildError("the program uses texture references, texture<...>, which CUDA 12 has taken away")
     header = _HEADER.search(log)
     library = header or _LIBRARY.search(log)
     if library is None:

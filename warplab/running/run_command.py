@@ -13,6 +13,7 @@ import contextlib
 import functools
 import importlib
 import os
+import re
 import runpy
 import signal
 import sys
@@ -29,6 +30,7 @@ from warplab.running import session
 from warplab.running.strictness import BOOKS, DEFAULT, SECONDS
 
 FORMATS = ("json", "junit", "sarif")
+_STANDINS = os.path.join(os.path.dirname(imports.__file__), "")
 C_PLUS_PLUS = (".cu", ".cuda", ".cpp", ".cc", ".cxx", ".c")
 
 
@@ -241,6 +243,10 @@ class _Program:
                 self.refused = _of_a_kernel(error)
                 _print_short(error)
                 return 2
+            if _is_refusal(error):
+                own = _own_lines(error)
+                self.refused = f"{own[-1]}: {error}" if own else str(error)
+                return 2
             if isinstance(error, SyntaxError) and not _own_lines(error):
                 line = f", line {error.lineno}" if error.lineno else ""
                 self.refused = f"{error.filename or self.path}{line}: {error.msg}"
@@ -328,6 +334,14 @@ def _is_of_a_compiler(error: BaseException) -> bool:
     if isinstance(error, CompileError | CompilerNotFound | NoKernel | SimulatorFailure):
         return True
     return type(error).__module__.startswith(("numba.", "numba_cuda_mlir.", "triton.")) and isinstance(error, Exception)
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Return whether a stand-in says that it lacks what the program asks for, or knows no time."""
+    if not isinstance(error, AttributeError | ImportError | RuntimeError):  # NotImplementedError is of the last
+        return False
+    raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
+    return raised_in.startswith(_STANDINS) and bool(re.search(r"the simulator\b|stand-in", str(error)))
 
 
 def _of_a_kernel(error: BaseException) -> str:

@@ -61,6 +61,9 @@ extern "C" __global__ void f() {
     ("source", "hint"),
     [
         ("#include <stdio.h>\n__global__ void f() {}", "no host headers"),
+        ("#include <curand_none.h>\n__global__ void f() {}", 'pip install "warplab[curand]"'),
+        ("__global__ void f(int *x) { *x = __shfl_down(*x, 1); }", "__shfl_down_sync(0xffffffff, x, 16)"),
+        ("__global__ void f() { cudaDeviceSynchronize(); }", "dynamic parallelism"),
         ("__global__ void f() { int i = cuda.grid(1); }", "cuda.grid(1) is blockIdx.x * blockDim.x + threadIdx.x"),
         ("int twice(int x) { return 2 * x; }", "__device__ in front"),
         (

@@ -64,6 +64,15 @@ def test_a_kernel_whose_variables_nvvm_cannot_place_compiles_with_its_lines():
     assert {first + 9, first + 11, first + 14} <= set(lines_of(ptx))
 
 
+def test_a_kernel_that_is_only_described_yet_compiles():
+    from numba.cuda import types
+
+    def to_be_written(x):
+        """Add one to each element."""
+
+    assert compile_numba(to_be_written, (types.float32[::1],), arch=90)[1] == "to_be_written"
+
+
 def test_what_nvvm_refuses_is_one_error_without_the_compilers_own_lines(monkeypatch):
     from numba.cuda import types
     from numba.cuda.codegen import CUDACodeLibrary

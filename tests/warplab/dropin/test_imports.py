@@ -96,6 +96,27 @@ def test_what_is_no_kernel_is_numbas_own(tmp_path) -> None:
     assert _run(tmp_path, text).split() == ["True", "2", "True", "numba.cuda.libdevice", "False"]
 
 
+def test_a_function_of_elements_needs_no_import_of_numba_cuda(tmp_path) -> None:
+    text = """
+        import numpy as np
+        import numba
+        from numba import guvectorize, vectorize
+
+        @vectorize(["float32(float32, float32)"], target="cuda")
+        def add(x, y):
+            return x + y
+        print(add(np.float32([1, 2]), np.float32([3, 4])), numba.vectorize(lambda x: 2 * x)(4))
+
+        @guvectorize(["(float32[:], float32[:])"], "(n)->()", target="cuda")
+        def total(row, out):
+            out[0] = 0
+            for x in row:
+                out[0] += x
+        print(total(np.float32([[1, 2], [3, 4]])))
+    """
+    assert _run(tmp_path, text).split("\n")[:2] == ["[4. 6.] 8", "[3. 7.]"]
+
+
 @pytest.mark.parametrize(
     ("statement", "said"),
     [

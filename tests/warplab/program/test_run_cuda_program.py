@@ -237,6 +237,15 @@ def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):
             'extern "C" int far();\nint main() { return far(); }',
             "the program calls far, which no file that was named has",
         ),
+        (
+            'extern "C" int omp_get_max_threads();\nint main() { return omp_get_max_threads(); }',
+            "the program calls omp_get_max_threads, which no file that was named has; -fopenmp brings OpenMP",
+        ),
+        (
+            "#include <curand_none.h>\nint main() {}",
+            "curand_none.h, which is not installed: pip install",
+        ),
+        ("texture<float> t;\nint main() {}", "texture references, texture<...>, which CUDA 12 has taken away"),
         ("int main() { return undeclared; }", "the C++ compiler refuses the program: prog.cu:1:21: error: "),
         (
             "struct S { __device__ int f() { return threadIdx.x; } };\nint main() { S().f(); }",
@@ -247,7 +256,7 @@ def test_what_cannot_run_is_refused_with_a_sentence(tmp_path, words, sentence):
             "kernel k takes a lambda (nvcc's --extended-lambda): give it a struct with operator()",
         ),
     ],
-    ids=["header", "function", "member", "elsewhere", "host", "device", "lambda"],
+    ids=["header", "function", "member", "elsewhere", "openmp", "curand", "texture", "host", "device", "lambda"],
 )
 def test_what_the_host_lacks_is_named(tmp_path, text: str, said: str):
     (tmp_path / "prog.cu").write_text(text)

@@ -521,6 +521,25 @@ def test_a_program_of_the_driver_is_refused_by_its_line_and_exit_code_2(tmp_path
     assert len(ran.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import numpy\nimport cupy\ncupy.poly1d([1])", "script.py:3: cupy.poly1d is not on the simulator"),
+        ("from numba.cuda import nvvm", "script.py:1: cannot import name 'nvvm' from 'numba.cuda'"),
+    ],
+)
+def test_what_the_stand_ins_lack_is_refused_by_its_line_and_exit_code_2(tmp_path, text: str, said: str) -> None:
+    ran = run(tmp_path, text)
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
+    assert ran.stderr.startswith(f"error: {said}"), ran.stderr
+
+
+def test_what_a_library_itself_does_not_have_is_the_programs_own_error(tmp_path) -> None:
+    ran = run(tmp_path, "import cupy\ncupy.nothing")
+    assert ran.returncode == 1
+    assert "Traceback" in ran.stderr
+
+
 def test_assert_counters_without_a_kernel_takes_the_latest_launch(tmp_path) -> None:
     text = KERNELS + (
         "import warplab\n"

@@ -294,7 +294,7 @@ def from_interface(description: dict, owner=None) -> DeviceNDArray:
     shape, nbytes, offset = extent(description["shape"], dtype, strides)
     if not nbytes:
         return DeviceNDArray._allocate(shape, dtype)
-    start = address - offset
+    start = (address or 0) - offset  # None is a null pointer of ctypes
     allocation = simulator.default_device().memory.find(start)
     if allocation is None or start + nbytes > allocation.end:
         raise ValueError(f"the {nbytes:,} bytes at {start:#x} are not in the memory of the simulated device")
