@@ -14,8 +14,9 @@ _KEPT = re.compile(
 )
 _TEMPLATE = re.compile(r"^template\s*<")
 _CONCEPT = re.compile(r"\bconcept\s+\w+\s*=")
+_WITHIN = r"(?:[^()]|\([^()]*\))*"  # of parentheses, as in __align__(n * sizeof(T))
 _ALIGNMENT = re.compile(
-    r"\b(?:alignas|__align__|__builtin_align__)\s*\((?:[^()]|\([^()]*\))*\)|__attribute__\s*\(\([^()]*(?:\([^()]*\)\s*)?\)\)"
+    rf"\b(?:alignas|__align__|__builtin_align__)\s*\({_WITHIN}\)|__attribute__\s*\(\([^()]*(?:\({_WITHIN}\)\s*)?\)\)"
 )
 _NAMES = re.compile(rf"(?:[\s\w,*]|\[[^\]]*\]|{_ALIGNMENT.pattern})*;|\s*=")  # `} name, *other;` of a type
 _HEADERS = ("cooperative_groups", "cuda_fp16", "cuda_bf16", "mma.h", "cuda/")

@@ -26,6 +26,7 @@ typedef struct { int x; } Site __attribute__ ((aligned)), *Sites;
 enum Mode { NEAREST, LINEAR };
 template <int n> using Aligned = int[(n + 7) / 8];
 template <class T> struct alignas(4 * sizeof(T)) Packed { T part[4]; __device__ T sum() { return part[0]; } };
+template <class T, int n> struct __attribute__((aligned(n * sizeof(T)))) Vector { T part[n]; };
 __constant__ float weights[2 * radius + 1];
 __device__ Four twice(Four x);
 extern "C" {
@@ -75,6 +76,7 @@ def test_what_is_for_the_device_stays():
         "enum Mode",
         "using Aligned = int[(n + 7) / 8];",
         "struct alignas(4 * sizeof(T)) Packed",
+        "struct __attribute__((aligned(n * sizeof(T)))) Vector",
         "__constant__ float weights",
         "__device__ Four twice",
         "__global__ void first",
