@@ -88,8 +88,31 @@ _STANDARD = (
     )
     + "namespace std { using namespace cuda::std; }\n"
 )
+# What `using namespace std` brings in: all but the functions of <cmath>. CUDA has them at the top level; those of a C++
+# library are the same ones, while NVRTC would have two of each and could not choose.
+_NAMES = (
+    "pair make_pair swap move forward exchange declval as_const integer_sequence index_sequence make_index_sequence "
+    "array tuple make_tuple tie get apply ignore tuple_size tuple_element tuple_cat numeric_limits min max complex "
+    "real imag conj norm polar arg proj plus minus multiplies divides modulus negate less less_equal greater "
+    "greater_equal equal_to not_equal_to logical_and logical_or logical_not bit_and bit_or bit_xor bit_not invoke "
+    "reference_wrapper ref cref hash index_sequence_for integral_constant bool_constant "
+    "true_type false_type void_t alignment_of int8_t int16_t "
+    "int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t"
+)
+_KINDS = (  # is_same, is_same_v
+    "same integral floating_point arithmetic signed unsigned pointer void const class base_of convertible enum array "
+    "reference constructible empty trivially_copyable"
+)
+_CHANGES = (  # decay, decay_t
+    "enable_if conditional decay common_type make_signed make_unsigned remove_reference remove_const remove_cv "
+    "remove_pointer remove_extent add_const add_pointer underlying_type invoke_result"
+)
+_USED = [*_NAMES.split(), *(f"is_{kind}{tail}" for kind in _KINDS.split() for tail in ("", "_v"))]
+_USED += [f"{change}{tail}" for change in _CHANGES.split() for tail in ("", "_t")]
+_UNAMBIGUOUS = f"namespace warplab_std {{ {' '.join(f'using std::{name};' for name in _USED)} }}\n"
 _FOR_THRUST = f"{_STANDARD}#include <float.h>\n#undef __host__\n#define __host__\n"  # NVRTC refuses __host__ functions
 _DESIGNATED = re.compile(r"[{,]\s*\.\w+\s*=(?!=)")  # GNU's C++ has them before 2020
+_USING = re.compile(r"(?<=\busing namespace )std(?=\s*;)")
 _OF_STANDARD = re.compile(r"\bstd\s*::|\b(?:numeric_limits|is_same|enable_if|conditional|pair|complex|tuple|swap)\b")
 
 
@@ -123,7 +146,8 @@ class DeviceSource:
         text = without_compound_literals(without_statement_expressions("".join(own)))
         pieces = list(device_parts(text))
         if any(kept and _OF_STANDARD.search(text) for text, kept in pieces):
-            made.parts[1] += _STANDARD + _LONG
+            made.parts[1] += _STANDARD + _LONG + _UNAMBIGUOUS
+            pieces = [(_USING.sub("warplab_std", text), kept) for text, kept in pieces]
         else:  # CUDA's own headers may have another int64_t
             made.parts[1] += f"#include <cuda/std/cstdint>\n{_LONG}" if includes else _INTEGERS
         if any(kept and re.search(r"\bstring\b", text) for text, kept in pieces):

@@ -1,7 +1,12 @@
-// A type with a std::string in it, which the host fills and a kernel gets a pointer to.
+// A type with a std::string in it, which the host fills and a kernel gets a pointer to. Names of std without std::, beside
+// functions that CUDA has at the top level.
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
+
+using namespace std;
 
 enum Kind { whole, part };
 
@@ -15,6 +20,7 @@ struct Options {
 
 __global__ void fill(const Options* options, int* out) {
     out[threadIdx.x] = options->kind == part ? options->n : 0;
+    if (sqrt(exp2(double(out[threadIdx.x]))) > numeric_limits<float>::max()) out[threadIdx.x] = 0;
     if (threadIdx.x == 0) out[0] = sizeof(Options);
 }
 
