@@ -97,6 +97,7 @@ ARGUMENTS = {
     "scan3": "1 1024",
     "scatter": "16384 1",
     "simplemoc": "-s 1000 -e 16 -n 1",
+    "simpleSpmv": "2048 64 1",
     "sort": "0 1",
     "sssp": "-g 120 -t 1 -w 0 -r 1",
     "stencil3d": "64 1",
