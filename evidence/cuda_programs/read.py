@@ -74,6 +74,30 @@ READ = {
     "diamond": "its Makefile builds it of many files by rules that the runner does not follow.",
     "pns": "the kernel compares entries of `conflict_array` with the step, also those that no transition has set yet; "
     "the array is `cudaMalloc`'s and nobody fills it.",
+    "qtclustering": "a block clears its mask of points, each thread a part, and thread 0 then sets the first point's, "
+    "with no barrier between: that may be cleared again.",
+    "quantAQLM": "a launch writes a sum for each of 12,288 rows into room for 384 of them (`12288 / 32`).",
+    "quicksort": "the last block of a sequence, found by `atomicSub` with no `__threadfence()` before, reads what the "
+    "others stored, and writes the pivot over what they have read.",
+    "radixsort": "`scanwarp` adds across lanes through shared memory, which is not even `volatile`, with no "
+    "`__syncwarp()` between its steps: it trusts that a warp goes in step.",
+    "rsbench": "it knows the checksum of its full sizes alone.",
+    "rsmt": "the data that it reads are not in the repository.",
+    "sad": "its bitmap_image.hpp is not in the repository.",
+    "sc": "blocks compact an array in place, one after the other by flags, which they set by `atomicAdd` with no "
+    "`__threadfence()` before: what one has read is not known to be read when the next overwrites it.",
+    "segsort": "`warp_exclusive_sum` works in place: a lane stores an element that the next one has loaded, with "
+    "shuffles alone between, which order no memory by CUDA's guide. Harmless, as far as was read: each lane's load "
+    "gives what it passes to the first shuffle.",
+    "simplemoc": "the 14 vectors in `v_acc` are one thread's room for intermediate results, and all threads use them "
+    "at once.",
+    "simpleSpmv": "all threads of a row store their `temp` to `y[m]` behind the shuffles, and that of the first alone "
+    "is the sum.",
+    "slu": "its library NICSLU is not in the repository.",
+    "sosfil": "threads pass a sample on to the next one through `s_out`, each reads its neighbour's and then stores "
+    "its own, with no barrier between the two.",
+    "ssm": "the host asks for the size of its shared memory, which holds a `cub::BlockScan`'s.",
+    "sssp": "the graph that it reads is not in the repository.",
     "romberg": "lanes 1 to 16 store their sums at line 59 and lane 0 adds them up from line 65 on; a `__syncwarp()` is "
     "missing between.",
     "split": "`scanwarp` adds across lanes through `volatile` shared memory and trusts that a warp goes in step.",
@@ -119,7 +143,7 @@ READ = {
     "daphne": "the data that it reads are not in the repository.",
     "pitch": "no element is filled before the kernels take the sigmoid of each.",
     "permute": "it needs cuBLAS.",
-    "unfold": "its kernel is a template of a lambda's type, which NVRTC cannot name.",
+    **dict.fromkeys(("rotary", "unfold"), "its kernel is a template of a lambda's type, which NVRTC cannot name."),
     "wyllie": "each round reads entries of other threads and then writes its own, with a barrier of the block between "
     "the two; nothing orders a write and the next round's reads. Entries are whole (64 bits), so the list comes out "
     "right on a GPU. The barrier stands in a loop that threads leave after different numbers of rounds.",

@@ -32,6 +32,7 @@ _OF_DEVICE = re.compile(
     r"\b(?:__\w+|(?:thread|block)Idx|(?:block|grid)Dim|atomic\w+|asm|curand\w*|cub|cg|cooperative_groups)\b"
 )
 _NAMED = re.compile(r"\b(?:__global__|__device__|__constant__|__managed__)\b")
+_NAME_ENDS = re.compile(r"[\[={(]|__attribute__")  # of a variable that is declared
 _TYPES = ("bool", "char", "double", "float", "int", "long", "short", "signed", "unsigned", "const", "volatile")
 _SPECIFIER = re.compile(r"[;{}]|\b(?:public|private|protected)\s*:(?!:)")
 
@@ -118,7 +119,7 @@ def _declarations(text: str, made: HostCode | None, scopes: list[str], both: boo
         if made is not None and not re.search(r"\bextern\b|__shared__", mask[start:first]):
             scope = _scope(mask, start, scopes)
             if scope is not None:
-                names = [re.split(r"[\[={(]", part)[0].split()[-1] for part in split(text[match.end() : end])]
+                names = [_NAME_ENDS.split(part)[0].split()[-1] for part in split(text[match.end() : end])]
                 kind = made.templates if re.match(r"\s*template\b", mask[start:first]) else made.variables
                 kind += (found := [scope + name.lstrip("*&") for name in names])
                 if "__managed__" in mask[start:first]:

@@ -74,10 +74,11 @@ def test_a_declaration_ends_before_the_preprocessors_line():
 def test_variables_of_the_device_are_named_with_their_namespaces():
     found = made(
         "namespace a { namespace { __constant__ float c[3] = {1, 2, 3}; } __device__ int n, *p; }\n"
+        "struct T { int x; } __device__ zero __attribute__((unused));\n"
         "extern __constant__ int elsewhere;\nvoid f() { static int local; }\n__device__ volatile int last;\n"
         "namespace b { template <class T> __constant__ T mask[9]; }"
     )
-    assert found.variables == ["a::c", "a::n", "a::p", "last"]
+    assert found.variables == ["a::c", "a::n", "a::p", "zero", "last"]
     assert found.templates == ["b::mask"]
     assert "float c[3] = {1, 2, 3};" in found.text
 
