@@ -56,7 +56,7 @@ def _is_for_device(part: str) -> bool:
     if _ON_DEVICE.search(head):
         return True
     if _TEMPLATE.match(part):
-        head = part[_closing(part, part.index("<"), "<>") + 1 :].lstrip().split("{", 1)[0]
+        head = part[_end_of_parameters(part) :].lstrip().split("{", 1)[0]
         return bool(_KEPT.match(head)) and (head.startswith("using") or "(" not in _ALIGNMENT.sub("", head))
     if re.match(r"^(?:static\s+)*const\b[^=]*\*", part):  # a pointer to the host's memory
         return False
@@ -98,13 +98,15 @@ def _end_of_declaration(text: str, start: int) -> int:
     return len(text)
 
 
-def _closing(text: str, opening: int, marks: str) -> int:
-    depth = 0
-    for at in range(opening, len(text)):
-        depth += (text[at] == marks[0]) - (text[at] == marks[1])
+def _end_of_parameters(text: str) -> int:
+    """Return the position behind a template's parameters. In parentheses, as in (1 << n), < and > end nothing."""
+    depth = within = 0
+    for at in range(text.index("<"), len(text)):
+        within += (text[at] == "(") - (text[at] == ")")
+        depth += ((text[at] == "<") - (text[at] == ">")) * (not within)
         if depth == 0:
-            return at
-    return len(text) - 1
+            return at + 1
+    return len(text)
 
 
 def _without_comments(text: str) -> str:

@@ -26,7 +26,7 @@ typedef struct { int x; } Site __attribute__ ((aligned)), *Sites;
 enum Mode { NEAREST, LINEAR };
 template <int n> using Aligned = int[(n + 7) / 8];
 template <class T> struct alignas(4 * sizeof(T)) Packed { T part[4]; __device__ T sum() { return part[0]; } };
-template <class T, int n> struct __attribute__((aligned(n * sizeof(T)))) Vector { T part[n]; };
+template <class T, int n = (1 << 5)> struct __attribute__((aligned(n * sizeof(T)))) Vector { T part[n]; };
 __constant__ float weights[2 * radius + 1];
 __device__ Four twice(Four x);
 extern "C" {
