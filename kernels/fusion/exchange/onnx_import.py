@@ -8,6 +8,7 @@ since the lab's INT8 is symmetric: the one result that differs by more than roun
 """
 
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ from kernels.fusion.graph.operators import MOST_AXES, OPERATORS, Shape
 
 __all__ = ["IMPORTED", "UnsupportedOperator", "import_onnx"]
 
-# Stand for a free batch in what the model computes of shapes: a prime, so that nothing else is one, and a second, by
-# which one sees what depends on it.
-ANY_BATCH, OTHER_BATCH = 7919, 2
+# Stand for a free batch in what the model computes of shapes: a prime, so that nothing else is one, and the batch that
+# models ask for, by which one sees what depends on it.
+ANY_BATCH, OTHER_BATCH = 7919, 1
+# Settings that are yes or no; what others mean, ONNX Runtime and ONNX's evaluator do not agree on.
+CHOICES = ("allowzero", "ceil_mode", "count_include_pad", "keepdims", "noop_with_empty_axes", "transA", "transB")
+MOST_COMPUTED = 2**28  # elements of a constant: a file of 100 bytes may ask for terabytes
 
 
 def import_onnx(model: str | Path | onnx.ModelProto) -> Graph:
@@ -36,10 +40,16 @@ def import_onnx(model: str | Path | onnx.ModelProto) -> Graph:
     A node keeps its name, but one that makes an output of the graph gets the output's. UnsupportedOperator names what
     cannot be imported; onnx.checker.ValidationError says that the model is no ONNX.
     """
-    proto = model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))
-    onnx.checker.check_model(proto)
-    proto = _inlined(proto)
-    importer = Importer(proto.graph, _versions(proto))
+    try:
+        proto = model if isinstance(model, onnx.ModelProto) else onnx.load(str(model))
+        onnx.checker.check_model(proto)
+        proto = _inlined(proto)
+        importer = Importer(proto.graph, _versions(proto))
+    except (OSError, onnx.checker.ValidationError, UnsupportedOperator):
+        raise
+    except Exception as error:  # of protobuf, JSON, data elsewhere, a constant's bytes
+        name = "the model" if isinstance(model, onnx.ModelProto) else model
+        raise onnx.checker.ValidationError(f"{name} is no ONNX, or damaged ({error}): copy it again") from None
     for node in proto.graph.node:
         importer.node(node)
     return importer.finish()
@@ -86,6 +96,8 @@ class Importer:
     def __init__(self, proto: onnx.GraphProto, opsets: dict[str, int]) -> None:
         self.builder, self.opset = Builder(proto.name or "onnx"), opsets.get("", 1)
         self._proto, self._opsets = proto, opsets
+        for sparse in proto.sparse_initializer:
+            raise UnsupportedOperator(f"constant {sparse.values.name!r} is sparse; possible: one with all its elements")
         self._arrays = {one.name: onnx.numpy_helper.to_array(one) for one in proto.initializer}
         self._elsewhere: dict[str, np.ndarray] = {}  # those of them that OTHER_BATCH changes, as they are with it
         self._names: dict[str, str] = {}  # from ONNX's names of tensors to the graph's
@@ -120,11 +132,14 @@ class Importer:
             )
         if used != list(node.output[:1]) and node.op_type not in SEVERAL_RESULTS:
             raise self.refused(node, "more results than its first are read; possible: the first alone")
+        if odd := [name for name in CHOICES if given.get(name, 0) not in (0, 1)]:
+            raise self.refused(node, f"{odd[0]} is {given[odd[0]]}; possible: 0 or 1")
         try:
             IMPORTED[node.op_type](self, node, given)
         except UnsupportedOperator:
             raise
-        except ValueError as error:  # a GraphError, or shapes that NumPy cannot join
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            # a GraphError, shapes that NumPy cannot join, settings that the operator does not have
             raise self.refused(node, str(error)) from None
 
     def finish(self) -> Graph:
@@ -181,7 +196,7 @@ class Importer:
     def know(self, name: str, value: np.ndarray, elsewhere: np.ndarray) -> None:
         """Note a tensor of ONNX that is known now. `elsewhere`: what it is with OTHER_BATCH for a free batch."""
         self._arrays[name] = value
-        if not np.array_equal(value, elsewhere):
+        if elsewhere is not value and not np.array_equal(value, elsewhere):
             self._elsewhere[name] = elsewhere
 
     def depends_on_batch(self, node: onnx.NodeProto, index: int, first: int = 0) -> bool:
@@ -287,6 +302,8 @@ class Importer:
         # The evaluator has it from 19 on, where it gained types and means what it did before.
         opsets = {**self._opsets, "": max(self.opset, 19 if node.op_type == "DequantizeLinear" else 1)}
         try:
+            if (elements := _elements(graph, inputs, self._opsets)) > MOST_COMPUTED:
+                raise ValueError(f"{elements:,} elements are more than {MOST_COMPUTED:,}")
             values = ReferenceEvaluator(graph, opsets=opsets).run(None, inputs)
         except Exception as error:  # whatever NumPy and the evaluator raise
             why = f"its inputs are constants, and ONNX's evaluator cannot compute it ({error})"
@@ -296,9 +313,10 @@ class Importer:
     def _input_shape(self, one: onnx.ValueInfoProto) -> Shape:
         kind = one.type.tensor_type
         sizes = tuple(size.dim_value if size.HasField("dim_value") else None for size in kind.shape.dim)
-        fits = 2 <= len(sizes) <= 1 + MOST_AXES and all(sizes[1:]) and sizes[0] in (None, self.batch)
+        fits = 2 <= len(sizes) <= 1 + MOST_AXES and sizes[0] in (None, self.batch)
+        fits = fits and all(size is not None and size > 0 for size in (self.batch, *sizes[1:]))
         if kind.elem_type != onnx.TensorProto.FLOAT or not fits:
-            text = f"of {' × '.join(str(size or '?') for size in sizes)}" if sizes else "without axes"
+            text = f"of {' × '.join('?' if size is None else str(size) for size in sizes)}" if sizes else "without axes"
             raise UnsupportedOperator(
                 f"input {one.name!r} is {onnx.TensorProto.DataType.Name(kind.elem_type)} {text}; possible: FLOAT, "
                 f"batch × 1 to {MOST_AXES} axes, all but the batch known, and one batch for all inputs"
@@ -307,7 +325,8 @@ class Importer:
 
     def _output(self, name: str) -> str:
         if name not in self._names:
-            raise UnsupportedOperator(f"output {name!r} is a constant, or nothing makes it; possible: a node's result")
+            why = "INT8" if name in self.steps else "a constant, or nothing makes it"
+            raise UnsupportedOperator(f"output {name!r} is {why}; possible: a node's result in FLOAT")
         return self._names[name]
 
     def _label(self, node: onnx.NodeProto) -> str:
@@ -320,6 +339,16 @@ class Importer:
         )
         self._taken.add(found)
         return found
+
+
+def _elements(graph: onnx.GraphProto, inputs: dict[str, np.ndarray], opsets: dict[str, int]) -> int:
+    """Return how many elements the first result of a graph's one node has, as far as one can tell beforehand."""
+    sized = onnx.GraphProto()
+    sized.CopyFrom(graph)  # with what may be sizes
+    sized.initializer.extend(onnx.numpy_helper.from_array(a, n) for n, a in inputs.items() if a.size <= MOST_AXES + 1)
+    imports = [onnx.helper.make_opsetid(*each) for each in opsets.items()]
+    (result, *_) = infer_shapes(onnx.helper.make_model(sized, opset_imports=imports)).graph.output
+    return math.prod(size.dim_value for size in result.type.tensor_type.shape.dim)
 
 
 def _always_same(node: onnx.NodeProto) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Import = Callable[["Importer", onnx.NodeProto, dict], None]
 Step = tuple[str, dict, dict]
+MOST_SIDE = 2**12  # of windows, strides and padding, as in a plan's file
 
 
 class UnsupportedOperator(ValueError):
@@ -204,9 +205,13 @@ def _windows(importer: Importer, node: onnx.NodeProto, given: dict, window: Sequ
         (1, *given.get(name, default)) if line else tuple(given.get(name, default))
         for name, default in (("", window), ("strides", [1] * len(window)), ("dilations", [1] * len(window)))
     )
-    pads, kind = given.get("pads", [0] * 2 * len(window)), given.get("auto_pad", b"NOTSET").decode()
-    if min(pads) < 0:
-        raise importer.refused(node, f"pads are {list(pads)}; possible: 0 or more")
+    pads, kind = given.get("pads", [0] * 2 * len(window[line:])), given.get("auto_pad", b"NOTSET").decode()
+    sides, edges = (*window, *stride, *dilation), 4 - 2 * line
+    if len(sides) != 6 or len(pads) != edges or min(sides) < 1 or min(pads) < 0 or max(*sides, *pads) > MOST_SIDE:
+        why = f"window, stride and dilation are {window}, {stride} and {dilation}, pads are {list(pads)}"
+        raise importer.refused(node, f"{why}; possible: {edges} pads of 0 or more, all others above, up to {MOST_SIDE}")
+    if kind not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        raise importer.refused(node, f"auto_pad is {kind!r}; possible: NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     padding = (0, pads[0], 0, pads[1]) if line else tuple(pads)
     if kind == "VALID":
         padding = (0, 0, 0, 0)
@@ -451,6 +456,8 @@ def _to_shape(importer: Importer, node: onnx.NodeProto, full: Sequence[int]) -> 
 def _reshaped(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
     full = [importer.batch, *importer.shape(node)]
     wanted = importer.setting(node, given, "shape", 1)
+    if importer.has(node, 1) and importer.depends_on_batch(node, 1, 1):
+        raise importer.refused(node, "another axis than the batch's depends on the batch; possible: a fixed one")
     copied = not given.get("allowzero", 0)
     _to_shape(
         importer, node, [full[i] if size == 0 and copied and i < len(full) else size for i, size in enumerate(wanted)]
@@ -526,9 +533,10 @@ def _part(shape: Shape, axis: int, start: int, step: int, count: int) -> Step:
 def _split(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
     shape = importer.shape(node)
     axis = importer.axis(node, given.get("axis", 0), len(shape))
-    each = -(-shape[axis] // len(node.output))
-    sizes = importer.setting(node, given, "split", 1) or [each] * (len(node.output) - 1)
-    sizes = [*sizes, shape[axis] - sum(sizes)][: len(node.output)]
+    count, each = len(node.output), -(-shape[axis] // len(node.output))
+    sizes = importer.setting(node, given, "split", 1) or [*[each] * (count - 1), shape[axis] - each * (count - 1)]
+    if sum(sizes) != shape[axis] or len(sizes) != count or min(sizes) < 0:
+        raise importer.refused(node, f"its parts are {sizes}; possible: {count} of {shape[axis]} in all")
     for i, size in enumerate(sizes):
         if size:
             _run(importer, node, _part(shape, axis, sum(sizes[:i]), 1, size), output=i)
@@ -559,7 +567,7 @@ def _gather(importer: Importer, node: onnx.NodeProto, given: dict) -> None:
         raise importer.refused(node, "it looks up a constant; possible: constant indices into what is computed")
     shape, indices = importer.shape(node), importer.number(node, 1)
     axis = importer.axis(node, given.get("axis", 0), len(shape))
-    if (abs(indices + 0.5) > shape[axis]).any():
+    if indices.dtype.kind not in "iu" or (abs(indices + 0.5) > shape[axis]).any():
         raise importer.refused(node, f"indices are {indices.tolist()}; possible: what axis {axis + 1} has")
     rows = [int(i) % shape[axis] for i in indices.reshape(-1)]
     step = rows[1] - rows[0] if len(rows) > 1 else 1
