@@ -51,6 +51,9 @@ _FREED_BY: dict[int | None, tuple[str, str]] = {
     None: ("a variable of the device", "It is there until the program ends."),
     1: ("pinned host memory", "It is freed by cudaFreeHost."),
 }
+# What a process may still ask once a kernel has failed; driver_types.h: "any further CUDA work will return the same
+# error". Wrong calls are told nevertheless, as a race, say, would go unnoticed on a GPU.
+_AFTER_A_FAULT = ("cudaGetLast", "cudaGetError", "parameters", "variable")
 _KINDS = ("HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice", "Default")
 
 
@@ -110,11 +113,10 @@ class Runtime:
             reply = getattr(self, name, self.synchronize)(*numbers)
         except InvalidCall as error:
             self._failed(error)
-            return Reply(error.code)
+            return Reply(self.sticky or error.code)
         except MemoryError:
             return Reply(_NO_MEMORY)
-        keeps = name.startswith(("cudaGetLast", "cudaGetError", "cudaFree", "parameters", "variable"))
-        return reply if keeps or not self.sticky else reply._replace(error=self.sticky)
+        return reply._replace(error=self.sticky) if self.sticky and not name.startswith(_AFTER_A_FAULT) else reply
 
     def _failed(self, error: simulator.SimulatorError) -> None:
         file, error.line = self.program.place(self.where)
@@ -131,7 +133,7 @@ class Runtime:
         return [str(Path(file).absolute()), line] if file else None
 
     def synchronize(self, *_: int) -> Reply:
-        return Reply(self.sticky)
+        return Reply()  # all is done by now
 
     def cudaEventElapsedTime(self) -> Reply:
         """Warn once for each line that asks: what it gets is NaN."""
@@ -172,8 +174,9 @@ class Runtime:
             what, right = _FREED_BY.get(kind, ("device memory", "It is freed by cudaFree."))
             if kind is None or (kind == 1) != (call == "cudaFreeHost"):
                 raise InvalidCall(f"{call} of {what}", reason=right)
-            self.memory.free(address)
-            self.shared.discard(address)
+            if not self.sticky:
+                self.memory.free(address)
+                self.shared.discard(address)
         return Reply()
 
     cudaFreeAsync = cudaFree
@@ -190,7 +193,7 @@ class Runtime:
                 f"cudaMemset of {width % 2**64:,} x {height % 2**64:,} bytes", reason="Is a size negative?"
             )
         self._device_range("cudaMemset", "the target", address, pitch, width, height)
-        for row in range(height if width else 0):
+        for row in range(height if width and not self.sticky else 0):
             self.memory.view(address + row * pitch, width)[:] = value & 255
             self.memory.mark_initialized(address + row * pitch, width)
         return Reply()

@@ -152,6 +152,14 @@ def test_a_defect_is_reported_at_its_line(tmp_path, name, error, line, launched,
     assert defect["path"] == (str(PROGRAMS / f"{name}.cu") if line else "")
 
 
+@pytest.mark.thorough
+def test_after_a_fault_every_call_returns_its_error(tmp_path):
+    done, report = run(tmp_path, "after_a_fault.cu")
+    assert done.stdout == "700 " * 18 + "0 3\n", done.stderr
+    assert [(defect["error"], defect["line"]) for defect in report["defects"]] == [("IllegalAddress", 5)]
+    assert done.returncode == 1
+
+
 @pytest.mark.parametrize(("name", "printed"), [("shared_memory", "20000\n"), ("launch_attributes", "20 21 20 21\n")])
 def test_what_a_launch_asks_for(tmp_path, name, printed):
     done, report = run(tmp_path, f"{name}.cu")

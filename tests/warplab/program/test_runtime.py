@@ -64,3 +64,23 @@ def test_a_call_that_is_not_there_is_refused_and_no_defect():
         runtime.cudaHostRegister(4096, 64)
     assert caught.value.code == 801  # cudaErrorNotSupported
     assert collected._defect(caught.value)["refused"]
+
+
+def test_after_a_kernel_has_failed_every_call_returns_its_error_and_does_nothing():
+    served = Runtime(SimpleNamespace(kernels={}, instances={}), simulator.Device(1 << 20), card("H100"))
+    there = served.cudaMalloc(64, 0).values[0]
+    served.sticky = 700  # cudaErrorIllegalAddress
+    free_bytes = served.cudaMemGetInfo().values[0]
+    for name, numbers in (
+        ("cudaFree", (there,)),
+        ("cudaFreeHost", (0,)),
+        ("cudaMalloc", (64, 0)),
+        ("cudaMemset", (there, 64, 1, 64, 1)),
+        ("cudaMemcpy", (there, 64, 64, 64, 64, 1, 1)),
+        ("cudaEventDestroy", ()),
+        ("cudaDeviceReset", ()),
+    ):
+        assert served._answer(name, numbers, b"").error == 700, name
+    assert served.cudaMemGetInfo().values[0] == free_bytes
+    assert served._answer("cudaGetErrorString", (700,), b"").text == b"an illegal memory access was encountered"
+    assert served._answer("cudaGetLastError", (700,), b"") == runtime.Reply(0, (700,))

@@ -136,7 +136,7 @@ struct cudaDeviceProp : cudaDeviceProp13 {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int number);
 inline cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaThreadExit() { return cudaDeviceReset(); }
-inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = 0) { return cudaSuccess; }
+inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t stream = 0) { return cudaStreamQuery(stream); }
 inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
 #endif
 
@@ -308,7 +308,11 @@ cudaError_t launch(const char* name, const void* place, const void* kernel, dim3
   return now_or_captured([=]() mutable {
     std::lock_guard<std::recursive_mutex> turn(taking_turns);
     for (Managed& one : managed()) {
-      if (!one.here) one.here = reinterpret_cast<char*>(ask("cudaGetSymbolAddress", place, {Number(one.host)}).value[0]);
+      if (!one.here) {
+        Reply reply = ask("cudaGetSymbolAddress", place, {Number(one.host)});
+        if (reply.error) return note(reply.error);
+        one.here = reinterpret_cast<char*>(reply.value[0]);
+      }
       memmove(reachable(one.here), one.host, one.bytes);
       position = 0;
       for (Number size : parameters[kernel]) {  // an argument may point into it
@@ -445,7 +449,7 @@ cudaError_t cudaHostGetDevicePointer(void** pointer, void* host, unsigned) { ret
 cudaError_t cudaHostRegister(void* pointer, size_t count, unsigned flags) {
   return flags & cudaHostRegisterMapped ? ASK(Number(pointer), Number(count)) : cudaSuccess;
 }
-cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+cudaError_t cudaHostUnregister(void*) { return ASK(); }
 cudaError_t cudaMemcpy(void* target, const void* source, size_t count, cudaMemcpyKind kind) {
   return copy(__func__, HERE, target, count, source, count, count, 1, kind);
 }
@@ -512,7 +516,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->hostPointer = reply.value[0] == 2 ? nullptr : const_cast<void*>(pointer);
   return note(reply.error);
 }
-cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) { return ASK(); }
 cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) { return cudaSuccess; }
 // The one pool of memory of the one device, whose attributes only concern time.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) { return *pool = cudaMemPool_t(&device), cudaSuccess; }
@@ -524,22 +528,28 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 static char handles[1 << 20];
 static size_t made_handles;
 #define NEW_HANDLE(type) reinterpret_cast<type>(&handles[++made_handles % sizeof handles])
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = NEW_HANDLE(cudaStream_t), cudaSuccess; }
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = NEW_HANDLE(cudaStream_t), ASK(); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) { return cudaStreamCreate(stream); }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamDestroy(cudaStream_t) { return ASK(); }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return ASK(); }
 cudaError_t cudaStreamQuery(cudaStream_t) { return ASK(); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return ASK(); }
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
-  return callback(stream, cudaSuccess, data), cudaSuccess;
+  cudaError_t error = ASK();
+  return callback(stream, error, data), error;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
-  return now_or_captured([=] { return function(data), cudaSuccess; });
+  const void* place = HERE;
+  return now_or_captured([=] {
+    cudaError_t error = note(ask("synchronize", place, {}).error);
+    if (!error) function(data);
+    return error;
+  });
 }
-cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = NEW_HANDLE(cudaEvent_t), cudaSuccess; }
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = NEW_HANDLE(cudaEvent_t), ASK(); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t) { return ASK(); }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return ASK(); }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return ASK(); }
 cudaError_t cudaEventQuery(cudaEvent_t) { return ASK(); }
@@ -584,8 +594,8 @@ cudaError_t cudaDeviceReset() { return ASK(); }
 cudaError_t cudaInitDevice(int number, unsigned, unsigned) { return cudaSetDevice(number); }
 cudaError_t cudaChooseDevice(int* number, const cudaDeviceProp13*) { return *number = 0, cudaSuccess; }
 cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
-cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
-cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return ASK(); }
+cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return ASK(); }
 cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSuccess; }
 cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
   return *config = cudaSharedMemBankSizeFourByte, cudaSuccess;
@@ -665,7 +675,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 // Kernels
-cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return cudaSuccess; }
+cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return ASK(); }
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   return ASK(Number(kernel), attribute, value);
 }
