@@ -5,6 +5,7 @@ memory. A second mapping of the same size holds 0xFF for every byte that was eve
 """
 
 import bisect
+import gc
 import mmap
 import os
 import threading
@@ -67,9 +68,10 @@ class DeviceMemory:
         size = 4 * memory_bytes
         while True:
             try:
-                self._data, self._shadow = _reserve(size, file), _reserve(size)
+                self._data, self._shadow = _reserve_both(size, file)
                 break
             except (OSError, ValueError, MemoryError):  # an address-space limit (ulimit -v)
+                gc.collect()  # devices that nobody uses any more, whose launches refer to themselves
                 size //= 2
                 if size < 1 << 28:
                     raise
@@ -267,6 +269,12 @@ class DeviceMemory:
             allocation.complete = True
         else:
             self._written_bytes[address - ORIGIN : address - ORIGIN + nbytes] = 0xFF
+
+
+def _reserve_both(size: int, file: int | None) -> tuple[mmap.mmap, mmap.mmap]:
+    both = _reserve(size, file), _reserve(size)
+    _reserve(size).close()  # as much is left to compilers and arrays
+    return both
 
 
 def _reserve(size: int, file: int | None = None) -> mmap.mmap:
