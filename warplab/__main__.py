@@ -14,7 +14,7 @@ USAGE = """usage: python -m warplab COMMAND
   judge TASK ANSWER          judge a kernel by a task: right, defects, counters, estimated time
 """
 COURSE = "Install its wheel: pip install warpcourse. Lessons come with its repository: clone it and run make lab there."
-MODULES = {"run": "warplab.running.run_command", "judge": "warplab.judging.judge_command"}
+MODULES = {"run": "warplab.running.run_command", "judge": "warplab.judging.command"}
 
 
 def main(arguments):

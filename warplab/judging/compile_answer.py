@@ -1,26 +1,52 @@
 """What runs in the child that compiles an answer: from the answer's file to PTX, which is all that the judge takes.
 
 An answer in Python is executed here, so nothing that it does to its own process reaches the judge. The request comes on
-standard input, the result goes to the file that the command line names; both are JSON.
+standard input, the result goes to the file that the command line names; both are JSON. A process around it ends what it
+has started, so that nothing of the answer still runs when the judge draws its arrays.
 """
 
 import json
 import os
 import resource
 import runpy
+import signal
 import sys
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from warplab.compile.headers import AS_NVCC
+from warplab.judging import descendants
 
+SECONDS = 180.0  # of the clock
+LATE, LEFT = 3, 4  # exit codes
 CPU_SECONDS, FILE_BYTES = 300, 64 << 20
 # Of an answer in CUDA C++: what nvcc takes and NVRTC alone does not.
 OPTIONS = ("-default-device", f"-I{AS_NVCC}", "-include=nvcc.h")
 
 
-def main(arguments: list[str]) -> int:
-    result = Path(arguments[0])
+def main(arguments: list[str]) -> NoReturn:
+    descendants.adopt()
+    descendants.end_with(os.getppid())
+    descendants.trace_nobody()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    around, until = os.getpid(), time.monotonic() + SECONDS
+    with descendants.hidden():
+        child = os.fork()
+        if not child:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            descendants.end_with(around)
+            _compile(Path(arguments[0]))
+        ended = 0
+        while ended != child and (left := until - time.monotonic()) > 0:
+            signal.sigtimedwait({signal.SIGCHLD}, left)
+            while ended != child and (one := os.waitpid(-1, os.WNOHANG)[0]):
+                ended = one
+        all_ended = descendants.end_children()
+    os._exit(LATE if ended != child else 0 if all_ended else LEFT)
+
+
+def _compile(result: Path) -> NoReturn:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

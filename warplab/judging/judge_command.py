@@ -1,9 +1,8 @@
-"""`python -m warplab judge task.py answer.cu`: is the kernel right, and how fast would it be? The verdict is JSON.
+"""The judge: is the kernel right, and how fast would it be? The verdict is JSON.
 
 The answer's code is compiled in a child process, which hands over PTX; the judge makes the launches itself, in the
 simulator, from arrays that it draws after that. So there is no timer, cache, stream or library function in the judge's
-process that an answer could have changed, and time is an estimate from counters. Exit code: 0 right, 1 not right, 2 bad
-input.
+process that an answer could have changed, and time is an estimate from counters.
 """
 
 import contextlib
@@ -28,7 +27,9 @@ from warplab.compile.errors import CompilerNotFound
 from warplab.compile.ptx_assembler import Assembled
 from warplab.estimating.estimate import estimate
 from warplab.hardware.cards import card as find_card
+from warplab.judging import command, descendants
 from warplab.judging import task as tasks
+from warplab.judging.compile_answer import LATE, LEFT, SECONDS
 from warplab.judging.task import BadTask, Case, Launch, Task
 from warplab.launch import cuda_arguments, numba_arguments, policy, profiling
 from warplab.launch.array_placement import ArrayPlacement
@@ -38,11 +39,10 @@ from warplab.launch.launch_record import Assemble, LaunchRecord
 from warplab.launch.simulate import simulate
 from warplab.running.assertions import check_limits, limit_tests
 from warplab.running.collected import Collected
-from warplab.running.report_files import write
-from warplab.running.run_command import Parser
+from warplab.running.run_command import BadInput
 from warplab.running.strictness import BOOKS
 
-COMPILE_SECONDS = 180.0
+PATIENCE = 60.0  # seconds beyond those that the child has by itself
 MOST_BYTES = 64 << 20  # of the child's result
 _ROOT = str(Path(__file__).parents[2])
 _CHILD = (
@@ -117,7 +117,9 @@ class JudgedKernel:
     def hold_to_the_assembler(self) -> None:
         """Raise WrongAnswer for PTX that NVIDIA's assembler refuses, as where inline PTX stores to constant memory."""
         try:
-            ptx_assembler.assemble(self.ptx, self.entry, self._program().target.removeprefix("sm_"), self.max_registers)
+            ptx_assembler.assemble(
+                self.ptx, self.entry, self._program().target.partition(",")[0].removeprefix("sm_"), self.max_registers
+            )
         except CompilerNotFound:
             pass  # without the extra: then there is no estimate, either
         except RuntimeError as error:
@@ -132,12 +134,15 @@ def compile_answer(task: Task, answer: str, cases: Sequence[Case]) -> dict[str, 
             asked = {"name": launch.kernel, "args": [_kind(arg, one) for arg in launch.args]}
             if wanted.setdefault(launch.kernel, asked) != asked:
                 raise BadTask(f"kernel {launch.kernel} is launched with arguments of several types")
-    with tempfile.TemporaryDirectory(prefix="warplab-judge-", ignore_cleanup_errors=True) as folder:
+    folder = tempfile.mkdtemp(prefix="warplab-judge-")
+    try:
         copy = Path(folder, f"answer{Path(answer).suffix}")
         copy.write_bytes(Path(answer).read_bytes())
         result = Path(folder, "result.json")
         request = {"answer": str(copy), "kernels": [*wanted.values()], "options": task.options}
         found = _child(folder, result, json.dumps(request))
+    finally:  # by a program, as folders in folders may be too deep for Python
+        subprocess.run(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL, check=False)
     if copy.suffix != ".py" and isinstance(found, dict) and "task" in found:  # an answer in Python could say so itself
         raise BadTask(f"the task's {found['task']}")
     if not isinstance(found, dict) or "error" in found:
@@ -165,17 +170,24 @@ def _child(folder: str, result: Path, request: str) -> Any:
     nowhere = subprocess.DEVNULL
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": nowhere, "stderr": nowhere}
     inside = os.open(folder, os.O_RDONLY)  # as the answer may put something else in its place
-    process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **streams)
-    try:
-        process.communicate(request.encode(), COMPILE_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise WrongAnswer(f"the answer did not compile within {COMPILE_SECONDS:g} s") from None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # and what it has started
-        process.wait()
-        if os.path.islink(folder):
-            os.unlink(folder)
+    with descendants.hidden():
+        process = subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **streams)
+        try:
+            process.communicate(request.encode(), SECONDS + PATIENCE)
+        except subprocess.TimeoutExpired:
+            pass  # it ends itself, if it can
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            ended = process.wait()
+            if os.path.islink(folder):
+                os.unlink(folder)
+    if ended == LATE:
+        raise WrongAnswer(f"the answer did not compile within {SECONDS:g} s")
+    if ended == LEFT:
+        raise WrongAnswer("the answer has started processes that cannot be ended")
+    if ended:
+        raise WrongAnswer("the process that compiled the answer was ended from outside, by the answer itself perhaps")
     try:
         file = os.open(result.name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=inside)
         with open(file, encoding="utf-8") as opened:
@@ -200,13 +212,20 @@ def _kernel(name: str, data: Any) -> JudgedKernel:
     typed = all(isinstance(text, str) for text in texts) and isinstance(most, int | None)
     if not typed or not {"language", "entry", "ptx"} <= data.keys():
         raise WrongAnswer("the process that compiled the answer gave something else than kernels")
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # halves of characters
+        raise WrongAnswer("the process that compiled the answer gave something else than kernels") from None
     return JudgedKernel(name, **{k: data[k] for k in data.keys() & shapes.keys()}, max_registers=most)
 
 
 def judge(task: Task, answer: str, *, seed: int | None = None, cards: Sequence[str] = ("H100",)) -> dict[str, Any]:
     """Return the verdict on an answer, a path of a .py or .cu file, as docs/run.md describes it. Raises BadTask."""
-    devices = [find_card(name) for name in cards]
-    limits = limit_tests(task.limits) if task.limits else []
+    try:
+        devices = [find_card(name) for name in cards]
+        limits = limit_tests(task.limits) if task.limits else []
+    except ValueError as error:
+        raise BadTask(str(error)) from None
     verdict: dict[str, Any] = {"right": False, "reason": "", "seed": seed, "cases": [], "limits": [], "estimates": []}
     collected = Collected(())
     profiling.collect(collected)
@@ -311,14 +330,8 @@ def _estimated(records: list[LaunchRecord], card: str) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = Parser(prog="python -m warplab judge", description=__doc__.splitlines()[0])
-    parser.add_argument("task", help="a Python file that defines task = Task(...); it is executed")
-    parser.add_argument("answer", help="a .cu or .py file with the task's kernels")
-    parser.add_argument("--card", action="append", metavar="CARD", help="estimate times for this card (H100)")
-    parser.add_argument("--seed", type=int, help="repeat the inputs of another verdict")
-    parser.add_argument("--json", metavar="FILE", help="write the verdict here instead of to standard output")
     try:
-        chosen = parser.parse_args(arguments)
+        chosen = command.parser().parse_args(arguments)
         if not os.path.isfile(chosen.answer):
             raise BadTask(f"there is no file {chosen.answer}")
         if not chosen.answer.endswith((".py", ".cu", ".cuh")):
@@ -326,16 +339,7 @@ def main(arguments: list[str]) -> int:
         if chosen.seed is not None and chosen.seed < 0:
             raise BadTask(f"--seed={chosen.seed}: give 0 or more")
         verdict = judge(tasks.load(chosen.task), chosen.answer, seed=chosen.seed, cards=chosen.card or ("H100",))
-    except (BadTask, ValueError) as error:
+    except (BadTask, BadInput) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    text = json.dumps({"task": chosen.task, "answer": chosen.answer, **verdict}, indent=1) + "\n"
-    wrong = chosen.json and write(chosen.json, text)
-    if wrong or not chosen.json:
-        print(text, end="")
-    if wrong:
-        print(f"error: the verdict {wrong}", file=sys.stderr)
-        return 2
-    said = "right" if verdict["right"] else f"not right: {verdict['reason']}"
-    print(f"{chosen.answer}: {said}", file=sys.stderr)
-    return 0 if verdict["right"] else 1
+    return command.tell(chosen, verdict)

@@ -13,6 +13,7 @@ task = Task(
 )
 """
 
+import math
 import runpy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,6 +93,8 @@ def load(path: str) -> Task:
     for name in ("rtol", "atol", "max_seconds"):
         if not (isinstance(number := getattr(found, name), Real) and float(number) >= 0):
             raise BadTask(f"{path}: {name}={number!r} is no number of 0 or more")
+        if name != "max_seconds" and math.isinf(number):
+            raise BadTask(f"{path}: {name}={number!r} takes every answer for right")
     if isinstance(found.options, str) or not all(isinstance(option, str) for option in found.options):
         raise BadTask(f"{path}: options={found.options!r} is no sequence of strings, such as ('-DN=64',)")
     return found

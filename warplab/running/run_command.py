@@ -14,6 +14,7 @@ import functools
 import importlib
 import os
 import re
+import resource
 import runpy
 import signal
 import sys
@@ -31,11 +32,22 @@ from warplab.running.strictness import BOOKS, DEFAULT, SECONDS
 
 FORMATS = ("json", "junit", "sarif")
 _STANDINS = os.path.join(os.path.dirname(imports.__file__), "")
+ADDRESS_SPACE = 3 << 29
 C_PLUS_PLUS = (".cu", ".cuda", ".cpp", ".cc", ".cxx", ".c")
 
 
 class BadInput(ValueError):
     """What `run` was given cannot be run; the message is the sentence that says so."""
+
+
+def address_space() -> None:
+    """Raise BadInput where no kernel could be compiled, or even NumPy be imported, in the memory that may be mapped."""
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if 0 <= most < ADDRESS_SPACE:
+        raise BadInput(
+            f"this process may map {most >> 20:,} MiB of memory (ulimit -v); compilers and the simulator need "
+            f"{ADDRESS_SPACE >> 20:,}"
+        )
 
 
 class Parser(argparse.ArgumentParser):
@@ -91,6 +103,7 @@ def main(arguments: list[str]) -> int:
     before = _Before()
     try:
         chosen = parser().parse_args(arguments)
+        address_space()
         program = _Program.of(chosen.module, chosen.command)
         made = session.begin(settings(chosen.card, chosen.strict, chosen.suppress, chosen.max_seconds))
     except BadInput as error:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import time
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from warplab.judging import judge_command
+from tests.warplab.running.programs import python
+from warplab.judging import command, compile_answer, judge_command
 from warplab.judging.task import BadTask, Launch, Task, load
 
 SEED = 20261124
@@ -189,6 +193,12 @@ def test_a_right_answer(tmp_path, name: str) -> None:
     json.dumps(verdict)
 
 
+def test_a_kernel_compiled_for_debugging_is_held_to_the_assembler(tmp_path) -> None:
+    text = ADD_NUMBA.replace("@cuda.jit", "@cuda.jit(debug=True, opt=False)")
+    verdict = _judge(tmp_path, Task(**{**vars(SUM), "limits": {}}), ".py", text)
+    assert (verdict["right"], verdict["reason"]) == (True, "")
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_answer(tmp_path, name: str) -> None:
     task, suffix, text, reason = WRONG[name]
@@ -197,7 +207,7 @@ def test_a_wrong_answer(tmp_path, name: str) -> None:
     assert verdict["right"] is False
     assert not verdict["estimates"]
     assert re.search(reason, verdict["reason"]), verdict["reason"]
-    assert time.monotonic() - began < judge_command.COMPILE_SECONDS
+    assert time.monotonic() - began < compile_answer.SECONDS
 
 
 @pytest.mark.parametrize(
@@ -318,6 +328,8 @@ def test_the_command_prints_the_verdict_and_its_exit_code_tells(tmp_path, capsys
         (TASK.replace("sizes=", "rtol='1e-3', sizes="), "rtol='1e-3' is no number"),
         (TASK.replace("sizes=", "atol=-1, sizes="), "atol=-1 is no number of 0 or more"),
         (TASK.replace("sizes=", "rtol=float('nan'), sizes="), "rtol=nan is no number of 0 or more"),
+        (TASK.replace("sizes=", "rtol=float('inf'), sizes="), "rtol=inf takes every answer for right"),
+        (TASK.replace("sizes=", "atol=np.float32('inf'), sizes="), "atol=np.float32(inf) takes every answer for right"),
         (TASK.replace("sizes=", "limits=5, sizes="), "limits=5 is no dict by counter"),
         (TASK.replace("sizes=", "limits={5: 4}, sizes="), "limits={5: 4} is no dict by counter"),
         (TASK.replace("sizes=", "strict=[], sizes="), "there is no rule book []"),
@@ -405,3 +417,133 @@ def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path, capsys) -> None:
     told = capsys.readouterr()
     assert told.err.startswith(f"error: the verdict cannot be written to {tmp_path}: Is a directory")
     assert json.loads(told.out)["right"] is False
+
+
+# Each leaves the session of the judge; the second one's parent has ended, too. The process ids go to a file.
+DETACHED = f"""
+import os, subprocess, sys
+
+with open({{pids!r}}, "w") as file:
+    sleep = [sys.executable, "-c", "import time; time.sleep(3600)"]
+    print(subprocess.Popen(sleep, start_new_session=True).pid, file=file)
+    ours, theirs = os.pipe()
+    if not os.fork():
+        os.setsid()
+        os.write(theirs, b"%d" % subprocess.Popen(sleep).pid)
+        os._exit(0)
+    print(os.read(ours, 20).decode(), file=file)
+{ADD_NUMBA}"""
+
+
+def test_whatever_an_answer_has_started_has_ended_when_the_arrays_are_drawn(tmp_path) -> None:
+    pids = tmp_path / "pids"
+    alive: list[list[str]] = []
+
+    def inputs(rng, n: int) -> dict[str, np.ndarray]:
+        started = pids.read_text().split() if pids.exists() else []
+        alive.append([pid for pid in started if os.path.exists(f"/proc/{pid}")])
+        return SUM.inputs(rng, n=n)
+
+    task = Task(**{**vars(SUM), "inputs": inputs})
+    assert _judge(tmp_path, task, ".py", DETACHED.format(pids=str(pids)))["right"] is True
+    assert len(pids.read_text().split()) == 2
+    assert alive == [[]] * 2 * len(SUM.sizes)
+
+
+def test_an_answer_that_ends_the_process_around_it_is_not_right(tmp_path) -> None:
+    text = "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(3600)\n"
+    assert "was ended from outside" in _judge(tmp_path, SUM, ".py", text)["reason"]
+
+
+# Of the process around it, and of the judge.
+MEMORY = f"""
+import os
+
+def parent(pid):
+    return int(open(f"/proc/{{{{pid}}}}/stat").read().rpartition(")")[2].split()[1])
+
+with open({{told!r}}, "w") as told:
+    for pid in (os.getppid(), parent(os.getppid())):
+        try:
+            open(f"/proc/{{{{pid}}}}/mem", "r+b").close()
+            print("opened", file=told)
+        except PermissionError:
+            print("refused", file=told)
+{ADD_NUMBA}"""
+
+
+def test_an_answer_cannot_open_the_memory_of_the_judge(tmp_path) -> None:
+    told = tmp_path / "told"
+    assert _judge(tmp_path, SUM, ".py", MEMORY.format(told=str(told)))["right"] is True
+    assert told.read_text() == "refused\n" * 2
+
+
+def test_folders_too_deep_for_python_are_removed(tmp_path, monkeypatch) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    monkeypatch.setattr(judge_command.tempfile, "tempdir", str(own))
+    text = "import os\nfor i in range(2000):\n    os.mkdir('d')\n    os.chdir('d')\n" + ADD_NUMBA
+    assert _judge(tmp_path, SUM, ".py", text)["right"] is True
+    assert list(own.iterdir()) == []
+
+
+def test_what_is_no_text_is_no_kernel(tmp_path) -> None:
+    kernel = {"language": "CUDA C++", "entry": "add", "ptx": "\ud800"}
+    text = f"import os, sys\nopen(sys.argv[1], 'w').write({json.dumps({'kernels': [kernel]})!r})\nos._exit(0)\n"
+    assert "gave something else than kernels" in _judge(tmp_path, SUM, ".py", text)["reason"]
+
+
+def test_no_text_of_an_answer_looks_like_a_line_of_the_judge(tmp_path, capsys) -> None:
+    (tmp_path / "task.py").write_text(TASK)
+    told = json.dumps({"error": "no\n\x1b[2K\ranswer.py: right"})
+    (tmp_path / "answer.py").write_text(f"import os, sys\nopen(sys.argv[1], 'w').write({told!r})\nos._exit(0)\n")
+    assert judge_command.main([str(tmp_path / "task.py"), str(tmp_path / "answer.py")]) == 1
+    assert capsys.readouterr().err.endswith("answer.py: not right: no\n  \\x1b[2K\\ranswer.py: right\n")
+
+
+def _command(folder: Path, *words: str, most: int | None = None) -> subprocess.CompletedProcess:
+    """Run `python -m warplab`, with `most` bytes of address space."""
+    program = (
+        f"import resource, runpy\nresource.setrlimit(resource.RLIMIT_AS, ({most}, {most}))\n"
+        if most
+        else "import runpy\n"
+    ) + "runpy.run_module('warplab', run_name='__main__', alter_sys=True)"
+    return python(folder, "-c", program, *words)
+
+
+def test_the_judge_has_one_limit_of_time_that_an_option_lifts(tmp_path) -> None:
+    (tmp_path / "task.py").write_text(TASK)
+    (tmp_path / "answer.py").write_text("while True:\n    pass\n")
+    done = _command(tmp_path, "judge", "--max-seconds=1", "task.py", "answer.py")
+    verdict = json.loads(done.stdout)
+    assert (done.returncode, verdict["right"], verdict["kernels"]) == (1, False, [])
+    assert verdict["reason"] == "not judged within 1 s; --max-seconds gives more, inf has no limit"
+    assert done.stderr == f"answer.py: not right: {verdict['reason']}\n"
+    (tmp_path / "answer.py").write_text(ADD_NUMBA)
+    done = _command(tmp_path, "judge", "--max-seconds=inf", "task.py", "answer.py")
+    assert (done.returncode, json.loads(done.stdout)["right"]) == (0, True)
+
+
+def test_a_judge_that_is_killed_is_a_sentence_and_exit_code_2(tmp_path) -> None:
+    (tmp_path / "task.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
+    (tmp_path / "answer.py").write_text(ADD_NUMBA)
+    done = _command(tmp_path, "judge", "task.py", "answer.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: the judge's process has ended without a verdict: is there too little memory?\n"
+
+
+def test_a_small_address_space_is_refused_in_a_sentence_and_one_that_suffices_does(tmp_path) -> None:
+    (tmp_path / "task.py").write_text(TASK)
+    (tmp_path / "answer.cu").write_text(ADD_CUDA)
+    for words in (("run", "task.py"), ("judge", "task.py", "answer.cu")):
+        done = _command(tmp_path, *words, most=1 << 30)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert re.fullmatch(r"error: this process may map 1,024 MiB of memory .* need 1,536\n", done.stderr)
+    done = _command(tmp_path, "judge", "task.py", "answer.cu", most=4 << 30)
+    assert (done.returncode, json.loads(done.stdout)["right"]) == (0, True), done.stderr
+
+
+def test_a_limit_of_no_time_is_refused(capsys) -> None:
+    for limit in ("0", "-1", "nan"):
+        assert command.main(["task.py", "answer.cu", f"--max-seconds={limit}"]) == 2
+        assert capsys.readouterr().err == f"error: --max-seconds={limit}: give more than 0, or inf for no limit\n"
