@@ -8,9 +8,11 @@ import pytest
 from warpcourse.bench.tensorflow_start import start
 
 SET_UP = """
-import os
+import os, sys
 from warpcourse.bench.tensorflow_start import start
 tf = start(devices=2, threads=3)
+assert tf.keras.layers and "sklearn" not in sys.modules  # Keras would take a second for it
+import sklearn
 assert start(devices=2, threads=3) is tf is start(threads=3)
 assert [d.name for d in tf.config.list_logical_devices('CPU')] == ['/device:CPU:0', '/device:CPU:1']
 assert tf.config.threading.get_intra_op_parallelism_threads() == 3
