@@ -55,6 +55,12 @@ def test_what_gives_a_tensor_another_name_is_no_launch():
     assert not {node.name for node in free} & {row.name for row in cost.costs(graph)}
 
 
+def test_the_verdict_gives_the_time_of_all_bytes(texts):
+    launches, moved, _ = cost.total(network.trained_graph())
+    needed = f"all bytes of our {launches} launches need {moved / H100.bandwidth_gbs / 1e3:.2f} µs"
+    assert needed in texts["fusion-verdict-text"]
+
+
 def test_only_the_scarcer_of_memory_and_arithmetic_counts():
     row = cost.Cost("a", "cbr", "float32", 3_350_000, 0, 1)
     assert row.seconds(H100) == pytest.approx({"launch": 1.88e-6, "memory": 1e-6, "arithmetic": 0})
