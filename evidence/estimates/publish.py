@@ -68,6 +68,7 @@ CHANGED += (
     "spmm_rows",
     "join_probe",
 )
+CHANGED += ("american_put",)
 Groups = Mapping[tuple[str, str], Sequence[Result]]  # by group, or set, and card
 
 
@@ -124,7 +125,7 @@ def _errors(groups: Groups, readings: Groups, missing: int) -> str:
         ("labs 01 to 08, 10 and 11, published before", "", LABS),
     ):
         parts = [(f"{name}, at its first reading", card, of) for card in CARDS if (of := readings.get((read, card)))]
-        now = f"{name}, now{'' if read == LAST else ', seen'}" if parts else f"{name}, seen"
+        now = f"{name}, now, seen" if parts else f"{name}, seen"
         parts += [(now, card, found) for card in CARDS if (found := groups[group_name, card])]
         for label, card, part in parts:
             figures = (_figures([r.error for r in part]), _figures([r.bound_error for r in part]))

@@ -137,7 +137,7 @@ def test_the_page_and_the_label_give_the_error_of_what_is_held_out() -> None:
     page = publish.page(publish.PAGE.read_text(encoding="utf-8"), groups, readings, missing=3)
     assert "| sixth set, at its first reading | H100 | 2 | 55.0 % | 50 % | 50 % |" in page
     assert "| sixth set, at its first reading | H200 | 1 | 10.0 % | 100 % | 100 % |" in page
-    assert "| sixth set, now | H100 | 1 | 10.0 % | 100 % | 100 % |" in page
+    assert "| sixth set, now, seen | H100 | 1 | 10.0 % | 100 % | 100 % |" in page
     assert "| third set, now, seen | H200 | 1 | 100.0 % | 0 % | 0 % |" in page
     assert "| second set, at its first reading | H100 | 2 | 55.0 % | 50 % | 50 % |" in page
     assert "| first set, held out, at its first reading | H100 | 1 | 100.0 % | 0 % | 0 % |" in page

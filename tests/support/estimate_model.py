@@ -13,7 +13,7 @@ from warplab.estimating import rates
 from warplab.hardware.cards import Card
 
 FOLDER = COURSE / "warplab" / "estimating"
-FILES = ("atomics", "dependence", "launch_time", "pipes", "uneven_work", "warp_latency", "work")
+FILES = ("atomics", "dependence", "launch_time", "pipes", "register_reads", "uneven_work", "warp_latency", "work")
 TABLES = ("FACTORS", "L2_USED", "RARE", "SLOW", "SLOW_OTHERS")  # of rates
 NO_NUMBERS = ("name", "full_name", "year", "sources", "rates", "launch_overhead_us")  # of a card, for its estimates
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from warplab.estimating.atomics import global_seconds, shared_wavefronts
 from warplab.estimating.dependence import looked_up
 from warplab.estimating.rates import L2_USED, RARE, SLOW, SLOW_OTHERS, Rates
+from warplab.estimating.register_reads import issue_clocks
 from warplab.estimating.uneven_work import MOST_ENTRIES, longer, stretch
 from warplab.estimating.warp_latency import BARRIER_WARP, SHARED, Access, cycles, cycles_by_line
 from warplab.estimating.work import LINE_BYTES, Row, Work
@@ -344,7 +345,8 @@ class _Model:
         def add(name: str, amount: float, per_clock: float, unit: str) -> None:
             found.append(Resource(name, amount / (per_second * per_clock), amount, unit, "SM"))
 
-        add("issue slots", work.instructions, schedulers, "instr")
+        issue = issue_clocks(work)
+        add("issue slots", work.instructions, schedulers * (work.instructions / issue if issue else 1), "instr")
         pipes: dict[str, float] = {}
         clocks: dict[str, float] = {}
         rare: dict[str, float] = {}

@@ -30,6 +30,8 @@ from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.profile_queries import no_counts, only_launch
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import BlockFlow
+from warplab.simulator.ptx.program import Instruction
+from warplab.simulator.translate.basic_blocks import Block
 
 __all__ = ["PIPES", "MachineBlock", "MachineCounts", "MachineRow", "machine_counts"]
 
@@ -230,6 +232,13 @@ def _block(block: BasicBlock, edges: Sequence[Edge], warps: float, threads: floa
     )
 
 
+def _calls_and_all(places: Sequence[tuple[Block, Instruction]]) -> list[tuple[int, ...]]:
+    """Return the PTX blocks that an instruction has, one by one, and all together: the simulator has a copy of a function
+    for each of its calls, the machine code one for all, or some."""
+    each = [(own.index,) for own, _ in places]
+    return each if len(each) < 2 else [*each, tuple(own.index for own, _ in places)]
+
+
 def _in_order(before: Sequence[Sequence[int]]) -> list[int]:
     """Return the blocks, each behind those `before` it."""
     done: dict[int, None] = {}
@@ -333,23 +342,24 @@ class _Warps:
         return [self.start if value is None else value for value in share]
 
     def _voted(self, block: BasicBlock) -> float | None:
-        votes: dict[int, float] = {}
+        votes: dict[tuple[int, ...], float] = {}
         ran = self.threads[block.index]
         for number in range(block.first, block.end):
             row, at = self.rows[number], self.origins[number]
             last = number == block.end - 1 and opcode(row) in ("BRA", "EXIT")
             if at < 0 or (row.predicate and not last):
                 continue
-            for own, instruction in self.ptx.blocks.get(at, ()):
-                threads = self.flow.threads[own.index]
-                if threads and tells(row, instruction):
-                    weight = WEIGHTS[kind_of(instruction)] + (0.5 if last else 0)
+            places = self.ptx.blocks.get(at, ())
+            for own in _calls_and_all(places):
+                threads = sum(self.flow.threads[index] for index in own)
+                if threads and tells(row, places[0][1]):
+                    weight = WEIGHTS[kind_of(places[0][1])] + (0.5 if last else 0)
                     alike = abs(threads - ran) <= 0.001 * ran
-                    votes[own.index] = votes.get(own.index, 0) + weight * (4 if alike else 1)
+                    votes[own] = votes.get(own, 0) + weight * (4 if alike else 1)
         if not votes:
             return None
         home = max(votes, key=votes.__getitem__)
-        return self.flow.warps[home] / self.flow.threads[home]
+        return sum(self.flow.warps[index] for index in home) / sum(self.flow.threads[index] for index in home)
 
     def _is_known(self, number: int) -> bool:
         """Return whether all threads of a block take an edge, or it is known how many do."""

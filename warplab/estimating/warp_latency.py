@@ -1,9 +1,10 @@
 """How many cycles a warp of a launch takes that shares a multiprocessor with few others: what more warps can hide.
 
 A warp issues its instructions in order. The control bits of the machine code say for how many cycles each holds it up,
-and which results it waits for. Results of loads and of slow instructions come after the latencies given here, and those
-of several loads one after the other, at the rate at which memory or shared memory can deliver them; stores take their
-turns, too. Of code that runs in a loop some passes are followed, so that waits of one pass for another show.
+and which results it waits for; the ports of the registers hold it up, too (`register_reads`). Results of loads and of
+slow instructions come after the latencies given here, and those of several loads one after the other, at the rate at
+which memory or shared memory can deliver them; stores take their turns, too. Of code that runs in a loop some passes
+are followed, so that waits of one pass for another show.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from warplab.compile.control_codes import NONE, SCOREBOARDS
 from warplab.estimating.dependence import of_longest_warp
+from warplab.estimating.register_reads import Ports, Reads, reads_of
 from warplab.estimating.work import CodeBlock, Row, Work
 
 # Assumed: nobody has measured these two here.
@@ -51,30 +53,35 @@ class _Warp:
     copies: float = 0.0
     groups: list[float] = field(default_factory=list)
     barrier: float = BARRIER
+    ports: Ports = field(default_factory=Ports)
 
     def run(self, rows: Sequence[Row], latency: Latency) -> float:
         """Issue instructions; return the cycles until the next one can follow."""
+        return sum(self.issue(row, reads, latency) for row, reads in zip(rows, reads_of(rows), strict=True))
+
+    def issue(self, row: Row, reads: Reads, latency: Latency) -> float:
+        """Issue an instruction that reads so many registers; return the cycles until the next one can follow."""
         start = self.time
-        for row in rows:
-            for board in row.boards:
-                self.time = max(self.time, self.free[board])
-            if row.name == "DEPBAR" and (found := _GROUPS.search(row.text)):
-                done = self.groups[: len(self.groups) - int(found[1], 16)]
-                self.time = max([self.time, *done])
-            done_at = self._done_at(latency(row))
-            if row.name == "LDGSTS":
-                self.copies = max(self.copies, done_at)
-            elif row.name == "LDGDEPBAR":
-                self.groups.append(self.copies)
-            elif row.name == "BAR":
-                self.time += self.barrier
-            elif row.name == "BRA":
-                self.time += BRANCH
-            if row.writes != NONE and row.name != "LDGDEPBAR":
-                self.free[row.writes] = max(self.free[row.writes], done_at)
-            if row.reads != NONE:
-                self.free[row.reads] = max(self.free[row.reads], self.time + READ_OPERANDS)
-            self.time += max(1, row.stall)
+        for board in row.boards:
+            self.time = max(self.time, self.free[board])
+        self.time += self.ports.wait(self.time, reads)
+        if row.name == "DEPBAR" and (found := _GROUPS.search(row.text)):
+            done = self.groups[: len(self.groups) - int(found[1], 16)]
+            self.time = max([self.time, *done])
+        done_at = self._done_at(latency(row))
+        if row.name == "LDGSTS":
+            self.copies = max(self.copies, done_at)
+        elif row.name == "LDGDEPBAR":
+            self.groups.append(self.copies)
+        elif row.name == "BAR":
+            self.time += self.barrier
+        elif row.name == "BRA":
+            self.time += BRANCH
+        if row.writes != NONE and row.name != "LDGDEPBAR":
+            self.free[row.writes] = max(self.free[row.writes], done_at)
+        if row.reads != NONE:
+            self.free[row.reads] = max(self.free[row.reads], self.time + READ_OPERANDS)
+        self.time += max(1, row.stall)
         return self.time - start
 
     def _done_at(self, access: Access) -> float:
@@ -95,9 +102,10 @@ def cycles_by_line(work: Work, latency: Latency) -> dict[tuple[str, int], float]
             continue
         passes = min(PASSES, math.ceil(often)) if block.loop >= 0 else 1
         for _ in range(passes):
-            for row in _rows(work, block):
+            rows = _rows(work, block)
+            for row, reads in zip(rows, reads_of(rows), strict=True):
                 place = row.file, row.line
-                found[place] = found.get(place, 0.0) + warp.run([row], latency) * often / passes
+                found[place] = found.get(place, 0.0) + warp.issue(row, reads, latency) * often / passes
     return found
 
 

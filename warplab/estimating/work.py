@@ -21,7 +21,7 @@ from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.translate.basic_blocks import loops
 
-VERSION = 8  # of what is kept
+VERSION = 9  # of what is kept
 # Machine instructions by the beginning of the counters that they add to; all others add to them all.
 _COUNTED = {
     "global_load": ("LDG", "LD", "LDGSTS"),

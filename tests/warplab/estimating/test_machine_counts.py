@@ -143,6 +143,23 @@ def test_a_function_that_is_called_twice_runs_twice():
     assert sum(row.warps for row in rows_of(counts, "FFMA")) == 2
 
 
+def test_a_function_is_run_by_the_warps_that_call_it():
+    """Also where one of its calls is made by a single lane, so that its own warps have one thread."""
+    text = r"""
+__device__ __noinline__ float steps(float x) {
+    float y = x * x + 3.0f;
+    for (int k = 0; k < 3; k++) y = y * x + 1.0f;
+    return y;
+}
+extern "C" __global__ void called_by_one(const float *in, float *out) {
+    float first = threadIdx.x == 0 ? steps(in[32]) : 0.0f;
+    out[threadIdx.x] = steps(in[threadIdx.x]) + first;
+}"""
+    counts = machine_counts(simulate(CudaSource(text, "called_by_one"), 1, 32, (X, X.copy())))
+    for opcode in ("FFMA", "RET"):
+        assert {(row.warps, row.threads) for row in rows_of(counts, opcode)} == {(2, 33)}
+
+
 @pytest.mark.parametrize("launch", counted_kernels.LAUNCHES, ids=lambda launch: f"{launch.name}, {launch.instructions}")
 def test_instructions_are_those_that_a_gpu_executed(launch):
     """Among them conditions made into one, lanes that meet late, and functions that are called."""
