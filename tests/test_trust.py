@@ -137,7 +137,8 @@ def estimated_times() -> Cells:
         )
         when.append(f"{error['date']}, {CARDS[error['device']]}")
     return (
-        f"recorded times of {' and of '.join(to)}, kernels that no lab has, put aside until the model was final",
+        f"recorded times of {' and of '.join(to)}, kernels that no lab has, put aside until the model of that day was "
+        "final",
         ". ".join(said),
         "; ".join(when),
     )

@@ -18,6 +18,7 @@ import numpy as np
 from warpcourse.bench import timing
 from warplab.compile.disassembler import disassemble
 from warplab.compile.nvrtc import compile_cubin
+from warplab.estimating.register_reads import clocks_each
 
 RECORD = Path(__file__).with_name("register_banks.json")
 A, B, C = 16, 16, 24  # numbers in registers: factors, factors, sums
@@ -86,6 +87,11 @@ def read(cubin: bytes) -> dict[str, float]:
         most = max(sum(one % 2 == bank for one in fresh) for bank in (0, 1))
         three, two, flags, count = three + (most == 3), two + (most == 2), flags + bool(kept), count + 1
     return {"three": three / count, "two": two / count, "kept": flags / count}
+
+
+def by_ports(cubin: bytes) -> float:
+    """Return the clocks of a multiply-add as the model has them."""
+    return clocks_each(tuple(row.text for row in disassemble(cubin, "flow") if _FFMA.search(row.text)))
 
 
 def clocks(cubin: bytes) -> dict[str, float]:

@@ -263,8 +263,8 @@ def label(card: Card, *limits: str) -> str:
         return f"{text} Not validated for the {card.name}: rates are published ones, or the H100's."
     text += (
         f" On {known['launches']} launches held out while it was built it was off by {known['mean_percent']:.0f} % on "
-        f"average ({known['within_30']} within 30 %), before its last change, on {known['device']}, {known['date']}; see "
-        "docs/trust.md."
+        f"average ({known['within_30']} within 30 %), before its last change, on {known['device']}, {known['date']}; "
+        "see docs/trust.md."
     )
     for limit in dict.fromkeys(limits):
         own = known.get("limits", {}).get(limit)

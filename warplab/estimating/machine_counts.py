@@ -233,8 +233,8 @@ def _block(block: BasicBlock, edges: Sequence[Edge], warps: float, threads: floa
 
 
 def _calls_and_all(places: Sequence[tuple[Block, Instruction]]) -> list[tuple[int, ...]]:
-    """Return the PTX blocks that an instruction has, one by one, and all together: the simulator has a copy of a function
-    for each of its calls, the machine code one for all, or some."""
+    """Return the PTX blocks that an instruction has, one by one, and all together: the simulator has a copy of a
+    function for each of its calls, the machine code one for all, or some."""
     each = [(own.index,) for own, _ in places]
     return each if len(each) < 2 else [*each, tuple(own.index for own, _ in places)]
 
