@@ -18,7 +18,7 @@ USAGE = """usage: python -m warplab COMMAND
   export gradescope ASSIGNMENT  for instructors: write the autograder that Gradescope runs, a zip to upload there
   board ASSIGNMENT           for instructors: list the right kernels of a class by estimated time
   similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
-  measure-card [NAME]        on a GPU: measure it for estimates, and print its paragraph of cards.toml
+  measure-card [NAME]        on a GPU: measure it for estimates, and print its paragraph of cards.toml (untried)
 
   run SCRIPT ...             run any program of numba.cuda, CuPy, ... on the simulator, and report on its kernels
   judge TASK ANSWER          judge a kernel by a task: right, defects, counters, estimated time (docs/run.md)

@@ -235,7 +235,7 @@ def _block(block: BasicBlock, edges: Sequence[Edge], warps: float, threads: floa
 def _calls_and_all(places: Sequence[tuple[Block, Instruction]]) -> list[tuple[int, ...]]:
     """Return the PTX blocks that an instruction has, one by one, and all together: the simulator has a copy of a
     function for each of its calls, the machine code one for all, or some."""
-    each = [(own.index,) for own, _ in places]
+    each: list[tuple[int, ...]] = [(own.index,) for own, _ in places]
     return each if len(each) < 2 else [*each, tuple(own.index for own, _ in places)]
 
 
@@ -349,11 +349,11 @@ class _Warps:
             last = number == block.end - 1 and opcode(row) in ("BRA", "EXIT")
             if at < 0 or (row.predicate and not last):
                 continue
-            places = self.ptx.blocks.get(at, ())
+            places = self.ptx.blocks.get(at, [])
             for own in _calls_and_all(places):
-                threads = sum(self.flow.threads[index] for index in own)
-                if threads and tells(row, places[0][1]):
-                    weight = WEIGHTS[kind_of(places[0][1])] + (0.5 if last else 0)
+                threads, instruction = sum(self.flow.threads[index] for index in own), places[0][1]
+                if threads and tells(row, instruction):
+                    weight = WEIGHTS[kind_of(instruction)] + (0.5 if last else 0)
                     alike = abs(threads - ran) <= 0.001 * ran
                     votes[own] = votes.get(own, 0) + weight * (4 if alike else 1)
         if not votes:

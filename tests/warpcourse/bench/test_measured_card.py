@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,12 +30,18 @@ ABOUT = {
 
 
 @pytest.fixture(scope="module")
-def found() -> dict:
+def rows() -> dict:
+    """What the sweeps gave on an H100."""
     recorded = json.loads((COURSE / "kernels" / "memory_access" / "recordings.json").read_text())
     swept = json.loads((COURSE / "warplab" / "estimating" / "sweeps.json").read_text())
     kept = {k: recorded[k]["value"] for k in card.OF_THE_LAB}
     kept |= {k: swept[k]["rows"] for k in ("global_atomics", "scattered", "streams", "chains", "starts", "clocks")}
-    return card.rates(kept | {"atomic_latencies": swept["latencies"]["rows"]}, L2)
+    return kept | {"atomic_latencies": swept["latencies"]["rows"]}
+
+
+@pytest.fixture(scope="module")
+def found(rows) -> dict:
+    return card.rates(rows, L2)
 
 
 def test_the_rules_give_the_rates_that_were_read_by_hand(found):
@@ -70,6 +78,64 @@ def test_a_compute_capability_that_is_unknown_is_said(found):
         card.paragraph(
             "Orin", "Orin", ABOUT | {"ComputeCapabilityMajor": 8, "ComputeCapabilityMinor": 7}, found, "2026"
         )
+
+
+class _Device:
+    """What CuPy's device reports."""
+
+    attributes = ABOUT
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch):
+    """All that the command asks of a GPU, but for its sweeps."""
+    cupy = SimpleNamespace(cuda=SimpleNamespace(Device=_Device))
+    monkeypatch.setattr(card.timing, "require_gpu", lambda what: None)
+    monkeypatch.setattr(card.timing, "cupy_on_gpu", lambda: cupy)
+    monkeypatch.setattr(card.timing, "machine", lambda: {"device": "NVIDIA Any GPU", "date": "2026-11-27"})
+
+
+def test_to_its_end_with_an_h100s_rows_it_prints_a_card(rows, as_on_a_gpu, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(card, "measured", lambda: rows)
+    assert card.main([]) == 0
+    printed = capsys.readouterr()
+    assert "never run on a GPU" in printed.err
+    assert "# This command has never run on a GPU" in printed.out
+    (tmp_path / "cards.toml").write_text(FILE.read_text(encoding="utf-8") + "\n" + printed.out, encoding="utf-8")
+    assert read(tmp_path / "cards.toml")["Any GPU"].sms == 132
+
+
+def test_a_card_of_an_unknown_kind_is_told_before_any_sweep(as_on_a_gpu, monkeypatch):
+    monkeypatch.setattr(card, "measured", lambda: pytest.fail("the sweeps ran"))
+    monkeypatch.setattr(_Device, "attributes", ABOUT | {"ComputeCapabilityMajor": 8, "ComputeCapabilityMinor": 7})
+    with pytest.raises(SystemExit) as ended:
+        card.main([])
+    assert "no compute capability 8.7" in str(ended.value)
+
+
+def test_an_l2_that_is_too_small_is_told_before_any_sweep(rows, as_on_a_gpu, monkeypatch):
+    monkeypatch.setattr(card, "measured", lambda: pytest.fail("the sweeps ran"))
+    monkeypatch.setattr(_Device, "attributes", ABOUT | {"L2CacheSize": 4 << 20})
+    with pytest.raises(SystemExit) as ended:
+        card.main([])
+    assert "sweeps need an L2 of 10 MiB" in str(ended.value)
+    assert card.rates(rows, card.LEAST_L2)["l2_bandwidth"] > 0
+    with pytest.raises(statistics.StatisticsError):
+        card.rates(rows, 4 << 20)
+
+
+def test_its_help_says_that_it_is_untried(capsys):
+    with pytest.raises(SystemExit):
+        card.main(["--help"])
+    assert "never run on a GPU" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("kind", sorted({one.compute_capability for one in CARDS.values()}))
+def test_every_kind_of_card_gives_a_paragraph_that_is_read(kind, found, tmp_path):
+    about = ABOUT | {"ComputeCapabilityMajor": kind[0], "ComputeCapabilityMinor": kind[1]}
+    text = card.paragraph("Mine", "NVIDIA Mine", about, found, "2026-11-27")
+    (tmp_path / "cards.toml").write_text(FILE.read_text(encoding="utf-8") + "\n" + text, encoding="utf-8")
+    assert read(tmp_path / "cards.toml")["Mine"].compute_capability == kind
 
 
 def test_without_a_gpu_it_says_so():

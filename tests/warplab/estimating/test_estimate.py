@@ -49,10 +49,8 @@ def test_the_label_gives_the_published_error(launch, monkeypatch) -> None:
     known["limits"] = {estimate(launch, "H100").limit: {"launches": 7, "mean_percent": 3.2}}
     monkeypatch.setattr(module, "_published", lambda: {"H100": known})
     text = estimate(launch, "H100").label
-    assert (
-        "On 80 launches held out while it was built it was off by 15 % on average (71 within 30 %), before its last change, "
-        in text
-    )
+    assert "On 80 launches held out while it was built it was off by 15 % on average (71 within 30 %)" in text
+    assert "(71 within 30 %), before its last change, on an H100, 2026-11-21;" in text
     assert estimate(launch, "V100").label.endswith(
         "Not validated for the V100: rates are published ones, or the H100's."
     )

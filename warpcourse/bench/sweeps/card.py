@@ -4,13 +4,15 @@
 
 What the driver reports, and rates from the project's own sweeps, each with its source; what they do not give is assumed
 from the H100's, as `warplab.estimating.rates` says. An estimate with these rates is held to no launch of that card.
-No GPU but the H100's recordings has tried the rules by which rates are read from sweeps (tests/warpcourse/bench).
+The command has never run on a GPU: tests hold its parts to recordings of an H100 and to the simulator
+(tests/warpcourse/bench). Its sweeps are an H100's, of 132 multiprocessors, and need 4 GiB of memory or so.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,7 +23,12 @@ from warpcourse.bench.lab import find
 from warpcourse.bench.sweeps import atomics, blocks, caches, instructions
 from warplab.hardware.cards import CARDS, Card
 
+UNTRIED = (
+    "This command has never run on a GPU; its rules are held to recordings of an H100 alone. Compare what it gives "
+    "with the data sheet before you trust an estimate."
+)
 OF_THE_LAB = ("working_sets", "latencies", "bank_conflicts")
+LEAST_L2 = caches.MEMORY["L2"] * 5 // 4  # of which four fifths hold what sweeps take to be in the L2
 Rows = list[dict[str, Any]]
 _SMALL_MEMORY = 1024  # bits of a bus; wider ones are HBM's, whose accesses move 64 bytes at least
 
@@ -104,19 +111,26 @@ def _same_word(rows: Rows, instruction: str) -> float:
     return (most["seconds"] - some["seconds"]) / (most["requests"] - some["requests"])
 
 
-def paragraph(name: str, device: str, about: dict[str, int], found: dict[str, float], date: str) -> str:
-    """Return a card's paragraph of cards.toml. `about`: attributes of the device by the driver's names.
-
-    Raises ValueError where no card of its compute capability is known, whose SM's limits it would have.
-    """
+def alike(about: dict[str, int]) -> Card:
+    """Return a card of the same compute capability, whose SM's limits this one has. Raises ValueError for none."""
     capability = (about["ComputeCapabilityMajor"], about["ComputeCapabilityMinor"])
-    alike = next((card for card in CARDS.values() if card.compute_capability == capability), None)
-    if alike is None:
+    found = next((card for card in CARDS.values() if card.compute_capability == capability), None)
+    if found is None:
         text = "{}.{}".format(*capability)
         raise ValueError(
             f'cards.toml has no compute capability {text}: add [capability."{text}"] first, from the '
             "CUDA programming guide"
         )
+    return found
+
+
+def paragraph(name: str, device: str, about: dict[str, int], found: dict[str, float], date: str) -> str:
+    """Return a card's paragraph of cards.toml. `about`: attributes of the device by the driver's names.
+
+    Raises ValueError where no card of its compute capability is known.
+    """
+    known = alike(about)
+    capability = known.compute_capability
     sms, mhz, bits = about["MultiProcessorCount"], about["ClockRate"] // 1000, about["GlobalMemoryBusWidth"]
     memory_mhz = about["MemoryClockRate"] / 1000
     follows = f"from what the driver reports, {date}"
@@ -127,21 +141,21 @@ def paragraph(name: str, device: str, about: dict[str, int], found: dict[str, fl
         "source": f"device properties that the driver reports, {date}",
         "sms": sms,
         "clock_mhz": mhz,
-        "fp32_tflops": [round(2e-6 * sms * alike.fp32_cores * mhz, 1), follows],
+        "fp32_tflops": [round(2e-6 * sms * known.fp32_cores * mhz, 1), follows],
         "bandwidth_gbs": [round(bits / 8 * 2 * memory_mhz / 1000), follows],
         "memory_bits": bits,
         "memory_mhz": round(memory_mhz),
         "l2_bytes": about["L2CacheSize"],
     }
-    if alike.tensor_fma is not None:
-        card["tensor_tflops"] = [round(2e-6 * sms * alike.tensor_fma * mhz, 1), follows]
+    if known.tensor_fma is not None:
+        card["tensor_tflops"] = [round(2e-6 * sms * known.tensor_fma * mhz, 1), follows]
         card["tensor_clock_mhz"] = mhz
     more = {
         "memory_bytes": [64 if bits > _SMALL_MEMORY else 32, "assumed: by its kind of memory"],
-        "l1_bytes": [alike.rates["l1_bytes"], f"assumed: as on the {alike.name}, {date[:4]}"],
-        "mma_flops": [_mma(alike, sms, mhz), "assumed: 95 % of the peak"],
+        "l1_bytes": [known.rates["l1_bytes"], f"assumed: as on the {known.name}, {date[:4]}"],
+        "mma_flops": [_mma(known, sms, mhz), "assumed: 95 % of the peak"],
         "wgmma_flops": [
-            _mma(alike, sms, mhz) if capability == (9, 0) else 0.0,
+            _mma(known, sms, mhz) if capability == (9, 0) else 0.0,
             "assumed: 95 % of the peak; 0 but on 9.0",
         ],
     }
@@ -169,17 +183,26 @@ def _text(value: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m warplab measure-card", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m warplab measure-card", description=f"{__doc__.splitlines()[0]} {UNTRIED}"
+    )
     parser.add_argument(
         "name", nargs="?", help='what to call it, as in card="RTX 4080"; otherwise what its driver does'
     )
     options = parser.parse_args(arguments)
     timing.require_gpu("measure-card")
     cupy, machine = timing.cupy_on_gpu(), timing.machine()
+    print(UNTRIED, file=sys.stderr)
     about = dict(cupy.cuda.Device().attributes)
     device = machine["device"]
+    try:  # before minutes of sweeps
+        alike(about)
+    except ValueError as error:
+        raise SystemExit(f"error: {error}") from error
+    if about["L2CacheSize"] < LEAST_L2:
+        raise SystemExit(f"error: sweeps need an L2 of {LEAST_L2 >> 20} MiB; this one has {about['L2CacheSize']} bytes")
     found = rates(measured(), about["L2CacheSize"])
-    print(f"# Add this to warplab/hardware/cards.toml; measured on {device}, {machine['date']}.\n")
+    print(f"# Add this to warplab/hardware/cards.toml; measured on {device}, {machine['date']}.\n# {UNTRIED}\n")
     print(paragraph(options.name or device.removeprefix("NVIDIA "), device, about, found, machine["date"]))
     return 0
 
