@@ -56,6 +56,8 @@ def chunk_geometry(grid: Index3, block: Index3, first: int, blocks: int, cluster
 def _places(number: np.ndarray, grid: Index3, cluster: Index3) -> list[np.ndarray]:
     """Return indices x, y and z of blocks in the grid, by their numbers."""
     size = math.prod(cluster)
+    if size == 1:
+        return list(np.unravel_index(number, grid, order="F"))
     per_grid = [n // k for n, k in zip(grid, cluster, strict=True)]
     found = []
     for axis in range(3):

@@ -142,7 +142,7 @@ class MachineRuns(MachineState):
                     tables[site.index] = np.empty((chunk.warps, 2), np.int64)
                     places[site.index, P["BASES"]] = place_of(tables[site.index])
         inputs = [self._input(chunk.registers[slot], single) for slot, single in code.inputs]
-        self.results = [np.empty(lanes, dtype if dtype != "b1" else "?") for dtype, _, _ in code.outputs]
+        self.results = [np.empty(1 if one else lanes, dtype.replace("b1", "?")) for dtype, *_, one in code.outputs]
         given = {
             "INPUTS": np.array([place_of(array) for array in inputs] or [0], np.int64),
             "OUTPUTS": np.array([place_of(array) for array in self.results] or [0], np.int64),
@@ -177,9 +177,8 @@ class MachineRuns(MachineState):
         return False
 
     def _input(self, register: np.ndarray, single: bool) -> np.ndarray:
-        return np.ascontiguousarray(
-            register if single or register.shape[0] > 1 else np.repeat(register, self.chunk.lanes)
-        )
+        whole = register if single or register.shape[0] > 1 else np.repeat(register, self.chunk.lanes)
+        return np.ascontiguousarray(whole)
 
     def _wants(self, observer: Observer, space: str, quiet: bool) -> bool:
         """Tell whether an observer is to be told of loads from a space that are known to be good."""
@@ -237,7 +236,7 @@ class MachineRuns(MachineState):
             if self.counting is not None:
                 rows = [code.like.get(index, index) for index in counted]
                 self.counting.add(counted, self.places[rows, SUMS])
-        for array, (_, slot, single) in zip(results, code.outputs, strict=True):
+        for array, (_, slot, single, _) in zip(results, code.outputs, strict=True):
             if slot is not None:
                 chunk.registers[slot] = array[:1].copy() if single else array
         if block.condition is None:

@@ -469,16 +469,14 @@ class BlockCode(MachineWriter):
         """Return the function. Raises what `UNKNOWN` names."""
         block = self.now
         self.block(block)
-        wanted = set(block.live_out)
-        if block.condition is not None:
-            wanted.add(block.condition.name)
-        results = sorted(self.written & wanted)
-        if results:
-            self.emit("for i in lanes(32):")
-            self.emit("    lane = first + i")
-        for name in results:
-            dtype = self.translator.dtypes[name]
-            self.emit(f"    st{_size(dtype)}({self.output(dtype, name, 'lane')}, {self.row(name)})")
+        wanted = {*block.live_out, getattr(block.condition, "name", "")}
+        for name in sorted(self.written & wanted):  # in this order for `_for_more`
+            dtype, size = self.translator.dtypes[name], _size(self.translator.dtypes[name])
+            if self.single[name]:
+                self.emit(f"st{size}({self.output(dtype, name, '0')}, ld{size}({self.place(name)}))")
+            else:
+                self.emit("for i in lanes(32):")
+                self.emit(f"    st{size}({self.output(dtype, name, '(first + i)')}, {self.row(name)})")
         head = [
             "def block(S):",
             "    address = ld8(S + ADDRESS)",
@@ -691,14 +689,14 @@ def _size(dtype: str) -> int:
 @dataclass(eq=False)
 class MachineBlock:
     """`inputs`: slots of the registers that it reads, and whether they are single entries. `outputs`: dtype, slot
-    (None: no register that lives on), and the same. `condition`: the output that holds the condition of its end; None
-    if it is none. `steps`: its accesses, in order; `spaces`: their sites, by space and whether they load. `rows`:
-    registers in rows. `variables`: of the module, whose addresses it uses. `like`: by number, sites whose counts are
-    those of other ones.
+    (None: no register that lives on), the same, and whether the code writes one entry. `condition`: the output that
+    holds the condition of its end; None if it is none. `steps`: its accesses, in order; `spaces`: their sites, by space
+    and whether they load. `rows`: registers in rows. `variables`: of the module, whose addresses it uses. `like`: by
+    number, sites whose counts are those of other ones.
     """
 
     inputs: list[tuple[int, bool]]
-    outputs: list[tuple[str, int | None, bool]]
+    outputs: list[tuple[str, int | None, bool, bool]]
     condition: int | None
     steps: list[BlockAccess]
     spaces: dict[tuple[str, bool], list[Any]]
@@ -854,7 +852,7 @@ class MachineBlocks:
         w = BlockCode(self._translator, self._blocks[number], frozenset(single), one_block)
         w.write()
         known = [name is not None and w.single[name] for _, name in w.outputs]
-        outputs = [(dtype, slot, single) for (dtype, slot, _), single in zip(code.outputs, known, strict=True)]
+        outputs = [(*of[:2], single, of[3]) for of, single in zip(code.outputs, known, strict=True)]
         return replace(code, outputs=outputs, steps=w.reaches)
 
     def _compile(self, key: Version) -> MachineBlock | None:
@@ -868,10 +866,10 @@ class MachineBlocks:
     def _compiled(self, block: Block, single: Sequence[str], w: BlockCode, source: Any) -> MachineBlock:
         compiled = machine_compiler.Compiled(source, {name: _access().address(name.lower()) for name in _CALLED})
         slots, condition = self._translator.slots, None
-        outputs: list[tuple[str, int | None, bool]] = []
+        outputs: list[tuple[str, int | None, bool, bool]] = []
         for k, (dtype, name) in enumerate(w.outputs):
-            slot = slots[name] if name in block.live_out else None
-            outputs.append((dtype, slot, name is not None and w.single[name]))
+            slot, one = slots[name] if name in block.live_out else None, name is not None and w.single[name]
+            outputs.append((dtype, slot, one, one))
             if name is not None and block.condition is not None and name == block.condition.name:
                 condition = k
         spaces: dict[tuple[str, bool], list[Any]] = {}
