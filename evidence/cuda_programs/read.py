@@ -98,6 +98,10 @@ READ = {
     "its own, with no barrier between the two.",
     "ssm": "the host asks for the size of its shared memory, which holds a `cub::BlockScan`'s.",
     "sssp": "the graph that it reads is not in the repository.",
+    "testSNAP": "the file of reference data that it includes is not in the repository.",
+    "tpacf": "its loops over 128 points are unrolled, with a chain of up to 31 branches for each.",
+    "tqs": "thread 0 of a block fetches the next task before it asks whether there is one: behind the last one it "
+    "reads past the queue, and throws that away.",
     "tsp": "threads whose change is the best store their number to the same word; a comment there says so: "
     '"non-deterministic winner". Harmless, whoever wins.',
     "word2vec": "the text that it reads is not in the repository.",
