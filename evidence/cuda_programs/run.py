@@ -111,6 +111,7 @@ ARGUMENTS = {
     "tridiagonal": "-num_systems=256",
     "vadd": "128 256 1",
     "vote": "64",
+    "wmma": "0 64 64 64 1 1",
     "xsbench": "-s small -m event -l 256 -g 64",
     "zeropoint": "16384 1",
     "zoom": "2 2 32 32 1",
