@@ -4,8 +4,8 @@
 
 What the driver reports, and rates from the project's own sweeps, each with its source; what they do not give is assumed
 from the H100's, as `warplab.estimating.rates` says. An estimate with these rates is held to no launch of that card.
-The command has never run on a GPU: tests hold its parts to recordings of an H100 and to the simulator
-(tests/warpcourse/bench). Its sweeps are an H100's, of 132 multiprocessors, and need 4 GiB of memory or so.
+The command has never run on a GPU: tests hold its rules to recordings of an H100 (tests/warpcourse/bench). Its sweeps
+are an H100's, of 132 multiprocessors, whose kernels no test launches.
 """
 
 from __future__ import annotations
