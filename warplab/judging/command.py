@@ -11,7 +11,9 @@ import json
 import os
 import select
 import signal
+import subprocess
 import sys
+import tempfile
 from argparse import Namespace
 from types import FrameType
 from typing import Any, NoReturn
@@ -70,6 +72,7 @@ def main(arguments: list[str]) -> int:
         return 2
     descendants.adopt()
     signal.signal(signal.SIGTERM, _terminated)
+    tempfile.tempdir = tempfile.mkdtemp(prefix="warplab-judge-")  # the judge may be killed, and leave its files
     ours, theirs = os.pipe()
     parent, judge = os.getpid(), os.fork()
     if not judge:
@@ -87,6 +90,7 @@ def main(arguments: list[str]) -> int:
         return 130
     finally:
         descendants.end_children()
+        subprocess.run(["rm", "-rf", "--", tempfile.tempdir], stderr=subprocess.DEVNULL, check=False)
     if code:
         return code[0]
     if ended:

@@ -501,20 +501,23 @@ def test_no_text_of_an_answer_looks_like_a_line_of_the_judge(tmp_path, capsys) -
     assert capsys.readouterr().err.endswith("answer.py: not right: no\n  \\x1b[2K\\ranswer.py: right\n")
 
 
-def _command(folder: Path, *words: str, most: int | None = None) -> subprocess.CompletedProcess:
+def _command(folder: Path, *words: str, most: int | None = None, **variables: str) -> subprocess.CompletedProcess:
     """Run `python -m warplab`, with `most` bytes of address space."""
     program = (
         f"import resource, runpy\nresource.setrlimit(resource.RLIMIT_AS, ({most}, {most}))\n"
         if most
         else "import runpy\n"
     ) + "runpy.run_module('warplab', run_name='__main__', alter_sys=True)"
-    return python(folder, "-c", program, *words)
+    return python(folder, "-c", program, *words, **variables)
 
 
 def test_the_judge_has_one_limit_of_time_that_an_option_lifts(tmp_path) -> None:
     (tmp_path / "task.py").write_text(TASK)
     (tmp_path / "answer.py").write_text("while True:\n    pass\n")
-    done = _command(tmp_path, "judge", "--max-seconds=1", "task.py", "answer.py")
+    own = tmp_path / "own"
+    own.mkdir()
+    done = _command(tmp_path, "judge", "--max-seconds=1", "task.py", "answer.py", TMPDIR=str(own))
+    assert list(own.iterdir()) == []
     verdict = json.loads(done.stdout)
     assert (done.returncode, verdict["right"], verdict["kernels"]) == (1, False, [])
     assert verdict["reason"] == "not judged within 1 s; --max-seconds gives more, inf has no limit"
