@@ -2,10 +2,10 @@
 
 Its registers lie in two banks, those of even and of odd number, each with a port that reads a register of a warp per
 clock. An instruction of fixed latency is held back until what it reads fits into the next three clocks. What it marks
-`.reuse` is kept until another reads from the same bank as the same operand (Huerta et al., "Analyzing Modern NVIDIA GPU
-Cores", 2025, section 5.3, of Ampere and Turing; to be checked against the paper). Nothing of that is fitted: of the
-multiply-adds of evidence/estimates/register_banks.json, on an H200, the clocks come out 2 % too few in the mean, and
-7 % at worst.
+`.reuse` is kept until another reads from the same bank as the same operand (Huerta et al., "Dissecting and Modeling the
+Architecture of Modern GPU Cores", MICRO 2025, section 5.3, which fits almost all that they measured). Nothing of that
+is fitted: of the multiply-adds of evidence/estimates/register_banks.json, on an H200, the clocks come out 2 % too few
+in the mean, and 7 % at worst.
 """
 
 from __future__ import annotations
