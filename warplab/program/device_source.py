@@ -43,6 +43,7 @@ _NESTED = re.compile(r"\b(?:struct|class|union)\b")
 _NEEDED = re.compile(r"\b(?:__device__|__global__|constexpr|virtual|default|delete)\b")
 _ERROR = re.compile(r"^(\S.*?)\((\d+)\): (?:catastrophic )?error", re.M)
 _PRELUDE = """
+#include <pow.h>
 namespace std {}
 typedef unsigned int uint; typedef unsigned short ushort; typedef unsigned char uchar; typedef unsigned long ulong;
 typedef unsigned char u_int8_t; typedef unsigned int u_int32_t; typedef long ssize_t;
