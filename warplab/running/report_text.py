@@ -39,7 +39,7 @@ def text(report: Report, what: str) -> str:
     parts = [head + "."]
     if not kernels and not defects:
         others = " CuPy's array operations and calls of other libraries are none here."
-        parts.append("No kernel was launched." + others * (not what.endswith((".cu", ".cuda"))))
+        parts.append("No kernel was launched to its end." + others * (not what.endswith((".cu", ".cuda"))))
     parts += [_kernel(kernel, defects) for kernel in kernels]
     parts += [_defect(defect) for defect in defects]
     parts += [f"No defect was suppressed by this line: {entry}" for entry in report.get("unmet", ())]

@@ -156,7 +156,7 @@ def test_what_is_no_launch_has_one_place() -> None:
     assert "in /work/prog.cu:19" in text
     assert "launched at" not in text
     empty = report_text.text({"kernels": [], "defects": []}, "prog.cu")
-    assert empty.endswith("No kernel was launched.")
+    assert empty.endswith("No kernel was launched to its end.")
 
 
 def test_shared_atomics_are_in_the_text() -> None:
