@@ -15,6 +15,7 @@ from warplab.dropin import numba_cuda as cuda
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.memory.device_memory import DeviceMemory
+from warplab.simulator.run.device import Device, default_device, using_device
 
 THREADS, ROUNDS = 4, 25
 
@@ -186,6 +187,17 @@ def test_a_profile_has_the_launches_of_threads_without_one():
 
 def recorded() -> None:
     cp.RawKernel(PICK.code, "pick")((1,), (32,), (cp.zeros(32, np.int32), np.zeros(1, [("a", "<i4", 64)]), np.int32(9)))
+
+
+def test_a_thread_takes_back_its_own_device_alone():
+    own = [Device() for _ in range(THREADS)]
+
+    def work(k: int) -> None:
+        for _ in range(5000):
+            with using_device(own[k]):
+                assert default_device() is own[k]
+
+    in_threads(work)
 
 
 def test_each_thread_has_its_current_device():

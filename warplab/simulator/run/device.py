@@ -311,10 +311,10 @@ def push_device(device: Device, everywhere: bool = False) -> None:
 
 
 def pop_device(everywhere: bool = False) -> None:
-    """Make the device the default one again that was before the latest `push_device`."""
+    """Make the device the default one again that was before the latest `push_device` of this thread."""
     here = threading.get_ident()
     for thread in (here, None) if everywhere else (here,):
-        del _current[max(k for k, current in enumerate(_current) if current.thread == thread)]
+        _current.remove(next(current for current in reversed(_current[:]) if current.thread == thread))
 
 
 def replace_device(device: Device) -> None:
